@@ -14,7 +14,7 @@ use clresolve_core::state::TrustState;
 use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::check::{self, JudgementPolicy};
 use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles, DEFAULT};
-use clresolve_verdict::sample::evidence;
+use clresolve_verdict::sample::faultless_evidence;
 use clresolve_verdict::verdict::Verdict;
 use jiff::Timestamp;
 
@@ -48,9 +48,9 @@ fn main() {
 /// Measures the judgement of `card` as a whole and in parts.
 fn measure<'w>(what: &'w str, card: &Bytes, profile: &ConformanceProfile) -> Row<'w> {
     let document = AgentCard::parse(card).expect("strict JSON");
-    let evidence = evidence(document.document(), card, Timestamp::now());
+    let evidence = faultless_evidence(document.document(), card, Timestamp::now());
     let policy = JudgementPolicy::default();
-    let judge = || check::judge(&evidence, profile, &policy);
+    let judge = || check::judge_evidence(&evidence, profile, &policy);
     let judgement = judge();
     assert_eq!(judgement.state, TrustState::Trusted, "{:?}", judgement.reasons);
     let [whole, hash, parse, schema] = in_turn(

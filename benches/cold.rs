@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use clresolve_core::state::TrustState;
 use clresolve_resolver::Resolver;
-use clresolve_resolver::config::{ProofDemand, RpcEndpointConfig};
+use clresolve_resolver::config::{ChainProofMode, RpcEndpointConfig};
 use clresolve_resolver::sandbox::Sandbox;
 use tokio::runtime::Runtime;
 
@@ -21,7 +21,7 @@ use support::{GOOD, Good, Row, median, median_ratio};
 /// A grade of proof, its endpoints, and the maximum ratio of a verdict's time to that of two round trips.
 struct Graded {
     what: &'static str,
-    proof: ProofDemand,
+    proof: ChainProofMode,
     endpoints: usize,
     budget: f64,
 }
@@ -30,10 +30,10 @@ struct Graded {
 /// resolution read is proven while the header is requested. The cryptography and EVM execution of a state proof must
 /// fit into the same 5 ms.
 const GRADES: [Graded; 4] = [
-    Graded { what: "`single-rpc`", proof: ProofDemand::SingleRpc, endpoints: 1, budget: 1.05 },
-    Graded { what: "`quorum` 2 of 3", proof: ProofDemand::Quorum, endpoints: 3, budget: 1.05 },
-    Graded { what: "`state-proof` 2 of 3", proof: ProofDemand::StateProof, endpoints: 3, budget: 1.05 },
-    Graded { what: "`consensus-proof`", proof: ProofDemand::ConsensusProof, endpoints: 3, budget: 1.05 },
+    Graded { what: "`single-rpc`", proof: ChainProofMode::SingleRpc, endpoints: 1, budget: 1.05 },
+    Graded { what: "`quorum` 2 of 3", proof: ChainProofMode::Quorum, endpoints: 3, budget: 1.05 },
+    Graded { what: "`state-proof` 2 of 3", proof: ChainProofMode::StateProof, endpoints: 3, budget: 1.05 },
+    Graded { what: "`consensus-proof`", proof: ChainProofMode::ConsensusProof, endpoints: 3, budget: 1.05 },
 ];
 
 /// Maximum ratio of a verdict under `consensus-proof` to one under `state-proof`.

@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use clresolve_cards::lint::lint;
+use clresolve_cards::lint::lint_document;
 use clresolve_cards::system::{CardRules, CardSystem};
 use clresolve_core::state::TrustState;
 use clresolve_verdict::card::AgentCard;
@@ -49,7 +49,7 @@ fn main() {
     let (of_commandlayer, profile) = commandlayer();
     let cards = cards(&of_commandlayer);
     for (system, card, _) in &cards {
-        let report = lint(card.as_bytes(), None, &CardRules::from_profile(&profile));
+        let report = lint_document(card.as_bytes(), None, &CardRules::from_profile(&profile));
         assert_eq!((report.system, report.valid), (Some(*system), true), "{:?}", report.findings);
     }
     let Some(mut ajv) = Ajv::start(&cards) else {
@@ -127,7 +127,7 @@ fn validated(cards: &[(CardSystem, String, String)], schemas: &BTreeMap<&str, St
 fn linted(cards: &[(CardSystem, String, String)], profile: &ConformanceProfile) -> Duration {
     let rules = CardRules::from_profile(profile);
     let started = Instant::now();
-    let valid = cards.iter().filter(|(_, card, _)| lint(card.as_bytes(), None, &rules).valid).count();
+    let valid = cards.iter().filter(|(_, card, _)| lint_document(card.as_bytes(), None, &rules).valid).count();
     let took = started.elapsed();
     assert_eq!(valid, CARDS);
     took

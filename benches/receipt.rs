@@ -51,7 +51,7 @@ fn main() {
     let signature = document["metadata"]["proof"]["signature_b64"].as_str().expect("a text");
     let signature = STANDARD.decode(signature).expect("base64");
     let signed = found.receipt.canonical_sha256.expect("it has a form").hex();
-    let key = Ed25519PublicKey::from_record(KEY).expect("a key");
+    let key = Ed25519PublicKey::from_signer_record(KEY).expect("a key");
     let schema = runtime.block_on(resolver.bound_schema(GOOD, SchemaSide::Receipt)).expect("a trusted agent binds one");
     let mut members = document.clone();
     members.as_object_mut().expect("an object").remove("metadata");

@@ -100,7 +100,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     color::set_color_choice(&arguments);
     let exit = exit::run_catching_panics(|| match args::parse(arguments.clone()) {
-        Ok(parsed) => dispatch(parsed),
+        Ok(parsed) => run_parsed_command(parsed),
         Err(error)
             if error.kind() == ErrorKind::DisplayVersion && version::is_verbose_version_requested(&arguments) =>
         {
@@ -119,7 +119,7 @@ fn report_clap_error(error: clap::Error) -> ExitStatus {
         return ExitStatus::Usage;
     }
     if error.use_stderr() {
-        let _ = std::io::stderr().write_all(args::plain_message(error).as_bytes());
+        let _ = std::io::stderr().write_all(args::plain_error_message(error).as_bytes());
         return ExitStatus::Usage;
     }
     match error.print() {
@@ -130,7 +130,7 @@ fn report_clap_error(error: clap::Error) -> ExitStatus {
     }
 }
 
-fn dispatch(parsed: ParsedCommandLine) -> ExitStatus {
+fn run_parsed_command(parsed: ParsedCommandLine) -> ExitStatus {
     let ParsedCommandLine { command, global } = parsed;
     // Flushes the lines that are still in a daemon's log queue.
     let of_daemon = match &command {
@@ -139,7 +139,7 @@ fn dispatch(parsed: ParsedCommandLine) -> ExitStatus {
     };
     let _log = start_log(global, of_daemon);
     if global.quiet {
-        notice::be_quiet();
+        notice::silence_notices();
     }
     report_command_error(run_command(command))
 }
@@ -173,7 +173,7 @@ fn run_command(command: CliCommand) -> anyhow::Result<ExitStatus> {
         CliCommand::Sandbox(args) => sandbox::run(args),
         CliCommand::Verdict(command) => verdict::run(command),
         CliCommand::Signature(command) => signature::run(command),
-        CliCommand::Version => version::run(),
+        CliCommand::Version => version::print_version(),
         CliCommand::Completions(args) => completions::run(args),
         CliCommand::Config(command) => config::run(command),
         CliCommand::Doctor(args) => doctor::run(args),
@@ -200,12 +200,12 @@ fn start_log(global: GlobalArguments, of_daemon: Option<LogFormat>) -> Option<Lo
         2 => "clresolve=debug,info",
         _ => "clresolve=trace,info",
     };
-    let filter = log_filter::initial_filter(std::env::var(EnvFilter::DEFAULT_ENV).ok().as_deref(), level);
+    let filter = log_filter::initial_log_filter(std::env::var(EnvFilter::DEFAULT_ENV).ok().as_deref(), level);
     let said = filter.to_string();
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(output::supports_colour(&std::io::stderr()));
     // This fails only for a second call in one process, which keeps the first log.
     let Some(format) = of_daemon else {
-        let _ = log.with_writer(std::io::stderr).finish().with(log_filter::client_input_filter()).try_init();
+        let _ = log.with_writer(std::io::stderr).finish().with(log_filter::client_input_log_filter()).try_init();
         return None;
     };
     let (writer, last_lines) = log_queue::start_log_queue(format);
@@ -213,13 +213,13 @@ fn start_log(global: GlobalArguments, of_daemon: Option<LogFormat>) -> Option<Lo
     let _ = match format {
         LogFormat::Text => {
             let log = log.with_filter_reloading();
-            log_filter::store_filter_handle(log.reload_handle(), said);
-            log.finish().with(log_filter::client_input_filter()).try_init()
+            log_filter::store_log_filter_handle(log.reload_handle(), said);
+            log.finish().with(log_filter::client_input_log_filter()).try_init()
         }
         LogFormat::Json => {
             let log = log.json().with_current_span(false).with_span_list(false).with_filter_reloading();
-            log_filter::store_filter_handle(log.reload_handle(), said);
-            log.finish().with(log_filter::client_input_filter()).try_init()
+            log_filter::store_log_filter_handle(log.reload_handle(), said);
+            log.finish().with(log_filter::client_input_log_filter()).try_init()
         }
     };
     Some(last_lines)

@@ -18,7 +18,7 @@ use clresolve_core::json::{JsonError, JsonLimits};
 use clresolve_core::name::{EnsName, EnsNameError};
 use clresolve_core::payment::{CoinType, EndpointRecordKey, PaymentRecords};
 use clresolve_core::reading::{
-    BlockSelector, ChainBlock, EnsAnswer, NameHolder, NameReading, OwnerReading, ProofGrade, ProofStrength,
+    BlockSelector, ChainBlock, ClOwnerReading, EnsAnswer, NameHolder, NameReading, ProofGrade, ProofStrength,
     ResolvedRecords,
 };
 use clresolve_core::reason::{self, Reason, ReasonCode};
@@ -32,7 +32,7 @@ use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::check::{self, JudgementPolicy};
 use clresolve_verdict::evidence::continuity::HistoryOutcome;
 use clresolve_verdict::evidence::{
-    ContentProofSource, HttpsOutcome, IpfsOutcome, OwnerEvidence, ResolutionEvidence, is_https_url,
+    ClOwnerEvidence, ContentProofSource, HttpsOutcome, IpfsOutcome, ResolutionEvidence, is_https_url,
 };
 use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles};
 use clresolve_verdict::verdict::ResolutionDepth;
@@ -99,11 +99,11 @@ impl UnixFsPublication {
     /// # Errors
     /// [`PublicationPlanError`] if no reader could find a file, or if importers differ.
     pub(crate) fn build(root: &FileTreeNode, profile: IpfsImportProfile) -> Result<Self, PublicationPlanError> {
-        let mut builder = PublicationBuilder::of(profile);
+        let mut builder = UnixFsPublicationBuilder::with_import_profile(profile);
         let built = builder.add_node(root, "")?;
         let mut roots = BTreeMap::new();
         for other in IpfsImportProfile::ALL {
-            roots.insert(other.as_str(), PublicationBuilder::of(other).add_node(root, "")?.cid);
+            roots.insert(other.as_str(), UnixFsPublicationBuilder::with_import_profile(other).add_node(root, "")?.cid);
         }
         Ok(Self { root: built.cid, roots, blocks: builder.dag.into_blocks(), files: builder.files })
     }
@@ -115,7 +115,7 @@ impl UnixFsPublication {
 
     /// The paths of the cards: the single file, or every `.json` file with the members that identify a card.
     pub(crate) fn card_paths(&self) -> Vec<&str> {
-        let is_card = |path: &str, bytes: &[u8]| path.is_empty() || is_json(path) && is_card(bytes);
+        let is_card = |path: &str, bytes: &[u8]| path.is_empty() || is_json_path(path) && is_card_document(bytes);
         self.files.iter().filter(|(path, bytes)| is_card(path, bytes)).map(|(path, _)| path.as_str()).collect()
     }
 
@@ -130,28 +130,28 @@ impl UnixFsPublication {
 
     /// `.json` files that cannot be parsed, with the cause. They may or may not be cards.
     pub(crate) fn unreadable_json_files(&self) -> Vec<(&str, JsonError)> {
-        let json = self.files.iter().filter(|(path, _)| is_json(path));
+        let json = self.files.iter().filter(|(path, _)| is_json_path(path));
         json.filter_map(|(path, bytes)| Some((path.as_str(), AgentCard::parse(bytes).err()?))).collect()
     }
 }
 
-fn is_json(path: &str) -> bool {
+fn is_json_path(path: &str) -> bool {
     path.ends_with(".json")
 }
 
 /// Whether a document contains an ENS name and what it implements. Schemas and registries do not.
-fn is_card(bytes: &[u8]) -> bool {
+fn is_card_document(bytes: &[u8]) -> bool {
     AgentCard::parse(bytes).is_ok_and(|card| card.get("ens").is_some() && card.get("implements").is_some())
 }
 
-struct PublicationBuilder {
+struct UnixFsPublicationBuilder {
     profile: IpfsImportProfile,
     dag: DagBuilder,
     files: BTreeMap<String, Bytes>,
 }
 
-impl PublicationBuilder {
-    fn of(profile: IpfsImportProfile) -> Self {
+impl UnixFsPublicationBuilder {
+    fn with_import_profile(profile: IpfsImportProfile) -> Self {
         Self { profile, dag: DagBuilder::with_profile(profile), files: BTreeMap::new() }
     }
 
@@ -278,7 +278,7 @@ pub(crate) struct PredictionRules<'a> {
 ///
 /// # Errors
 /// [`PublicationPlanError::OneUrl`].
-pub(crate) fn plan(
+pub(crate) fn plan_card_publications(
     publication: &UnixFsPublication,
     declared: PublisherDeclarations<'_>,
     rules: PredictionRules<'_>,
@@ -299,7 +299,7 @@ fn card_plan(
     let bytes = &publication.files[path];
     let card = AgentCard::parse(bytes).ok();
     let path = ContentPath::parse_literal(path).expect("checked when the publication was built");
-    let records = planned_records(publication, &path, bytes, card.as_ref(), declared.url);
+    let records = planned_text_records(publication, &path, bytes, card.as_ref(), declared.url);
     let name = card.as_ref().and_then(AgentCard::ens).map(EnsName::parse);
     let at = |depth: ResolutionDepth| {
         let policy = JudgementPolicy { depth, ..rules.policy.clone() };
@@ -316,8 +316,9 @@ fn card_plan(
     let (would_be, reasons, near_misses) = at(rules.policy.depth);
     let named = name.as_ref().and_then(|name| name.as_ref().ok());
     let settable = named.filter(|_| would_be == TrustState::Trusted);
-    let manager = named.map(transaction::manager_url);
-    let calldata = settable.map(|name| transaction::calldata(name, &records, &addresses(declared.payees)));
+    let manager = named.map(transaction::ens_manager_url);
+    let calldata =
+        settable.map(|name| transaction::set_records_calldata(name, &records, &payee_addresses(declared.payees)));
     CardPublicationPlan {
         schema: SCHEMA,
         name: name.and_then(Result::ok).map(|name| name.as_str().to_owned()),
@@ -342,7 +343,7 @@ fn card_plan(
 
 /// An address for each network of the card that has a coin type, one for all other EVM chains, and the URL to call.
 fn payment_records(card: Option<&AgentCard>, payees: &[PayeeAccount]) -> Vec<PlannedPaymentRecord> {
-    let known = addresses(payees);
+    let known = payee_addresses(payees);
     let coin = |network: &str| CoinType::for_chain(network.parse::<Caip2Network>().ok()?.chain_id()?);
     let networks: BTreeMap<CoinType, &str> =
         card.iter().flat_map(|card| card.networks()).filter_map(|network| Some((coin(network)?, network))).collect();
@@ -374,7 +375,7 @@ fn payment_records(card: Option<&AgentCard>, payees: &[PayeeAccount]) -> Vec<Pla
     records
 }
 
-fn addresses(payees: &[PayeeAccount]) -> BTreeMap<CoinType, Address> {
+fn payee_addresses(payees: &[PayeeAccount]) -> BTreeMap<CoinType, Address> {
     payees.iter().map(|payee| (payee.coin, payee.address)).collect()
 }
 
@@ -385,7 +386,7 @@ fn plan_assumptions(depth: ResolutionDepth) -> Vec<&'static str> {
     }
 }
 
-fn planned_records(
+fn planned_text_records(
     publication: &UnixFsPublication,
     path: &ContentPath,
     bytes: &[u8],
@@ -425,7 +426,7 @@ fn predicted_evidence(
 ) -> ResolutionEvidence {
     let holder = Address::repeat_byte(1);
     let records: RecordSet = records.iter().map(|(key, value)| (*key, TextRecord::Text(value.clone()))).collect();
-    let https = predicted_response(records.text(RecordKey::Agentcard), bytes);
+    let https = predicted_https_response(records.text(RecordKey::Agentcard), bytes);
     let found = ResolvedRecords {
         resolver: Address::ZERO,
         wildcard: None,
@@ -452,9 +453,9 @@ fn predicted_evidence(
         chain_id: clresolve_core::world::MAINNET_ID,
         block: BlockSelector::Finalized,
         reading: Ok(reading),
-        owner: OwnerEvidence::Read(OwnerReading { address: Some(holder), holder: NameHolder::Address(holder) }),
+        owner: ClOwnerEvidence::Read(ClOwnerReading { address: Some(holder), holder: NameHolder::Address(holder) }),
         https,
-        ipfs: predicted_walk(publication, path),
+        ipfs: predicted_ipfs_walk(publication, path),
         mirror: IpfsOutcome::NotAsked,
         liars: Vec::new(),
         schemas: None,
@@ -465,7 +466,7 @@ fn predicted_evidence(
 }
 
 /// What the URL would serve. A URL that no resolver requests serves nothing.
-fn predicted_response(url: Option<&str>, bytes: &Bytes) -> HttpsOutcome {
+fn predicted_https_response(url: Option<&str>, bytes: &Bytes) -> HttpsOutcome {
     let Some(url) = url.filter(|url| is_https_url(url)) else { return HttpsOutcome::NotAsked };
     let parsed = url::Url::parse(url).ok();
     let host = parsed.as_ref().and_then(|url| url.host_str().map(HostName::parse));
@@ -480,11 +481,11 @@ fn predicted_response(url: Option<&str>, bytes: &Bytes) -> HttpsOutcome {
 }
 
 /// Resolves the path over the blocks that were built.
-fn predicted_walk(publication: &UnixFsPublication, path: &ContentPath) -> IpfsOutcome {
-    let mut walk = DagWalk::new(publication.root, path, DagWalkBudget::for_card());
+fn predicted_ipfs_walk(publication: &UnixFsPublication, path: &ContentPath) -> IpfsOutcome {
+    let mut walk = DagWalk::new(publication.root, path, DagWalkBudget::for_agent_card());
     // Terminates: each block is supplied once or rejected, and a budget limits the visits.
     while let Some(block) = walk.wanted_block().and_then(|cid| publication.blocks.get(cid)) {
-        if walk.supply(block.clone()).is_err() {
+        if walk.supply_block(block.clone()).is_err() {
             break;
         }
     }
@@ -531,7 +532,7 @@ fn judge_unnamed_card(
 #[cfg(test)]
 mod tests {
     use clresolve_verdict::profile::DEFAULT;
-    use clresolve_verdict::sample::{codes, good_card, good_commercial_card};
+    use clresolve_verdict::sample::{distinct_codes, good_card, good_commercial_card};
     use serde_json::{Value, json};
 
     use super::*;
@@ -559,7 +560,7 @@ mod tests {
         let policy = JudgementPolicy { depth, ..JudgementPolicy::default() };
         let rules =
             PredictionRules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::UNIX_EPOCH };
-        plan(&built(root), PublisherDeclarations { url, payees: &[] }, rules).expect("a good URL")
+        plan_card_publications(&built(root), PublisherDeclarations { url, payees: &[] }, rules).expect("a good URL")
     }
 
     fn built(root: &FileTreeNode) -> UnixFsPublication {
@@ -633,8 +634,10 @@ mod tests {
             PredictionRules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::UNIX_EPOCH };
         for import in IpfsImportProfile::ALL {
             let publication = UnixFsPublication::build(&root, import).expect("a good tree");
-            let plan =
-                plan(&publication, PublisherDeclarations::default(), rules).expect("no URL").pop().expect("a card");
+            let plan = plan_card_publications(&publication, PublisherDeclarations::default(), rules)
+                .expect("no URL")
+                .pop()
+                .expect("a card");
             assert_eq!(plan.cid, plan.cids[import.as_str()]);
             assert_eq!(plan.records["cl.cid.agentcard"], plan.cid);
             assert_eq!(plan.records["cl.agentcard.mirror.ipfs"], format!("ipfs://{}/a.json", plan.cid));
@@ -659,7 +662,7 @@ mod tests {
         assert_eq!(paths, ["agents/a%20b%25.json", "agents/purchase.json"]);
         for plan in &plans {
             // The sample's $id is another location.
-            assert_eq!((plan.would_be, codes(&plan.reasons)), (TrustState::Trusted, vec!["card-id-mismatch"]));
+            assert_eq!((plan.would_be, distinct_codes(&plan.reasons)), (TrustState::Trusted, vec!["card-id-mismatch"]));
             let path = plan.path.as_deref().expect("a path");
             assert_eq!(plan.records["cl.agentcard"], format!("https://cards.example/{path}"));
             assert_eq!(plan.records["cl.agentcard.mirror.ipfs"], format!("ipfs://{}/{path}", plan.cid));
@@ -672,7 +675,7 @@ mod tests {
         let rules =
             PredictionRules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::UNIX_EPOCH };
         let declared = PublisherDeclarations { url: Some("https://cards.example/a.json"), payees: &[] };
-        assert_eq!(plan(&publication, declared, rules), Err(rules_need_one));
+        assert_eq!(plan_card_publications(&publication, declared, rules), Err(rules_need_one));
     }
 
     /// The CID that Helia's importer computes for the same tree.
@@ -692,7 +695,7 @@ mod tests {
             let mut card = good_card();
             card[member] = value;
             let plan = one(&card, None);
-            (plan.would_be, codes(&plan.reasons))
+            (plan.would_be, distinct_codes(&plan.reasons))
         };
         assert_eq!(
             with("entry", json!("x402://a.eth/summarize/v1")),
@@ -704,15 +707,15 @@ mod tests {
         assert!(with("ens", json!("SummarizeAgent.eth")).1.contains(&"card-ens-mismatch"));
         assert_eq!(with("meta", json!({"x": "y".repeat(300_000)})), (TrustState::Untrusted, vec!["source-oversize"]));
 
-        let of_url = |url: &str| codes(&one(&good_card(), Some(url)).reasons);
+        let of_url = |url: &str| distinct_codes(&one(&good_card(), Some(url)).reasons);
         assert_eq!(of_url("http://cards.example/a.json"), ["agentcard-url-not-https"]);
         assert_eq!(of_url("https://10.0.0.1/a.json"), ["source-forbidden"]);
         assert_eq!(of_url("https://cards.internal/a.json"), ["source-forbidden"]);
         let mut bare = good_card();
         bare.as_object_mut().expect("a card").remove("$id");
-        assert_eq!(codes(&one(&bare, None).reasons), ["txt-missing"]);
+        assert_eq!(distinct_codes(&one(&bare, None).reasons), ["txt-missing"]);
         let broken = planned(&FileTreeNode::File("{".into()), None).pop().expect("one card");
-        assert_eq!((broken.would_be, codes(&broken.reasons)), (TrustState::Untrusted, vec!["card-not-json"]));
+        assert_eq!((broken.would_be, distinct_codes(&broken.reasons)), (TrustState::Untrusted, vec!["card-not-json"]));
     }
 
     #[test]
@@ -730,7 +733,7 @@ mod tests {
         };
         let letter = plan(DEFAULT);
         let of_bytes = ["schema-unavailable", "schema-unpinned", "published-version-mutated"];
-        assert!(codes(&letter.reasons).iter().all(|code| !of_bytes.contains(code)), "{:?}", letter.reasons);
+        assert!(distinct_codes(&letter.reasons).iter().all(|code| !of_bytes.contains(code)), "{:?}", letter.reasons);
         assert_eq!((letter.depth, letter.assumed.len()), (ResolutionDepth::Schemas, ASSUMED.len() + 1));
         let newer = plan("agent-cards/1.1.0");
         assert_eq!(newer.would_be_at[ResolutionDepth::Schemas.as_str()], newer.would_be);
@@ -738,7 +741,7 @@ mod tests {
             letter.would_be_at,
             BTreeMap::from([("identity", TrustState::Trusted), ("schemas", TrustState::Trusted)])
         );
-        assert!(codes(&newer.reasons).contains(&"schema-unpinned"), "{:?}", newer.reasons);
+        assert!(distinct_codes(&newer.reasons).contains(&"schema-unpinned"), "{:?}", newer.reasons);
         assert!(one(&good_card(), None).assumed.iter().eq(&ASSUMED));
     }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::Context as _;
-use clresolve_cards::ledger::{AevumAgentId, IdentifiedAgentMetrics, LedgerMetrics, insert_metrics};
+use clresolve_cards::ledger::{AevumAgentId, PacrAgentMetricsRow, PacrLedgerMetrics, insert_metrics};
 use clresolve_cards::lint::MAX_BYTES;
 use clresolve_verdict::card::AgentCard;
 
@@ -23,8 +23,8 @@ pub(super) fn run(command: AevumCommand) -> anyhow::Result<ExitStatus> {
 fn project_agent_metadata(args: AgentMetadataArguments) -> anyhow::Result<ExitStatus> {
     let output = OutputSink::new(&args.output.out)?;
     let name = escaped_path(&args.ledger);
-    let card = args.into.as_deref().map(AevumCardFile::read).transpose()?;
-    let mut projection = match ledger::project_ledger(&args.ledger, args.weights)? {
+    let card = args.into.as_deref().map(MetricsTargetCard::read).transpose()?;
+    let mut projection = match ledger::project_ledger_metrics(&args.ledger, args.weights)? {
         Ok(projection) => projection,
         Err(refused) => {
             anstream::eprintln!("clresolve: {name}: {refused}");
@@ -39,25 +39,25 @@ fn project_agent_metadata(args: AgentMetadataArguments) -> anyhow::Result<ExitSt
         }
     }
     if let (Some(card), [only]) = (&card, projection.agents.as_slice()) {
-        card.write(only)?;
+        card.write_metrics(only)?;
     }
-    let mut results = ResultWriter::single_result(output, args.output.output_format());
+    let mut results = ResultWriter::for_single_result(output, args.output.output_format());
     results.push(&projection, |format| match format {
-        OutputFormat::Short => projection.agents.iter().map(format_short).collect(),
-        _ => format_text(&projection),
+        OutputFormat::Short => projection.agents.iter().map(format_agent_metrics).collect(),
+        _ => format_ledger_metrics(&projection),
     })?;
     results.finish()?;
     Ok(ExitStatus::Trusted)
 }
 
 /// The card into which the figures are written.
-struct AevumCardFile<'p> {
+struct MetricsTargetCard<'p> {
     file: &'p Path,
     text: String,
     agent: AevumAgentId,
 }
 
-impl<'p> AevumCardFile<'p> {
+impl<'p> MetricsTargetCard<'p> {
     fn read(file: &'p Path) -> anyhow::Result<Self> {
         let name = escaped_path(file);
         let bytes = read_file_or_stdin(file, MAX_BYTES)?;
@@ -68,7 +68,7 @@ impl<'p> AevumCardFile<'p> {
         Ok(Self { file, text, agent })
     }
 
-    fn write(&self, figures: &IdentifiedAgentMetrics) -> anyhow::Result<()> {
+    fn write_metrics(&self, figures: &PacrAgentMetricsRow) -> anyhow::Result<()> {
         let name = escaped_path(self.file);
         let text = insert_metrics(&self.text, &figures.metadata).with_context(|| format!("--into {name}"))?;
         if text == self.text {
@@ -81,7 +81,7 @@ impl<'p> AevumCardFile<'p> {
     }
 }
 
-fn format_short(agent: &IdentifiedAgentMetrics) -> String {
+fn format_agent_metrics(agent: &PacrAgentMetricsRow) -> String {
     let figures = &agent.metadata;
     format!(
         "{} {} {} {} {} {}\n",
@@ -94,7 +94,7 @@ fn format_short(agent: &IdentifiedAgentMetrics) -> String {
     )
 }
 
-fn format_text(projection: &LedgerMetrics) -> String {
+fn format_ledger_metrics(projection: &PacrLedgerMetrics) -> String {
     let mut text = String::new();
     for agent in &projection.agents {
         let figures = &agent.metadata;

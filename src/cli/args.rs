@@ -267,19 +267,19 @@ Examples:
 /// Rejects a bare argument without a dot: it is far more often a mistyped command than a name. After `verify` or `--`,
 /// it is a name.
 pub(super) fn parse(arguments: Vec<OsString>) -> Result<ParsedCommandLine, clap::Error> {
-    let refused = |why: String| Err(parsing_command().error(ErrorKind::InvalidValue, why));
-    let first = first_positional(&Cli::command(), &arguments, 1).and_then(|at| arguments[at].to_str());
+    let refused = |why: String| Err(parsing_clap_command().error(ErrorKind::InvalidValue, why));
+    let first = first_positional_index(&Cli::command(), &arguments, 1).and_then(|at| arguments[at].to_str());
     if let Some(refusal) = first.and_then(hint::hint_on_removed_command) {
         return refused(refusal);
     }
     let is_literal = arguments.iter().any(|argument| argument == "--");
-    let matches = parsing_command().try_get_matches_from(move_command_first(arguments))?;
-    let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut parsing_command()))?;
+    let matches = parsing_clap_command().try_get_matches_from(move_command_first(arguments))?;
+    let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut parsing_clap_command()))?;
     if let Some(command) = cli.command {
         return Ok(ParsedCommandLine { command, global: cli.global });
     }
     let bare = cli.verify.names.iter().filter(|_| !is_literal);
-    match bare.filter_map(|name| hint::hint_on_bare_word(name, &parsing_command())).next() {
+    match bare.filter_map(|name| hint::hint_on_bare_word(name, &parsing_clap_command())).next() {
         Some(refusal) => refused(refusal),
         None => Ok(ParsedCommandLine { command: CliCommand::Verify(cli.verify), global: cli.global }),
     }
@@ -291,7 +291,7 @@ pub(super) fn is_subcommand_help(error: &clap::Error) -> bool {
 }
 
 /// The message of `error`, without colours, terminal control characters and possible secrets.
-pub(super) fn plain_message(mut error: clap::Error) -> String {
+pub(super) fn plain_error_message(mut error: clap::Error) -> String {
     let (argument, subcommand) = (
         error_context_text(&error, ContextKind::InvalidArg),
         error_context_text(&error, ContextKind::InvalidSubcommand),
@@ -301,10 +301,10 @@ pub(super) fn plain_message(mut error: clap::Error) -> String {
     if may_hold_key.iter().any(|secret| argument.starts_with(secret)) {
         // The rest of a key may follow after white space, which no URL contains.
         let is_url = |word: &&str| word.starts_with("http://") || word.starts_with("https://");
-        let shown = value.split_whitespace().next().filter(is_url).map(text::without_secrets);
+        let shown = value.split_whitespace().next().filter(is_url).map(text::strip_url_secrets);
         error.insert(ContextKind::InvalidValue, ContextValue::String(shown.unwrap_or_else(|| "…".to_owned())));
     } else if value.contains("://") {
-        error.insert(ContextKind::InvalidValue, ContextValue::String(text::without_secrets(&value)));
+        error.insert(ContextKind::InvalidValue, ContextValue::String(text::strip_url_secrets(&value)));
     }
     let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
     if let Some(tip) = hint::hint_on_usage_error(&usage, &argument, &subcommand) {
@@ -322,27 +322,27 @@ fn error_context_text(error: &clap::Error, kind: ContextKind) -> String {
 }
 
 /// The command with all options, for completion scripts and manual pages.
-pub(super) fn whole_command() -> clap::Command {
+pub(super) fn complete_clap_command() -> clap::Command {
     Cli::command()
 }
 
 /// The command for parsing and help. The network options have their own help page.
-pub(super) fn parsing_command() -> clap::Command {
-    groups::with_grouped_help(ungrouped_command())
+pub(super) fn parsing_clap_command() -> clap::Command {
+    groups::add_grouped_help(ungrouped_clap_command())
 }
 
 /// The command for manual pages: only the program's own page contains the network options.
-pub(super) fn manual_command() -> clap::Command {
-    let program = ungrouped_command().long_about(DESCRIPTION).after_help(MANUAL);
+pub(super) fn manual_clap_command() -> clap::Command {
+    let program = ungrouped_clap_command().long_about(DESCRIPTION).after_help(MANUAL);
     program.mut_args(|arg| if is_network_option(&arg) { arg.hide(false) } else { arg })
 }
 
-fn ungrouped_command() -> clap::Command {
+fn ungrouped_clap_command() -> clap::Command {
     hide_network_options(Cli::command())
 }
 
 /// The help page for the network options.
-pub(super) fn world_page() -> clap::Command {
+pub(super) fn network_help_page() -> clap::Command {
     NetworkArguments::augment_args(clap::Command::new("clresolve help world"))
         .about("Network options: which chain, gateways and rules to use, and how long to wait.")
         .after_help(WORLD_AFTER_HELP)
@@ -376,10 +376,10 @@ fn hide_network_options(command: clap::Command) -> clap::Command {
     let command = command
         .mut_args(|arg| if is_network_option(&arg) { arg.hide(true) } else { arg })
         .mut_subcommands(hide_network_options);
-    if has_world && command.get_name() != "clresolve" { with_footer(command, WORLD_FOOTER) } else { command }
+    if has_world && command.get_name() != "clresolve" { add_help_footer(command, WORLD_FOOTER) } else { command }
 }
 
-fn with_footer(command: clap::Command, footer: &str) -> clap::Command {
+fn add_help_footer(command: clap::Command, footer: &str) -> clap::Command {
     let own = command.get_after_help().map(|help| format!("{help}\n\n")).unwrap_or_default();
     command.after_help(format!("{own}{footer}"))
 }
@@ -394,7 +394,7 @@ fn is_network_option(arg: &clap::Arg) -> bool {
 fn move_command_first(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let cli = Cli::command();
     let (mut command, mut place) = (&cli, 1);
-    while let Some(at) = first_positional(&cli, &arguments, place)
+    while let Some(at) = first_positional_index(&cli, &arguments, place)
         && let Some(below) = arguments[at].to_str().and_then(|name| command.find_subcommand(name))
     {
         arguments[place..=at].rotate_right(1);
@@ -403,7 +403,7 @@ fn move_command_first(mut arguments: Vec<OsString>) -> Vec<OsString> {
     arguments
 }
 
-fn first_positional(command: &clap::Command, arguments: &[OsString], from: usize) -> Option<usize> {
+fn first_positional_index(command: &clap::Command, arguments: &[OsString], from: usize) -> Option<usize> {
     let mut at = from;
     while let Some(argument) = arguments.get(at) {
         match argument.to_str() {
@@ -447,11 +447,11 @@ mod tests {
 
     #[test]
     fn the_command_line_is_well_formed() {
-        parsing_command().debug_assert();
+        parsing_clap_command().debug_assert();
     }
 
     fn refusal<'w>(words: impl Iterator<Item = &'w str>) -> String {
-        plain_message(parse(words.map(OsString::from).collect()).unwrap_err())
+        plain_error_message(parse(words.map(OsString::from).collect()).unwrap_err())
     }
 
     #[test]
@@ -584,10 +584,11 @@ mod tests {
 
     #[test]
     fn network_options_have_one_page() {
-        let page = world_page().render_help().to_string();
-        let own: Vec<String> = world_page().get_arguments().filter_map(|a| a.get_long().map(str::to_owned)).collect();
+        let page = network_help_page().render_help().to_string();
+        let own: Vec<String> =
+            network_help_page().get_arguments().filter_map(|a| a.get_long().map(str::to_owned)).collect();
         assert!(own.len() > 15 && own.iter().all(|flag| page.contains(&format!("--{flag}"))), "{page}");
-        let mut command = parsing_command();
+        let mut command = parsing_clap_command();
         command.build();
         let help = command.find_subcommand_mut("trace").expect("a command").render_help().to_string();
         for flag in ["--verbose", "--quiet", "--color <WHEN>", "clresolve trace "] {
@@ -608,7 +609,7 @@ mod tests {
             let examples = help.split("Examples:").nth(1).unwrap_or_default();
             assert!(examples.matches("clresolve ").count() >= 2, "{path}: {help}");
         }
-        parsing_command().get_subcommands().for_each(|below| check(below, "clresolve"));
+        parsing_clap_command().get_subcommands().for_each(|below| check(below, "clresolve"));
     }
 
     #[test]
@@ -619,8 +620,8 @@ mod tests {
             assert!(long.is_empty(), "{}: {long:#?}", command.get_name());
             command.get_subcommands().for_each(check);
         }
-        check(&parsing_command());
-        check(&world_page());
+        check(&parsing_clap_command());
+        check(&network_help_page());
     }
 
     #[test]
@@ -672,11 +673,11 @@ mod tests {
             ["--rpc ftp://rpc.example/SECRET", "--rpc rpc.example/SECRET", "--gateway https://u:SECRET@g.example"]
         {
             let line = format!("clresolve a.eth {flag}");
-            let message = plain_message(parse(line.split(' ').map(OsString::from).collect()).unwrap_err());
+            let message = plain_error_message(parse(line.split(' ').map(OsString::from).collect()).unwrap_err());
             assert!(message.contains("expected") && !message.contains("SECRET"), "{message}");
         }
         let line = ["clresolve", "a.eth", "--expect-owner", "a\u{1b}[31m\u{7}\u{202e}b"].map(OsString::from);
-        let message = plain_message(parse(line.to_vec()).unwrap_err());
+        let message = plain_error_message(parse(line.to_vec()).unwrap_err());
         assert!(message.contains("\\u{202e}b'"), "{message}");
         assert!(!message.contains(|c| c != '\n' && text::is_unsafe(c)), "{message}");
     }

@@ -20,7 +20,7 @@ use std::path::Path;
 use std::pin::pin;
 
 use anyhow::{Context as _, bail};
-use clresolve_audit::{AuditEnding, AuditScope, AuditSettings, AuditedNameList};
+use clresolve_audit::{AuditEnding, AuditScope, AuditedNameList, StateDecidingSettings};
 use clresolve_core::reading::ProofGradeDemand;
 use clresolve_core::state::TrustState;
 use clresolve_resolver::config::Config;
@@ -28,19 +28,19 @@ use clresolve_verdict::verdict::{PinnedDocument, ResolutionDepth, canonical_dige
 use serde_json::json;
 
 pub(super) use self::block_pin::BlockPin;
-use self::history::EarlierReports;
+use self::history::EarlierAuditReports;
 pub(super) use self::judge::{AuditConcurrency, NameListAudit};
 use self::registry::RegistryNameList;
-use self::report::{ReportMetadata, ReportOutputs, exit_status};
+use self::report::{ReportMetadata, ReportOutputs, audit_exit_status};
 pub(super) use self::rows::AuditRowWriter;
 use self::rows::{AuditJournalHeader, AuditRowFile};
-pub(super) use self::sources::AuditSources;
+pub(super) use self::sources::AuditNameSources;
 use super::args::{AuditArguments, AuditCommand};
 use super::exit::ExitStatus;
 use super::input;
 use super::names;
 use super::output::{OutputSink, OutputWriteError, is_same_file};
-use super::stop::asked_to_stop;
+use super::stop::wait_for_stop;
 use super::uri;
 use super::world::{CommandContext, CommandInputFiles};
 
@@ -51,22 +51,22 @@ pub(super) fn run(args: AuditArguments) -> anyhow::Result<ExitStatus> {
         Some(AuditCommand::Diff(args)) => diff::run(&args),
         Some(AuditCommand::Render(args)) => render::run(&args),
         Some(AuditCommand::Resolution(args)) => resolution::run(&args),
-        Some(AuditCommand::Sign(args)) => signing::sign(&args),
-        Some(AuditCommand::Verify(args)) => signing::verify(&args),
-        None => super::runtime::run_to_end(audit(args)),
+        Some(AuditCommand::Sign(args)) => signing::write_report_signature(&args),
+        Some(AuditCommand::Verify(args)) => signing::check_signed_report(&args),
+        None => super::runtime::run_async_to_end(audit_name_list(args)),
     }
 }
 
-async fn audit(args: AuditArguments) -> anyhow::Result<ExitStatus> {
+async fn audit_name_list(args: AuditArguments) -> anyhow::Result<ExitStatus> {
     let outputs = open_report_outputs(&args)?;
     if let Some(journal) = &args.resume {
         // Checks only that the path is usable. The journal is opened once the audit is known.
         OutputSink::open_file("--resume", journal)?;
     }
-    let list = args.names.as_deref().map(names::open).transpose()?;
-    let waivers = args.waive.as_deref().map(waivers::read).transpose().context("--waive")?.unwrap_or_default();
-    let history = EarlierReports::read(&args.earlier)?;
-    let mut interrupt = pin!(asked_to_stop());
+    let list = args.names.as_deref().map(names::open_name_list).transpose()?;
+    let waivers = args.waive.as_deref().map(waivers::read_waivers).transpose().context("--waive")?.unwrap_or_default();
+    let history = EarlierAuditReports::read(&args.earlier)?;
+    let mut interrupt = pin!(wait_for_stop());
     let PreparedAudit { world, registry, mut scope, pin, mut writer } = tokio::select! {
         prepared = PreparedAudit::prepare(&args, &history) => prepared?,
         () = &mut interrupt => return Ok(ExitStatus::Interrupted),
@@ -78,7 +78,8 @@ async fn audit(args: AuditArguments) -> anyhow::Result<ExitStatus> {
         earlier: history.last.as_ref(),
         pace: AuditConcurrency::from_config(&world.config, args.concurrency),
     };
-    let (ending, digest) = listed.run(AuditSources { list, registry }, &mut writer, &mut interrupt).await?;
+    let (ending, digest) =
+        listed.judge_all_names(AuditNameSources { list, registry }, &mut writer, &mut interrupt).await?;
     let ending = match unread {
         Some(why) if ending == AuditEnding::Complete => AuditEnding::RegistryUnread(why),
         _ => ending,
@@ -86,7 +87,7 @@ async fn audit(args: AuditArguments) -> anyhow::Result<ExitStatus> {
     if let Some(pin) = &pin {
         scope.block = pin.block_numbers().await;
     }
-    let list = AuditedNameList { file: list_file(args.names.as_deref()), digest };
+    let list = AuditedNameList { file: list_file_label(args.names.as_deref()), digest };
     let (ending, schema_layers) = if args.schema_layers && ending.has_all_rows() {
         tokio::select! {
             layers = schemas::audit_schema_layers(&world) => (ending, Some(layers?)),
@@ -100,7 +101,7 @@ async fn audit(args: AuditArguments) -> anyhow::Result<ExitStatus> {
     };
     // The reader of the report may stall, so a second signal ends the program.
     tokio::spawn(async {
-        asked_to_stop().await;
+        wait_for_stop().await;
         std::process::exit(i32::from(ExitStatus::Interrupted.code()));
     });
     let (flags, generated_at) = (args.world.network_flags(), world.resolver.now());
@@ -118,16 +119,16 @@ struct PreparedAudit {
 
 impl PreparedAudit {
     /// Detects all errors that can be detected early: an audit of many names must not fail at its end.
-    async fn prepare(args: &AuditArguments, history: &EarlierReports) -> anyhow::Result<Self> {
+    async fn prepare(args: &AuditArguments, history: &EarlierAuditReports) -> anyhow::Result<Self> {
         let world = CommandContext::open_for_list(&args.world, ResolutionDepth::Schemas, args.concurrency).await?;
         let registry = RegistryNameList::read_from_arguments(args, &world.resolver).await?;
         let scope = AuditScope {
             registry: registry.as_ref().and_then(|registry| registry.about.clone()),
             schema_layers: args.schema_layers,
-            ..scope(&world)?
+            ..audit_scope(&world)?
         };
         history.check_comparable(&scope)?;
-        let writer = row_writer(args, &scope)?;
+        let writer = open_row_writer(args, &scope)?;
         let pin = BlockPin::read_or_create(writer.prepare_pin_file()?.as_deref(), &world.resolver, &world.config.chain)
             .await?;
         Ok(Self { world, registry, scope, pin, writer })
@@ -143,7 +144,7 @@ fn open_report_outputs(args: &AuditArguments) -> anyhow::Result<ReportOutputs> {
         ("--waive", args.waive.as_deref()),
     ];
     let world = CommandInputFiles::from_arguments(&args.world);
-    let read: Vec<_> = files.into_iter().chain(args.earlier.files()).chain(world.iter()).collect();
+    let read: Vec<_> = files.into_iter().chain(args.earlier.report_files()).chain(world.iter()).collect();
     ReportOutputs::open_outputs(&args.output, read)
 }
 
@@ -151,7 +152,7 @@ fn open_report_outputs(args: &AuditArguments) -> anyhow::Result<ReportOutputs> {
 fn write_report(
     writer: AuditRowWriter,
     about: ReportMetadata,
-    history: &EarlierReports,
+    history: &EarlierAuditReports,
     args: &AuditArguments,
     mut outputs: ReportOutputs,
 ) -> anyhow::Result<ExitStatus> {
@@ -171,7 +172,7 @@ fn write_report(
     let is_gone = outputs.is_pipe_closed();
     outputs.finish().map_err(|error| add_journal_advice(&spool, error.into()))?;
     if has_all_rows && !is_gone {
-        spool.discard()?;
+        spool.discard_journal()?;
     }
     Ok(exit)
 }
@@ -183,23 +184,23 @@ fn end_without_rows(ending: AuditEnding, args: &AuditArguments) -> anyhow::Resul
         AuditEnding::Complete => bail!("--names: the list contains no name"),
         AuditEnding::ListFailed(why) => bail!("--names: {why}"),
         AuditEnding::DiskFull(why) => Err(AuditRowWriter::disk_full_error(why)),
-        ending => Ok(exit_status(TrustState::Trusted, &ending)),
+        ending => Ok(audit_exit_status(TrustState::Trusted, &ending)),
     }
 }
 
 /// If the report cannot be written, adds that the journal keeps the rows.
 fn add_journal_advice(rows: &AuditRowFile, error: anyhow::Error) -> anyhow::Error {
     match rows.journal().filter(|_| error.is::<OutputWriteError>()) {
-        Some(journal) => error.context(AuditRowWriter::advice(journal)),
+        Some(journal) => error.context(AuditRowWriter::journal_advice(journal)),
         None => error,
     }
 }
 
 /// Opens the buffer for rows. A journal may already contain rows of an interrupted run.
-fn row_writer(args: &AuditArguments, scope: &AuditScope) -> anyhow::Result<AuditRowWriter> {
-    let Some(journal) = &args.resume else { return AuditRowWriter::scratch() };
+fn open_row_writer(args: &AuditArguments, scope: &AuditScope) -> anyhow::Result<AuditRowWriter> {
+    let Some(journal) = &args.resume else { return AuditRowWriter::create_scratch() };
     let job = AuditJournalHeader::from_inputs(scope.clone(), args.names.as_deref(), args.earlier.since.as_deref())?;
-    let writer = AuditRowWriter::resume(journal, &job)?;
+    let writer = AuditRowWriter::resume_journal(journal, &job)?;
     // The journal may not have existed when the files were compared.
     let mut files = args.output.formats_with_outputs()?.into_iter().filter_map(|(_, out)| out.file);
     if files.any(|report| is_same_file(&report, journal)) {
@@ -209,9 +210,9 @@ fn row_writer(args: &AuditArguments, scope: &AuditScope) -> anyhow::Result<Audit
 }
 
 /// The file of the list, as a report refers to it.
-pub(super) fn list_file(names: Option<&Path>) -> Option<String> {
+pub(super) fn list_file_label(names: Option<&Path>) -> Option<String> {
     let file = names.filter(|file| *file != Path::new(input::STDIN))?;
-    Some(uri::uri_reference(&file.display().to_string()))
+    Some(uri::escaped_uri_reference(&file.display().to_string()))
 }
 
 /// The digest of all settings that affect states and findings, except profile, depth and required proof.
@@ -222,7 +223,7 @@ fn settings_digest(config: &Config) -> String {
     publishers.dedup();
     // A single endpoint causes a warning, unless it is the operator's own.
     let believes_own =
-        matches!(chain.demand(), Ok(ProofGradeDemand::SingleRpc)) && chain.endpoints.iter().all(|e| e.own);
+        matches!(chain.proof_grade_demand(), Ok(ProofGradeDemand::SingleRpc)) && chain.endpoints.iter().all(|e| e.own);
     canonical_digest(&json!({
         "universal_resolver": chain.universal_resolver.to_string(),
         "genesis": chain.genesis.map(|hash| hash.to_string()),
@@ -237,10 +238,10 @@ fn settings_digest(config: &Config) -> String {
 }
 
 /// The question and the rules of an audit of this world.
-pub(super) fn scope(world: &CommandContext) -> anyhow::Result<AuditScope> {
+pub(super) fn audit_scope(world: &CommandContext) -> anyhow::Result<AuditScope> {
     let config = &world.config;
     let profile = world.resolver.profiles().get(&config.rules.profile).context("the profile does not exist")?;
-    let manifest = |m: &clresolve_verdict::manifest::SchemaManifest| PinnedDocument {
+    let manifest = |m: &clresolve_verdict::manifest::SchemaReleaseManifest| PinnedDocument {
         id: m.id().to_owned(),
         digest: m.digest().to_string(),
     };
@@ -251,7 +252,10 @@ pub(super) fn scope(world: &CommandContext) -> anyhow::Result<AuditScope> {
         profile: PinnedDocument { id: profile.id().to_owned(), digest: profile.digest().to_string() },
         manifests: profile.manifests().map(manifest).collect(),
         depth: config.rules.depth,
-        demands: Some(AuditSettings::from_grade_demand(config.chain.demand()?, settings_digest(config))),
+        demands: Some(StateDecidingSettings::from_grade_demand(
+            config.chain.proof_grade_demand()?,
+            settings_digest(config),
+        )),
         registry: None,
         schema_layers: false,
     })

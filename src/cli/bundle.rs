@@ -6,7 +6,9 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use clresolve_bundle::purchase::{AnyBundle, MAX_BYTES, VerifiedPurchase};
 use clresolve_bundle::signed::{ExpectedVerdict, VerdictIssuer};
-use clresolve_bundle::{BundleError, BundleSignature, ResolutionBundle, SignableBundle, TrustAnchors, VerifiedBundle};
+use clresolve_bundle::{
+    BundleError, BundleTrustAnchors, ResolutionBundle, SignableBundle, VerifiedBundle, VerifiedVerdictSignature,
+};
 use clresolve_core::mutant;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::BlockSelector;
@@ -27,32 +29,32 @@ use super::exit::{ContentRefusal, ExitStatus};
 use super::input::read_file_or_stdin;
 use super::output::{OutputSink, ResultWriter, json_line};
 use super::progress::ProgressLine;
-use super::verdict::{expected_verdict, name_of_flag};
-use super::verify::{exit_status, progress_message, report_unmet};
-use super::world::{CommandContext, ConfigReaderKind, read_configuration};
+use super::verdict::{expected_verdict, parse_name_flag};
+use super::verify::{progress_message, report_unmet_expectations, verdict_exit_status};
+use super::world::{CommandContext, CommandPaymentRole, read_configuration};
 use super::{receipt, render};
 
 const CLOCK_SKEW: Duration = Duration::from_secs(300);
 
 pub(super) fn run(command: BundleCommand) -> anyhow::Result<ExitStatus> {
     match command {
-        BundleCommand::Export(args) => super::runtime::run_async(export(args)),
-        BundleCommand::Verify(args) => replay(args),
+        BundleCommand::Export(args) => super::runtime::run_async(export_bundle(args)),
+        BundleCommand::Verify(args) => replay_bundle(args),
     }
 }
 
-async fn export(args: BundleExportArguments) -> anyhow::Result<ExitStatus> {
+async fn export_bundle(args: BundleExportArguments) -> anyhow::Result<ExitStatus> {
     let output = OutputSink::new(&args.out)?;
     let progress = ProgressLine::start(progress_message(std::slice::from_ref(&args.name)));
-    let world = CommandContext::open_with(&args.world, args.sign.try_into()?).await?;
+    let world = CommandContext::open_with_layer(&args.world, args.sign.try_into()?).await?;
     let signer = sign::open_signer(&world.config.sign)?;
     let exported = world.resolver.export(&NameQuestion::new(args.name)).await;
     drop(progress);
     match exported {
         Ok(packed) => {
             let bundle = match &signer {
-                Some(signer) => sign_if_possible(packed, signer, world.resolver.now()),
-                None => packed.into_bundle(),
+                Some(signer) => try_sign_bundle(packed, signer, world.resolver.now()),
+                None => packed.into_unsigned_bundle(),
             };
             output.write_whole((json_line(&bundle.to_json())? + "\n").as_bytes())?;
             Ok(ExitStatus::Trusted)
@@ -66,22 +68,22 @@ async fn export(args: BundleExportArguments) -> anyhow::Result<ExitStatus> {
 }
 
 /// Signs the bundle. If that fails, the bundle is written unsigned, with the same evidence.
-fn sign_if_possible(packed: SignableBundle, signer: &VerdictIssuer, now: Timestamp) -> ResolutionBundle {
+fn try_sign_bundle(packed: SignableBundle, signer: &VerdictIssuer, now: Timestamp) -> ResolutionBundle {
     packed.sign_verdict(signer, now).unwrap_or_else(|error| {
         anstream::eprintln!("clresolve: exported, not signed: {error}");
-        packed.into_bundle()
+        packed.into_unsigned_bundle()
     })
 }
 
 /// Starts no runtime and builds no resolver, so nothing here can contact a network.
-fn replay(args: BundleVerifyArguments) -> anyhow::Result<ExitStatus> {
-    let name = args.name.as_deref().map(name_of_flag).transpose()?;
-    let signer = signer_of(&args)?;
+fn replay_bundle(args: BundleVerifyArguments) -> anyhow::Result<ExitStatus> {
+    let name = args.name.as_deref().map(parse_name_flag).transpose()?;
+    let signer = read_required_signer(&args)?;
     let output = OutputSink::new(&args.output.out)?;
     let bytes = read_file_or_stdin(&args.document, MAX_BYTES)?;
-    let mut results = ResultWriter::single_result(output, args.output.output_format());
+    let mut results = ResultWriter::for_single_result(output, args.output.output_format());
     let config =
-        read_configuration(&NetworkArguments::from(&args.about), ConfigReaderKind::Others, ConfigLayer::default())?;
+        read_configuration(&NetworkArguments::from(&args.about), CommandPaymentRole::Others, ConfigLayer::default())?;
     let checkpoint = args.checkpoint.or(config.beacon.checkpoint);
     let demands = BundleRequirements { name, max_age: args.max_age, block: args.block, checkpoint, signer };
     let profiles = local_profiles(&config)?;
@@ -93,23 +95,25 @@ fn replay(args: BundleVerifyArguments) -> anyhow::Result<ExitStatus> {
     };
     let verdict = verified.replay.verdict();
     let unmet = match &purchase {
-        Some(purchase) if purchase.state() != TrustState::Trusted => Vec::new(),
+        Some(purchase) if purchase.trust_state() != TrustState::Trusted => Vec::new(),
         _ => args.expect.unmet_expectations(verdict),
     };
     if args.output.output_format() != OutputFormat::Text {
-        report_unmet(verdict, &unmet);
+        report_unmet_expectations(verdict, &unmet);
     }
-    results.push(&json_output(&verified, &signature, purchase.as_ref()), |format| match (format, &purchase) {
-        (OutputFormat::Short, None) => render::format_short(verdict, &render::Palette::plain()),
-        (OutputFormat::Short, Some(purchase)) => {
-            receipt::format_short(&purchase.verification, &render::Palette::plain())
+    results.push(&bundle_result_json(&verified, &signature, purchase.as_ref()), |format| {
+        match (format, &purchase) {
+            (OutputFormat::Short, None) => render::format_verdict_line(verdict, &render::Palette::plain()),
+            (OutputFormat::Short, Some(purchase)) => {
+                receipt::format_receipt_line(&purchase.verification, &render::Palette::plain())
+            }
+            _ => format_bundle_result(&verified, &signature, purchase.as_ref(), &unmet),
         }
-        _ => format_text(&verified, &signature, purchase.as_ref(), &unmet),
     })?;
     results.finish()?;
     Ok(match &purchase {
-        Some(purchase) if unmet.is_empty() => purchase.state().into(),
-        _ => exit_status(verdict, &unmet),
+        Some(purchase) if unmet.is_empty() => purchase.trust_state().into(),
+        _ => verdict_exit_status(verdict, &unmet),
     })
 }
 
@@ -120,18 +124,18 @@ fn open_bundle(
     demands: &BundleRequirements,
     now: Timestamp,
 ) -> Result<(VerifiedBundle, BundleSignatureStatus, Option<VerifiedPurchase>), ContentRefusal> {
-    let purchase = match AnyBundle::read(bytes)? {
+    let purchase = match AnyBundle::from_bytes(bytes)? {
         AnyBundle::Purchase(purchase) => purchase,
         AnyBundle::Name(bundle) => {
-            let (verified, signed) = verify_with_requirements(&bundle, profiles, demands, now)?;
+            let (verified, signed) = verify_bundle_requirements(&bundle, profiles, demands, now)?;
             return Ok((verified, signed, None));
         }
     };
     if demands.signer.is_some() && !mutant!("purchases-pass-for-signed") {
-        return Err(unsigned_purchase());
+        return Err(unsigned_purchase_refusal());
     }
-    let (verified, signed) = verify_with_requirements(purchase.bundle(), profiles, demands, now)?;
-    let purchase = purchase.verify(&verified)?;
+    let (verified, signed) = verify_bundle_requirements(purchase.name_bundle(), profiles, demands, now)?;
+    let purchase = purchase.verify_evidence(&verified)?;
     if let Some(max_age) = demands.max_age {
         require_max_age(purchase.made_at, max_age, now)?;
     }
@@ -139,17 +143,17 @@ fn open_bundle(
 }
 
 /// A signature covers only the verdict on the name. Anyone can put another purchase around it.
-fn unsigned_purchase() -> ContentRefusal {
+fn unsigned_purchase_refusal() -> ContentRefusal {
     let message = "nobody signs a purchase, and a signature of the name's bundle in it does not cover it; leave --jwks \
                    out, or check its member `bundle` by itself";
-    ContentRefusal::new(BundleError::Unsigned.class(), message.to_owned())
+    ContentRefusal::new(BundleError::Unsigned.error_class(), message.to_owned())
 }
 
 /// The required signer and subject, if keys are given.
-fn signer_of(args: &BundleVerifyArguments) -> anyhow::Result<Option<(Ed25519KeySet, ExpectedVerdict)>> {
+fn read_required_signer(args: &BundleVerifyArguments) -> anyhow::Result<Option<(Ed25519KeySet, ExpectedVerdict)>> {
     let (Some(jwks), Some(name)) = (&args.jwks, &args.name) else { return Ok(None) };
     let config =
-        read_configuration(&NetworkArguments::from(&args.about), ConfigReaderKind::Others, ConfigLayer::default())?;
+        read_configuration(&NetworkArguments::from(&args.about), CommandPaymentRole::Others, ConfigLayer::default())?;
     let expected = expected_verdict(name, None, args.issuer.clone(), &config)?;
     Ok(Some((read_trusted_keys(jwks)?, expected)))
 }
@@ -157,7 +161,7 @@ fn signer_of(args: &BundleVerifyArguments) -> anyhow::Result<Option<(Ed25519KeyS
 impl From<BundleError> for ContentRefusal {
     fn from(error: BundleError) -> Self {
         let exit = if error.is_undecided() { ExitStatus::Indeterminate } else { ExitStatus::Untrusted };
-        Self { class: error.class(), message: error.to_string(), exit }
+        Self { class: error.error_class(), message: error.to_string(), exit }
     }
 }
 
@@ -176,10 +180,10 @@ enum BundleSignatureStatus {
     Not,
     /// It has a signature that was not checked.
     Unchecked,
-    By(BundleSignature),
+    By(VerifiedVerdictSignature),
 }
 
-fn verify_with_requirements(
+fn verify_bundle_requirements(
     bundle: &ResolutionBundle,
     profiles: &ConformanceProfiles,
     demands: &BundleRequirements,
@@ -188,7 +192,7 @@ fn verify_with_requirements(
     if demands.name.as_ref().is_some_and(|name| name != bundle.name()) {
         return Err(ContentRefusal::new("bundle-other-name", format!("it is about {}", bundle.name())));
     }
-    if let Some(height) = bundle.numbered_block()
+    if let Some(height) = bundle.requested_block_number()
         && demands.block != Some(BlockSelector::Number(height))
     {
         let message =
@@ -196,15 +200,16 @@ fn verify_with_requirements(
         return Err(ContentRefusal::new("bundle-past-block", message));
     }
     let checkpoint = demands.checkpoint;
-    let verified = match bundle.world() {
-        SANDBOX => bundle.verify(TrustAnchors { profiles: &Sandbox::profiles(), checkpoint })?,
-        _ => bundle.verify(TrustAnchors { profiles, checkpoint })?,
+    let verified = match bundle.network_name() {
+        SANDBOX => bundle.verify_by_replay(BundleTrustAnchors { profiles: &Sandbox::profiles(), checkpoint })?,
+        _ => bundle.verify_by_replay(BundleTrustAnchors { profiles, checkpoint })?,
     };
     let signed = match &demands.signer {
-        Some((keys, expected)) => {
-            BundleSignatureStatus::By(require_unexpired(bundle.check_signature(keys, expected, now)?, demands)?)
-        }
-        None if bundle.is_signed() => BundleSignatureStatus::Unchecked,
+        Some((keys, expected)) => BundleSignatureStatus::By(require_unexpired_signature(
+            bundle.check_verdict_signature(keys, expected, now)?,
+            demands,
+        )?),
+        None if bundle.has_signature() => BundleSignatureStatus::Unchecked,
         None => BundleSignatureStatus::Not,
     };
     if let Some(max_age) = demands.max_age {
@@ -213,10 +218,10 @@ fn verify_with_requirements(
     Ok((verified, signed))
 }
 
-fn require_unexpired(
-    signature: BundleSignature,
+fn require_unexpired_signature(
+    signature: VerifiedVerdictSignature,
     demands: &BundleRequirements,
-) -> Result<BundleSignature, ContentRefusal> {
+) -> Result<VerifiedVerdictSignature, ContentRefusal> {
     if signature.is_expired && demands.max_age.is_none() {
         let message =
             format!("the signature expired at {}; pass --max-age to accept a bundle up to that age", signature.expires);
@@ -239,7 +244,7 @@ fn require_max_age(made_at: Timestamp, max_age: Duration, now: Timestamp) -> Res
     }
 }
 
-fn json_output(
+fn bundle_result_json(
     verified: &VerifiedBundle,
     signed: &BundleSignatureStatus,
     purchase: Option<&VerifiedPurchase>,
@@ -269,7 +274,7 @@ fn json_output(
         "verdict": verdict.as_ref(),
         "purchase": purchase.map(|purchase| json!({
             "bundle": purchase.digest,
-            "state": purchase.state(),
+            "state": purchase.trust_state(),
             "proven": purchase.proven,
             "attested": purchase.attested,
             "verification": purchase.verification.to_value(),
@@ -278,7 +283,7 @@ fn json_output(
 }
 
 /// What is proven, and what depends on the exporter's honesty.
-fn write_clauses(text: &mut String, proven: &[String], attested: &[String]) {
+fn write_bundle_claims(text: &mut String, proven: &[String], attested: &[String]) {
     for (title, clauses) in [("shown here", proven), ("the exporter's word", attested)] {
         let _ = writeln!(text, "{title}:");
         for clause in clauses {
@@ -287,14 +292,14 @@ fn write_clauses(text: &mut String, proven: &[String], attested: &[String]) {
     }
 }
 
-fn format_text(
+fn format_bundle_result(
     verified: &VerifiedBundle,
     signed: &BundleSignatureStatus,
     purchase: Option<&VerifiedPurchase>,
     unmet: &[String],
 ) -> String {
     let verdict = verified.replay.verdict();
-    let mut text = render::format_short(verdict, &render::Palette::plain());
+    let mut text = render::format_verdict_line(verdict, &render::Palette::plain());
     let _ = writeln!(text, "bundle {}", verified.digest);
     if let Some(anchor) = &verdict.anchor {
         let (world, chain, block) =
@@ -306,32 +311,32 @@ fn format_text(
     match signed {
         BundleSignatureStatus::Not => {}
         BundleSignatureStatus::Unchecked => text.push_str("signed: by somebody; not checked, --jwks does\n"),
-        BundleSignatureStatus::By(BundleSignature { issuer, key_id, expires, is_expired }) => {
+        BundleSignatureStatus::By(VerifiedVerdictSignature { issuer, key_id, expires, is_expired }) => {
             let expired = if *is_expired { "expired" } else { "expires" };
             let (issuer, key_id) = (UntrustedText::new(issuer), UntrustedText::new(key_id));
             let _ = writeln!(text, "signed by {issuer}, key {key_id}: the signature is valid, {expired} {expires}");
         }
     }
-    write_clauses(&mut text, &verified.proven, &verified.attested);
+    write_bundle_claims(&mut text, &verified.proven, &verified.attested);
     if let Some(purchase) = purchase {
         let _ = writeln!(text, "\npurchase {}", purchase.digest);
-        text += &receipt::format_checks(&purchase.verification, &render::Palette::plain());
-        write_clauses(&mut text, &purchase.proven, &purchase.attested);
+        text += &receipt::format_receipt_checks(&purchase.verification, &render::Palette::plain());
+        write_bundle_claims(&mut text, &purchase.proven, &purchase.attested);
     }
     if verdict.anchor.as_ref().is_some_and(|anchor| anchor.world == SANDBOX) {
         text.push_str("It is about the sandbox, and proves nothing about a real network.\n");
     }
-    let _ = writeln!(text, "{}", advice(verdict.state, signed, purchase, unmet));
+    let _ = writeln!(text, "{}", bundle_advice(verdict.state, signed, purchase, unmet));
     text
 }
 
-fn advice(
+fn bundle_advice(
     agent: TrustState,
     signed: &BundleSignatureStatus,
     purchase: Option<&VerifiedPurchase>,
     unmet: &[String],
 ) -> String {
-    let of_purchase = purchase.map(VerifiedPurchase::state);
+    let of_purchase = purchase.map(VerifiedPurchase::trust_state);
     match (agent, of_purchase) {
         (TrustState::Untrusted, _) => "Do not go ahead: the evidence contradicts the binding.".to_owned(),
         (_, Some(TrustState::Untrusted)) => "Do not rely on this receipt: the evidence contradicts it.".to_owned(),
@@ -342,7 +347,9 @@ fn advice(
         _ if !unmet.is_empty() => format!("Do not go ahead: {}.", unmet.join("; ")),
         _ => {
             let whom = match signed {
-                BundleSignatureStatus::By(BundleSignature { issuer, .. }) => UntrustedText::new(issuer).to_string(),
+                BundleSignatureStatus::By(VerifiedVerdictSignature { issuer, .. }) => {
+                    UntrustedText::new(issuer).to_string()
+                }
                 BundleSignatureStatus::Not | BundleSignatureStatus::Unchecked => {
                     "the exporter of this bundle".to_owned()
                 }
@@ -359,15 +366,16 @@ mod tests {
 
     #[test]
     fn what_has_expired_is_refused_unless_an_age_is_allowed() {
-        let signature = |is_expired| BundleSignature {
+        let signature = |is_expired| VerifiedVerdictSignature {
             issuer: "https://clresolve.example".to_owned(),
             key_id: "k".to_owned(),
             expires: Timestamp::UNIX_EPOCH,
             is_expired,
         };
         let demands = |max_age| BundleRequirements { name: None, max_age, block: None, checkpoint: None, signer: None };
-        let class =
-            |is_expired, max_age| require_unexpired(signature(is_expired), &demands(max_age)).err().map(|r| r.class);
+        let class = |is_expired, max_age| {
+            require_unexpired_signature(signature(is_expired), &demands(max_age)).err().map(|r| r.class)
+        };
         assert_eq!(class(true, None), Some("bundle-expired"));
         assert_eq!(class(true, Some(Duration::from_secs(60))), None);
         assert_eq!(class(false, None), None);

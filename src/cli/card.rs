@@ -6,16 +6,16 @@ use super::args::CardArguments;
 use super::exit::ExitStatus;
 use super::output::OutputSink;
 use super::progress::ProgressLine;
-use super::render::{self, AgentObjections};
+use super::render::{self, ObjectionsToAgent};
 use super::verify;
-use super::verify::{exit_status, progress_message};
+use super::verify::{progress_message, verdict_exit_status};
 use super::world::CommandContext;
 
 pub(super) fn run(args: CardArguments) -> anyhow::Result<ExitStatus> {
-    super::runtime::run_async(write_card(args))
+    super::runtime::run_async(write_proven_card(args))
 }
 
-async fn write_card(args: CardArguments) -> anyhow::Result<ExitStatus> {
+async fn write_proven_card(args: CardArguments) -> anyhow::Result<ExitStatus> {
     let output = OutputSink::new(&args.out)?;
     let progress = ProgressLine::start(progress_message(std::slice::from_ref(&args.name)));
     let world = CommandContext::open(&args.world).await?;
@@ -23,13 +23,13 @@ async fn write_card(args: CardArguments) -> anyhow::Result<ExitStatus> {
     drop(progress);
     let verdict = resolution.verdict();
     let unmet = args.expect.unmet_expectations(verdict);
-    let exit = exit_status(verdict, &unmet);
+    let exit = verdict_exit_status(verdict, &unmet);
     match resolution.card() {
         Some(card) if exit == ExitStatus::Trusted => output.write_whole(card)?,
-        _ if verdict.state == TrustState::Trusted => verify::report_unmet(verdict, &unmet),
+        _ if verdict.state == TrustState::Trusted => verify::report_unmet_expectations(verdict, &unmet),
         _ => anstream::eprint!(
             "{}",
-            render::format_walk(verdict, AgentObjections::from_unmet(&unmet), &render::Palette::plain())
+            render::format_verdict_walk(verdict, ObjectionsToAgent::from_unmet(&unmet), &render::Palette::plain())
         ),
     }
     Ok(exit)

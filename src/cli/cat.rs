@@ -14,8 +14,8 @@ use super::output::OutputSink;
 use super::progress::ProgressLine;
 use super::world::CommandContext;
 
-/// Maximum size of a CAR file, in bytes: the read limit of [`DagWalkBudget::for_cat`], and the same amount of other
-/// blocks.
+/// Maximum size of a CAR file, in bytes: the read limit of [`DagWalkBudget::for_cat_command`], and the same amount of
+/// other blocks.
 const MAX_CAR_BYTES: u64 = 256 << 20;
 
 /// The requested content: `CID` or `CID/path`, optionally after `ipfs://` or `/ipfs/`. Names in the path are literal: a
@@ -57,11 +57,11 @@ pub(super) fn run(args: CatArguments) -> anyhow::Result<ExitStatus> {
     let output = OutputSink::new(&args.out)?;
     let bytes = match (IpfsPath::parse(&args.target), &args.car) {
         (Err(refusal), _) => Err(refusal),
-        (Ok(target), Some(car)) => read_from_car(target, read_car(car)?),
+        (Ok(target), Some(car)) => read_car_content(target, read_car_file(car)?),
         (Ok(target), None) => {
             let mut fetched = None;
             let exit = super::runtime::run_async(async {
-                fetched = Some(fetch_from_gateways(&target, &args).await?);
+                fetched = Some(fetch_from_ipfs_gateways(&target, &args).await?);
                 Ok(ExitStatus::Trusted)
             })?;
             match fetched {
@@ -79,7 +79,10 @@ pub(super) fn run(args: CatArguments) -> anyhow::Result<ExitStatus> {
     }
 }
 
-async fn fetch_from_gateways(target: &IpfsPath, args: &CatArguments) -> anyhow::Result<Result<Bytes, ContentRefusal>> {
+async fn fetch_from_ipfs_gateways(
+    target: &IpfsPath,
+    args: &CatArguments,
+) -> anyhow::Result<Result<Bytes, ContentRefusal>> {
     let world = CommandContext::open(&args.world).await?;
     let progress = ProgressLine::start(format!("fetching {}", target.root));
     let walked = world.resolver.cat(&target.root, &target.path).await.walked;
@@ -94,11 +97,11 @@ async fn fetch_from_gateways(target: &IpfsPath, args: &CatArguments) -> anyhow::
     })
 }
 
-fn read_from_car(target: IpfsPath, car: Bytes) -> Result<Bytes, ContentRefusal> {
-    Ok(read_file_from_car(target.root, &target.path, DagWalkBudget::for_cat(), car)?.bytes)
+fn read_car_content(target: IpfsPath, car: Bytes) -> Result<Bytes, ContentRefusal> {
+    Ok(read_file_from_car(target.root, &target.path, DagWalkBudget::for_cat_command(), car)?.bytes)
 }
 
-fn read_car(path: &Path) -> anyhow::Result<Bytes> {
+fn read_car_file(path: &Path) -> anyhow::Result<Bytes> {
     let cannot = || format!("cannot read {}", path.display());
     let file = std::fs::File::open(path).with_context(cannot)?;
     let mut bytes = Vec::new();

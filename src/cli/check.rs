@@ -15,14 +15,14 @@ use clresolve_payment::decision::DecisionOutcome;
 use clresolve_resolver::config::HostPort;
 use clresolve_resolver::resolve::{EMPTY, SellerUrl};
 use clresolve_resolver::sandbox::Sandbox;
-use clresolve_sandbox::sellers::ExpectedSellerDecision;
+use clresolve_sandbox::sellers::ExpectedSellerCheck;
 
 use super::args::{OutputFormat, ProbeMethod, SellerCheckArguments};
-use super::decide::{conclusion_line, entry_lines, exit_status, other_reasons};
+use super::decide::{conclusion_line, decision_exit_status, payment_option_lines, reasons_except_code};
 use super::exit::ExitStatus;
 use super::input::read_file_or_stdin;
 use super::output::{OutputSink, ResultWriter};
-use super::probe::demand_lines;
+use super::probe::payment_demand_lines;
 use super::progress::ProgressLine;
 use super::render::Palette;
 use super::world::CommandContext;
@@ -36,36 +36,36 @@ pub(super) fn run(args: SellerCheckArguments) -> anyhow::Result<ExitStatus> {
     match &args.url {
         Some(url) if !args.list => {
             let url = url.clone();
-            super::runtime::run_async(check(args, url))
+            super::runtime::run_async(check_seller(args, url))
         }
-        _ => list(args),
+        _ => list_sandbox_sellers(args),
     }
 }
 
-async fn check(args: SellerCheckArguments, url: SellerUrl) -> anyhow::Result<ExitStatus> {
+async fn check_seller(args: SellerCheckArguments, url: SellerUrl) -> anyhow::Result<ExitStatus> {
     let output = OutputSink::new(&args.output.out)?;
     let palette = output.palette();
-    let mut results = ResultWriter::single_result(output, args.output.output_format());
-    let body = body(args.method, args.body.as_deref())?;
+    let mut results = ResultWriter::for_single_result(output, args.output.output_format());
+    let body = read_post_body(args.method, args.body.as_deref())?;
     let progress = ProgressLine::start(format!("asking {}", UntrustedText::new(url.as_str())));
     let world = CommandContext::open_for_payers(&args.world).await?;
-    world.check_decides_now()?;
+    world.require_current_judgement()?;
     reject_plain_http(&url, &world.config.network.allow_hosts)?;
     let answered = world.resolver.ask_seller(&url, body).await;
     let request = SellerCheckRequest { name: args.name, verb: args.verb, ..answered };
     let check = world.resolver.check_seller(&request).await;
     drop(progress);
-    let demanded = demand_lines(request.terms().as_ref().ok(), &world.config.limits.limits());
+    let demanded = payment_demand_lines(request.terms().as_ref().ok(), &world.config.limits.payment_limits());
     results.push(&check, |format| match format {
-        OutputFormat::Text => format_text(&url, &check, demanded, &palette),
+        OutputFormat::Text => format_seller_check(&url, &check, demanded, &palette),
         _ => format!("{}\t{}\t{}\n", UntrustedText::new(url.as_str()), check.decision, check.codes.join(",")),
     })?;
     results.finish()?;
-    Ok(exit_status(check.decision))
+    Ok(decision_exit_status(check.decision))
 }
 
 /// The body of a POST, or `None` for a GET.
-fn body(method: Option<ProbeMethod>, file: Option<&Path>) -> anyhow::Result<Option<Bytes>> {
+fn read_post_body(method: Option<ProbeMethod>, file: Option<&Path>) -> anyhow::Result<Option<Bytes>> {
     let Some(file) = file else {
         return Ok((method == Some(ProbeMethod::Post)).then(|| Bytes::from_static(EMPTY.as_bytes())));
     };
@@ -81,7 +81,7 @@ fn body(method: Option<ProbeMethod>, file: Option<&Path>) -> anyhow::Result<Opti
 
 /// Rejects plain http, except to sellers on this machine that `network.allow_hosts` lists.
 fn reject_plain_http(url: &SellerUrl, allowed: &[HostPort]) -> anyhow::Result<()> {
-    match url.plain_host() {
+    match url.plain_http_host() {
         Some(host) if !allowed.iter().any(|named| named.to_string() == host) => {
             bail!(
                 "sellers are queried over https; for plain http to this one, add --allow-host {}",
@@ -93,19 +93,24 @@ fn reject_plain_http(url: &SellerUrl, allowed: &[HostPort]) -> anyhow::Result<()
 }
 
 /// The decision, a row for each kind of evidence, what is demanded, and the conclusion.
-fn format_text(url: &SellerUrl, check: &SellerCheckDocument, demanded: Vec<String>, palette: &Palette) -> String {
+fn format_seller_check(
+    url: &SellerUrl,
+    check: &SellerCheckDocument,
+    demanded: Vec<String>,
+    palette: &Palette,
+) -> String {
     let style = palette.state_style(match check.decision {
         DecisionOutcome::Allow => TrustState::Trusted,
         DecisionOutcome::Deny => TrustState::Untrusted,
         DecisionOutcome::Undecided => TrustState::Indeterminate,
     });
     let mut lines = vec![format!("{style}{}{style:#}  {}", check.decision, UntrustedText::new(url.as_str()))];
-    lines.extend(check.evidence.iter().map(|row| evidence_line(row, palette)));
-    lines.extend(identity(check));
+    lines.extend(check.evidence.iter().map(|row| payee_evidence_line(row, palette)));
+    lines.extend(seller_identity_text(check));
     lines.extend(demanded);
-    lines.extend(entry_lines(&check.entries));
+    lines.extend(payment_option_lines(&check.entries));
     let concluding = check.codes.first().filter(|_| check.abort).map(String::as_str);
-    for reason in other_reasons(&check.reasons, concluding) {
+    for reason in reasons_except_code(&check.reasons, concluding) {
         lines.push(format!("{}: {}", reason.code, UntrustedText::new(&reason.message)));
     }
     lines.push(format!("{style}{}{style:#}", conclusion_line(&check.reason, concluding)));
@@ -114,7 +119,7 @@ fn format_text(url: &SellerUrl, check: &SellerCheckDocument, demanded: Vec<Strin
 }
 
 /// The identity and who names it, and the evidence that proves the payee.
-fn identity(check: &SellerCheckDocument) -> Option<String> {
+fn seller_identity_text(check: &SellerCheckDocument) -> Option<String> {
     let proves =
         |row: &&PayeeEvidenceRow| row.state == PayeeEvidenceState::Proven && row.kind != PayeeEvidenceKind::History;
     let kinds: Vec<_> = check.evidence.iter().filter(proves).map(|row| row.kind.as_str()).collect();
@@ -133,7 +138,7 @@ fn identity(check: &SellerCheckDocument) -> Option<String> {
     }
 }
 
-fn evidence_line(row: &PayeeEvidenceRow, palette: &Palette) -> String {
+fn payee_evidence_line(row: &PayeeEvidenceRow, palette: &Palette) -> String {
     let style = match row.state {
         PayeeEvidenceState::Proven => palette.state_style(TrustState::Trusted),
         PayeeEvidenceState::Claimed | PayeeEvidenceState::Undecided => palette.state_style(TrustState::Indeterminate),
@@ -145,16 +150,16 @@ fn evidence_line(row: &PayeeEvidenceRow, palette: &Palette) -> String {
 }
 
 /// Lists each seller of the sandbox with the decision that it should get. Does not start the sandbox.
-fn list(args: SellerCheckArguments) -> anyhow::Result<ExitStatus> {
-    let mut results = ResultWriter::result_list(OutputSink::new(&args.output.out)?, args.output.output_format());
+fn list_sandbox_sellers(args: SellerCheckArguments) -> anyhow::Result<ExitStatus> {
+    let mut results = ResultWriter::for_result_list(OutputSink::new(&args.output.out)?, args.output.output_format());
     for seller in Sandbox::expected_sellers() {
-        results.push(&seller, |_| format_seller(&seller))?;
+        results.push(&seller, |_| format_seller_expectation(&seller))?;
     }
     results.finish()?;
     Ok(ExitStatus::Trusted)
 }
 
-fn format_seller(seller: &ExpectedSellerDecision) -> String {
+fn format_seller_expectation(seller: &ExpectedSellerCheck) -> String {
     let (url, name) = (UntrustedText::new(&seller.url), UntrustedText::new(seller.name.as_deref().unwrap_or_default()));
     let line = format!("{:<10} {:<56} {name}", seller.decision, url.to_string());
     format!("{}\n", line.trim_end())

@@ -10,9 +10,9 @@ use super::output::OutputSink;
 
 pub(super) fn run(args: CompletionsArguments) -> anyhow::Result<ExitStatus> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut args::whole_command(), "clresolve", &mut script);
+    clap_complete::generate(args.shell, &mut args::complete_clap_command(), "clresolve", &mut script);
     if args.shell == Shell::Fish {
-        script.extend(fish_argument_completions(&args::whole_command()).into_bytes());
+        script.extend(fish_argument_completions(&args::complete_clap_command()).into_bytes());
     }
     OutputSink::new(&args.out)?.write_whole(&script)?;
     Ok(ExitStatus::Trusted)

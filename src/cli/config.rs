@@ -5,8 +5,8 @@ use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use clresolve_core::text::{UntrustedText, without_secrets};
-use clresolve_resolver::config::{Config, ConfigLayer, PREPENDED_LISTS, ProofDemand, ProofGradeDemand};
+use clresolve_core::text::{UntrustedText, strip_url_secrets};
+use clresolve_resolver::config::{ChainProofMode, Config, ConfigLayer, PREPENDED_LISTS, ProofGradeDemand};
 use clresolve_resolver::resolve::local_profiles;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -16,7 +16,7 @@ use super::config_file::{self, ConfigFile};
 use super::exit::ExitStatus;
 use super::notice;
 use super::output::{OutputSink, OutputWriteError, ResultWriter};
-use super::world::{self, ConfigReaderKind, ConfigSource};
+use super::world::{self, CommandPaymentRole, ConfigSource};
 
 const STARTER: &str = include_str!("config/starter.toml");
 
@@ -26,9 +26,9 @@ const RULE_BY_DEFAULT: &str = "gate.deny";
 
 pub(super) fn run(command: ConfigCommand) -> anyhow::Result<ExitStatus> {
     match command {
-        ConfigCommand::Init { file } => init(file),
-        ConfigCommand::Show(args) => show(&args),
-        ConfigCommand::Check { file } => check(file),
+        ConfigCommand::Init { file } => create_config_file(file),
+        ConfigCommand::Show(args) => show_config(&args),
+        ConfigCommand::Check { file } => check_config_file(file),
     }
 }
 
@@ -46,22 +46,22 @@ struct ConfigSetting {
     replaces: Vec<Value>,
 }
 
-fn show(args: &ConfigShowArguments) -> anyhow::Result<ExitStatus> {
+fn show_config(args: &ConfigShowArguments) -> anyhow::Result<ExitStatus> {
     if args.world.sandbox {
         bail!(
             "--sandbox: the sandbox has a configuration of its own; `clresolve sandbox --write-config FILE` writes it"
         );
     }
-    let sources = world::read_sources(&args.world, ConfigReaderKind::Others)?;
-    let mut results = ResultWriter::result_list(OutputSink::new(&args.output.out)?, args.output.output_format());
-    for setting in settings(&sources)? {
+    let sources = world::read_config_layers(&args.world, CommandPaymentRole::Others)?;
+    let mut results = ResultWriter::for_result_list(OutputSink::new(&args.output.out)?, args.output.output_format());
+    for setting in config_settings(&sources)? {
         results.push(&setting, |format| format_setting(&setting, format))?;
     }
     results.finish()?;
     Ok(ExitStatus::Trusted)
 }
 
-fn settings(sources: &[(ConfigSource, ConfigLayer)]) -> anyhow::Result<Vec<ConfigSetting>> {
+fn config_settings(sources: &[(ConfigSource, ConfigLayer)]) -> anyhow::Result<Vec<ConfigSetting>> {
     let config = Config::default().with_layers(sources.iter().map(|(_, layer)| layer.clone()))?;
     let default = flatten_layer(&effective_layer(&Config::default())?)?;
     let named: Vec<(&ConfigSource, BTreeMap<String, Value>)> =
@@ -75,7 +75,7 @@ fn settings(sources: &[(ConfigSource, ConfigLayer)]) -> anyhow::Result<Vec<Confi
         let source = match naming.as_slice() {
             [] if default.get(&key) == Some(&value) => vec!["default"],
             [] => vec!["derived"],
-            naming => naming.iter().map(|source| source_word(source)).collect(),
+            naming => naming.iter().map(|source| config_source_word(source)).collect(),
         };
         let file = naming.iter().find_map(|source| match source {
             ConfigSource::File(path) => Some(path.display().to_string()),
@@ -102,11 +102,11 @@ fn effective_layer(config: &Config) -> anyhow::Result<ConfigLayer> {
     let mut config = config.clone();
     let chain = &mut config.chain;
     let header = chain.header_demand()?;
-    let (proof, quorum) = match chain.demand()? {
-        ProofGradeDemand::SingleRpc => (ProofDemand::SingleRpc, None),
-        ProofGradeDemand::Quorum(agree) => (ProofDemand::Quorum, Some(agree)),
-        ProofGradeDemand::StateProof(agree) => (ProofDemand::StateProof, Some(agree)),
-        ProofGradeDemand::ConsensusProof(agree) => (ProofDemand::ConsensusProof, (agree > 0).then_some(agree)),
+    let (proof, quorum) = match chain.proof_grade_demand()? {
+        ProofGradeDemand::SingleRpc => (ChainProofMode::SingleRpc, None),
+        ProofGradeDemand::Quorum(agree) => (ChainProofMode::Quorum, Some(agree)),
+        ProofGradeDemand::StateProof(agree) => (ChainProofMode::StateProof, Some(agree)),
+        ProofGradeDemand::ConsensusProof(agree) => (ChainProofMode::ConsensusProof, (agree > 0).then_some(agree)),
     };
     (chain.proof, chain.quorum, chain.header) = (Some(proof), quorum, Some(header));
     chain.max_head_age = chain.head_age();
@@ -115,7 +115,7 @@ fn effective_layer(config: &Config) -> anyhow::Result<ConfigLayer> {
     Ok(layer)
 }
 
-const fn source_word(source: &ConfigSource) -> &'static str {
+const fn config_source_word(source: &ConfigSource) -> &'static str {
     match source {
         ConfigSource::File(_) => "file",
         ConfigSource::Environment => "environment",
@@ -143,7 +143,7 @@ pub(super) fn flatten_layer(layer: &ConfigLayer) -> anyhow::Result<BTreeMap<Stri
 
 fn hide_secrets(value: &mut Value) {
     match value {
-        Value::String(text) => *text = without_secrets(text),
+        Value::String(text) => *text = strip_url_secrets(text),
         Value::Array(items) => items.iter_mut().for_each(hide_secrets),
         Value::Object(members) => members.values_mut().for_each(hide_secrets),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -153,7 +153,7 @@ fn hide_secrets(value: &mut Value) {
 fn format_setting(setting: &ConfigSetting, format: OutputFormat) -> String {
     let value = match &setting.value {
         Value::Array(items) => join_values(items),
-        value => short_value(value),
+        value => short_setting_value(value),
     };
     let value = UntrustedText::new(&value).with_limit(500).to_string();
     let mut origin = setting.source.join(", ");
@@ -167,11 +167,11 @@ fn format_setting(setting: &ConfigSetting, format: OutputFormat) -> String {
 }
 
 fn join_values(items: &[Value]) -> String {
-    items.iter().map(short_value).collect::<Vec<_>>().join(", ")
+    items.iter().map(short_setting_value).collect::<Vec<_>>().join(", ")
 }
 
 /// A value in short form. For an endpoint, its label.
-fn short_value(value: &Value) -> String {
+fn short_setting_value(value: &Value) -> String {
     let labelled = |members: &Map<String, Value>| members.get("label").and_then(Value::as_str).map(str::to_owned);
     match value {
         Value::String(text) if text.is_empty() => "\"\"".to_owned(),
@@ -181,10 +181,10 @@ fn short_value(value: &Value) -> String {
     }
 }
 
-fn check(file: Option<PathBuf>) -> anyhow::Result<ExitStatus> {
+fn check_config_file(file: Option<PathBuf>) -> anyhow::Result<ExitStatus> {
     let (path, layer) = match file {
         Some(file) => (file.clone(), ConfigLayer::from_file(&file)?),
-        None => read_by_default()?,
+        None => read_default_config()?,
     };
     let config = Config::default().with_layers([layer])?;
     config.check_gate()?;
@@ -205,7 +205,7 @@ pub(super) fn report_valid_config(config: &Config, message: &str) {
 
 /// The missing setting for payments.
 pub(super) fn missing_payment_setting(config: &Config) -> Option<&'static str> {
-    let limits = config.limits.limits();
+    let limits = config.limits.payment_limits();
     match (limits.set, limits.assets.is_empty()) {
         (false, _) => Some("no [limits]: every payment will be refused"),
         (true, true) => Some("[limits] names no asset: every payment will be refused"),
@@ -213,12 +213,12 @@ pub(super) fn missing_payment_setting(config: &Config) -> Option<&'static str> {
     }
 }
 
-fn init(file: Option<PathBuf>) -> anyhow::Result<ExitStatus> {
+fn create_config_file(file: Option<PathBuf>) -> anyhow::Result<ExitStatus> {
     let (path, readers) = match file {
         Some(file) => (file, "name it with --config"),
         None => (starter_file_path()?, "all commands and `serve` read it"),
     };
-    write_new(&path)?;
+    write_starter_file(&path)?;
     notice::print_notice(format_args!(
         "clresolve: wrote {}; {readers}. Set [limits] in it before you pay; `clresolve config show` prints the values in \
          force",
@@ -228,7 +228,7 @@ fn init(file: Option<PathBuf>) -> anyhow::Result<ExitStatus> {
 }
 
 /// Writes the starter file unless it exists. Only its owner may read it, since URLs may contain keys.
-fn write_new(path: &Path) -> anyhow::Result<()> {
+fn write_starter_file(path: &Path) -> anyhow::Result<()> {
     let unwritable = |error| OutputWriteError::new(path.display().to_string(), error);
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         make_folder(folder).map_err(unwritable)?;
@@ -255,7 +255,7 @@ fn make_folder(folder: &Path) -> std::io::Result<()> {
 }
 
 /// The file that commands read by default, with its settings.
-fn read_by_default() -> anyhow::Result<(PathBuf, ConfigLayer)> {
+fn read_default_config() -> anyhow::Result<(PathBuf, ConfigLayer)> {
     if let Some(file) = ConfigFile::find(&RulesArguments::default()) {
         let layer = file.read()?;
         return Ok((file.path, layer));
@@ -289,7 +289,7 @@ mod tests {
             (ConfigSource::Environment, layer("timeout = \"6s\"\nrpc = [\"https://rpc.example/SECRET\"]\n")),
             (ConfigSource::Flags, layer("timeout = \"7s\"\nca = [\"b.pem\"]\n")),
         ];
-        let settings = settings(&sources).unwrap();
+        let settings = config_settings(&sources).unwrap();
         let of = |key: &str| settings.iter().find(|setting| setting.key == key).unwrap_or_else(|| panic!("{key}"));
         let said = |key: &str| (of(key).value.clone(), of(key).source.clone());
         assert_eq!(said("timeout"), ("7s".into(), vec!["flag"]));
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn what_follows_from_the_endpoints_is_shown_too() {
-        let settings = settings(&[]).unwrap();
+        let settings = config_settings(&[]).unwrap();
         let shown: Vec<_> = settings.iter().map(|setting| format_setting(setting, OutputFormat::Text)).collect();
         for expected in [("depth", "identity"), ("proof", "quorum"), ("quorum", "2")] {
             let expected = format!("{:<28} {}  (default)\n", expected.0, expected.1);

@@ -21,11 +21,11 @@ const SYSTEM: &str = "/etc/clresolve/config.toml";
 #[derive(Debug)]
 pub(super) struct ConfigFile {
     pub(super) path: PathBuf,
-    named_by: ConfigFileSelector,
+    named_by: ConfigPathSource,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ConfigFileSelector {
+enum ConfigPathSource {
     Option,
     Variable,
     /// Nothing selected the file; it is in a default place.
@@ -36,9 +36,12 @@ impl ConfigFile {
     /// The file that a command with these options reads. `None` if neither option nor variable names a file, and no
     /// default place has one.
     pub(super) fn find(args: &RulesArguments) -> Option<Self> {
-        let named =
-            args.config.clone().map(|path| Self { path, named_by: ConfigFileSelector::Option }).or_else(in_environment);
-        named.or_else(|| if args.no_config { None } else { in_default_place() })
+        let named = args
+            .config
+            .clone()
+            .map(|path| Self { path, named_by: ConfigPathSource::Option })
+            .or_else(environment_config_file);
+        named.or_else(|| if args.no_config { None } else { default_config_file() })
     }
 
     /// Reads the file.
@@ -49,10 +52,10 @@ impl ConfigFile {
     pub(super) fn read(&self) -> anyhow::Result<ConfigLayer> {
         let path = &self.path;
         match self.named_by {
-            ConfigFileSelector::Option => Ok(ConfigLayer::from_file(path)?),
-            ConfigFileSelector::Variable => ConfigLayer::from_file(path).context(VARIABLE),
-            ConfigFileSelector::Default => {
-                let file = open_checked(path).map_err(|error| unusable_file_error(path, error))?;
+            ConfigPathSource::Option => Ok(ConfigLayer::from_file(path)?),
+            ConfigPathSource::Variable => ConfigLayer::from_file(path).context(VARIABLE),
+            ConfigPathSource::Default => {
+                let file = open_protected_file(path).map_err(|error| unusable_file_error(path, error))?;
                 Ok(ConfigLayer::from_open_file(file, path)?)
             }
         }
@@ -62,37 +65,37 @@ impl ConfigFile {
 /// Where `config init` writes: the file that commands read by default from then on. `None` if the environment names
 /// neither a file nor a folder.
 pub(super) fn starter_file_path() -> Option<PathBuf> {
-    in_environment().map(|file| file.path).or_else(own_path)
+    environment_config_file().map(|file| file.path).or_else(user_config_path)
 }
 
-fn in_environment() -> Option<ConfigFile> {
+fn environment_config_file() -> Option<ConfigFile> {
     let path = std::env::var_os(VARIABLE).filter(|path| !path.is_empty())?;
-    Some(ConfigFile { path: path.into(), named_by: ConfigFileSelector::Variable })
+    Some(ConfigFile { path: path.into(), named_by: ConfigPathSource::Variable })
 }
 
-fn in_default_place() -> Option<ConfigFile> {
-    let path = first_existing_path(own_path(), SYSTEM.into())?;
-    Some(ConfigFile { path, named_by: ConfigFileSelector::Default })
+fn default_config_file() -> Option<ConfigFile> {
+    let path = first_existing_path(user_config_path(), SYSTEM.into())?;
+    Some(ConfigFile { path, named_by: ConfigPathSource::Default })
 }
 
 fn first_existing_path(own: Option<PathBuf>, system: PathBuf) -> Option<PathBuf> {
-    own.into_iter().chain([system]).find(|path| has_file(path))
+    own.into_iter().chain([system]).find(|path| may_path_exist(path))
 }
 
 /// Whether something is at `path`. If this cannot be determined, reading it reports why.
-fn has_file(path: &Path) -> bool {
+fn may_path_exist(path: &Path) -> bool {
     // If the home is not a folder, as /dev/null of a service account, it contains no file.
     let is_none = |error: std::io::Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
     !path.metadata().is_err_and(is_none)
 }
 
 /// The user's own file: `$XDG_CONFIG_HOME/clresolve/config.toml`, or that under `~/.config`.
-fn own_path() -> Option<PathBuf> {
-    own_path_in(|key| std::env::var_os(key))
+fn user_config_path() -> Option<PathBuf> {
+    user_config_path_in(|key| std::env::var_os(key))
 }
 
 /// A relative `XDG_CONFIG_HOME` counts as unset, as the XDG Base Directory Specification demands.
-fn own_path_in(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+fn user_config_path_in(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let folder = |key: &str| variable(key).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")))?;
     Some(base.join("clresolve").join("config.toml"))
@@ -114,7 +117,7 @@ fn unusable_file_error(path: &Path, error: anyhow::Error) -> anyhow::Error {
 /// Opens the folder, then the file in it, and checks these two handles. If the path changes in between, the caller
 /// still reads the checked file.
 #[cfg(unix)]
-fn open_checked(path: &Path) -> anyhow::Result<File> {
+fn open_protected_file(path: &Path) -> anyhow::Result<File> {
     use rustix::fs::{Mode, OFlags, openat};
 
     let real = path.canonicalize()?;
@@ -147,7 +150,7 @@ fn reject_writable_by_others(opened: &File, place: &Path) -> anyhow::Result<()> 
 }
 
 #[cfg(not(unix))]
-fn open_checked(path: &Path) -> anyhow::Result<File> {
+fn open_protected_file(path: &Path) -> anyhow::Result<File> {
     Ok(File::open(path)?)
 }
 
@@ -158,7 +161,9 @@ mod tests {
     #[test]
     fn the_folder_is_that_of_the_xdg_specification() {
         let path = |set: &[(&str, &str)]| {
-            own_path_in(|key| set.iter().find(|(known, _)| *known == key).map(|(_, value)| OsString::from(value)))
+            user_config_path_in(|key| {
+                set.iter().find(|(known, _)| *known == key).map(|(_, value)| OsString::from(value))
+            })
         };
         let expected = |path: &str| Some(PathBuf::from(path));
         assert_eq!(path(&[("XDG_CONFIG_HOME", "/x"), ("HOME", "/h")]), expected("/x/clresolve/config.toml"));
@@ -190,7 +195,7 @@ mod tests {
         let path = folder.path().canonicalize().expect("a folder").join("config.toml");
         fs::write(&path, "timeout = \"3s\"\n").expect("a file");
         fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("a mode");
-        let mut file = open_checked(&path).expect("a good file");
+        let mut file = open_protected_file(&path).expect("a good file");
         let other = folder.path().join("other.toml");
         fs::write(&other, "timeout = \"9s\"\n").expect("a file");
         fs::rename(&other, &path).expect("the file is replaced");
@@ -198,6 +203,10 @@ mod tests {
         file.read_to_string(&mut text).expect("text");
         assert_eq!(text, "timeout = \"3s\"\n");
 
-        assert!(!has_file(&path.join("below")) && !has_file(&folder.path().join("none")) && has_file(&path));
+        assert!(
+            !may_path_exist(&path.join("below"))
+                && !may_path_exist(&folder.path().join("none"))
+                && may_path_exist(&path)
+        );
     }
 }

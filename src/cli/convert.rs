@@ -1,7 +1,7 @@
 //! `cards convert`: converts a card from one system to another.
 
 use anyhow::bail;
-use clresolve_cards::convert::{CardConversion, convert};
+use clresolve_cards::convert::{CardConversion, convert_card};
 use clresolve_cards::lint::{self, MAX_BYTES};
 use clresolve_cards::system::{CardRules, CardSystem, CardSystemDetection, detect};
 use clresolve_core::reason::ReasonEffect;
@@ -27,20 +27,20 @@ pub(super) fn run(args: ConvertCardArguments) -> anyhow::Result<ExitStatus> {
             return Ok(ExitStatus::Untrusted);
         }
     };
-    let from = source_system(&card, args.from)?;
+    let from = source_card_system(&card, args.from)?;
     let rules = CardRules::from_profile(&profile);
-    let conversion = convert(&card, from, args.to, &rules);
+    let conversion = convert_card(&card, from, args.to, &rules);
     match args.output.output_format() {
         ConversionFormat::Json => output.write_whole((output::pretty_json(&conversion)? + "\n").as_bytes())?,
         ConversionFormat::Card => {
             output.write_whole(serialize_card(&conversion.card, args.to)?.as_bytes())?;
-            report(&conversion);
+            report_conversion_losses(&conversion);
         }
     }
     Ok(if conversion.report.valid { ExitStatus::Trusted } else { ExitStatus::Untrusted })
 }
 
-fn source_system(card: &AgentCard, named: Option<CardSystem>) -> anyhow::Result<CardSystem> {
+fn source_card_system(card: &AgentCard, named: Option<CardSystem>) -> anyhow::Result<CardSystem> {
     match named.map_or_else(|| detect(card), CardSystemDetection::One) {
         CardSystemDetection::One(system) => Ok(system),
         CardSystemDetection::Several(systems) => {
@@ -58,7 +58,7 @@ fn serialize_card(card: &Value, to: CardSystem) -> anyhow::Result<String> {
 }
 
 /// Reports losses and missing members on standard error, since standard output contains the card.
-fn report(conversion: &CardConversion) {
+fn report_conversion_losses(conversion: &CardConversion) {
     for lost in &conversion.lost {
         notice::print_notice(format_args!(
             "lost     {} {}",

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use axum::body::{Body, to_bytes};
 use clresolve_core::text::UntrustedText;
-use clresolve_resolver::readiness::query_readiness;
+use clresolve_resolver::readiness::query_daemon_readiness;
 use hyper::client::conn::http1;
 use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::{Method, Request};
@@ -38,8 +38,9 @@ pub(super) fn run(command: CtlCommand) -> anyhow::Result<ExitStatus> {
 /// Reports whether the daemon accepts requests, in the output and in the exit status.
 fn check_readiness(args: DaemonReadyArguments) -> anyhow::Result<ExitStatus> {
     super::runtime::run_async(async move {
-        let mut results = ResultWriter::single_result(OutputSink::new(&args.output.out)?, args.output.output_format());
-        let (exit, lines) = match query_readiness(args.listen).await {
+        let mut results =
+            ResultWriter::for_single_result(OutputSink::new(&args.output.out)?, args.output.output_format());
+        let (exit, lines) = match query_daemon_readiness(args.listen).await {
             Ok(answer) => (ExitStatus::Trusted, answer),
             Err(error) => (ExitStatus::Untrusted, format!("not ready: {error}")),
         };
@@ -55,9 +56,10 @@ fn send_admin_command(command: AdminCommand) -> anyhow::Result<ExitStatus> {
     let (admin, order) = admin_request_of(command);
     super::runtime::run_async(async move {
         // Opened before the request, so that no command is executed whose result cannot be written.
-        let results = ResultWriter::single_result(OutputSink::new(&admin.output.out)?, admin.output.output_format());
+        let results =
+            ResultWriter::for_single_result(OutputSink::new(&admin.output.out)?, admin.output.output_format());
         let said = send_admin_request(&admin.socket, &order).await?;
-        print(results, &said, order.text)
+        print_daemon_response(results, &said, order.text)
     })
 }
 
@@ -72,7 +74,8 @@ fn admin_request_of(command: AdminCommand) -> (AdminSocketArguments, AdminReques
     let order = |method, path: &str, body, text| AdminRequest { method, path: path.to_owned(), body, text };
     match command {
         AdminCommand::Flush(args) => {
-            let order = order(Method::POST, "/admin/cache/flush", Some(selection(&args)), format_flush_response);
+            let order =
+                order(Method::POST, "/admin/cache/flush", Some(cache_flush_selection(&args)), format_flush_response);
             (args.admin, order)
         }
         AdminCommand::Show { name: Some(name), admin } => {
@@ -91,7 +94,7 @@ fn admin_request_of(command: AdminCommand) -> (AdminSocketArguments, AdminReques
 }
 
 /// The entries to flush, in the daemon's format.
-fn selection(args: &CacheFlushArguments) -> Value {
+fn cache_flush_selection(args: &CacheFlushArguments) -> Value {
     let parts = [("name", &args.name), ("owner", &args.owner), ("cid", &args.cid)];
     if let Some((part, Some(value))) = parts.into_iter().find(|(_, value)| value.is_some()) {
         return json!({ part: value });
@@ -99,7 +102,11 @@ fn selection(args: &CacheFlushArguments) -> Value {
     args.state.as_ref().map_or_else(|| json!("all"), |state| json!({ "state": state }))
 }
 
-fn print(mut results: ResultWriter, said: &Value, text: fn(&Value) -> String) -> anyhow::Result<ExitStatus> {
+fn print_daemon_response(
+    mut results: ResultWriter,
+    said: &Value,
+    text: fn(&Value) -> String,
+) -> anyhow::Result<ExitStatus> {
     results.push(said, |format| match format {
         OutputFormat::Short => text(said).lines().next().unwrap_or_default().to_owned() + "\n",
         _ => text(said),
@@ -111,7 +118,7 @@ fn print(mut results: ResultWriter, said: &Value, text: fn(&Value) -> String) ->
 /// Sends the request. A refusal by the daemon is an error.
 async fn send_admin_request(socket: &Path, order: &AdminRequest) -> anyhow::Result<Value> {
     let place = socket.display();
-    let exchanged = timeout(PATIENCE, exchange(socket, order)).await;
+    let exchanged = timeout(PATIENCE, exchange_with_daemon(socket, order)).await;
     let (is_done, said) = exchanged.map_err(|_| anyhow!("{place}: no response in time"))??;
     if !is_done {
         let member = |key: &str| UntrustedText::new(said[key].as_str().unwrap_or_default()).to_string();
@@ -122,7 +129,7 @@ async fn send_admin_request(socket: &Path, order: &AdminRequest) -> anyhow::Resu
 
 /// The response, and whether it is a success.
 #[cfg(unix)]
-async fn exchange(socket: &Path, order: &AdminRequest) -> anyhow::Result<(bool, Value)> {
+async fn exchange_with_daemon(socket: &Path, order: &AdminRequest) -> anyhow::Result<(bool, Value)> {
     let place = socket.display();
     let hint = || {
         format!(
@@ -142,7 +149,7 @@ async fn exchange(socket: &Path, order: &AdminRequest) -> anyhow::Result<(bool, 
 }
 
 #[cfg(not(unix))]
-async fn exchange(_: &Path, _: &AdminRequest) -> anyhow::Result<(bool, Value)> {
+async fn exchange_with_daemon(_: &Path, _: &AdminRequest) -> anyhow::Result<(bool, Value)> {
     bail!("this system has no Unix sockets")
 }
 

@@ -22,40 +22,40 @@ use super::verify::progress_message;
 use super::world::CommandContext;
 
 pub(super) fn run(args: DecideArguments) -> anyhow::Result<ExitStatus> {
-    super::runtime::run_async(decide(args))
+    super::runtime::run_async(write_payment_decision(args))
 }
 
-async fn decide(args: DecideArguments) -> anyhow::Result<ExitStatus> {
-    let mut results = ResultWriter::single_result(OutputSink::new(&args.output.out)?, args.output.output_format());
-    let request = request(&args)?;
+async fn write_payment_decision(args: DecideArguments) -> anyhow::Result<ExitStatus> {
+    let mut results = ResultWriter::for_single_result(OutputSink::new(&args.output.out)?, args.output.output_format());
+    let request = read_decision_request(&args)?;
     let progress = ProgressLine::start(progress_message(std::slice::from_ref(&args.name)));
     let world = CommandContext::open_for_payers(&args.world).await?;
-    world.check_decides_now()?;
+    world.require_current_judgement()?;
     let decision = world.resolver.decide(&request).await;
     drop(progress);
     results.push(&decision, |format| match format {
-        OutputFormat::Text => format_text(&decision),
-        _ => format_short(&decision),
+        OutputFormat::Text => format_payment_decision(&decision),
+        _ => format_decision_line(&decision),
     })?;
     results.finish()?;
-    Ok(exit_status(decision.decision))
+    Ok(decision_exit_status(decision.decision))
 }
 
-pub(super) fn format_text(decision: &PaymentDecision) -> String {
+pub(super) fn format_payment_decision(decision: &PaymentDecision) -> String {
     let mut lines = vec![format!("{}", decision.decision)];
     if let Some(route) = &decision.route {
         lines.push(format!("route {} ({})", UntrustedText::new(route.url().as_str()), route.source()));
     }
-    lines.extend(entry_lines(&decision.entries));
-    for reason in further_reasons(decision) {
+    lines.extend(payment_option_lines(&decision.entries));
+    for reason in further_decision_reasons(decision) {
         lines.push(format!("{}: {}", reason.code, UntrustedText::new(&reason.message)));
     }
-    lines.push(conclusion(decision));
+    lines.push(decision_conclusion(decision));
     lines.join("\n") + "\n"
 }
 
 /// One line per entry, if there are several.
-pub(super) fn entry_lines(entries: &[PaymentOptionResult]) -> impl Iterator<Item = String> {
+pub(super) fn payment_option_lines(entries: &[PaymentOptionResult]) -> impl Iterator<Item = String> {
     entries.iter().filter(|_| entries.len() > 1).map(|row| {
         let said = if row.abort { row.codes.join(", ") } else { "may be paid".to_owned() };
         format!("entry {}: {said}", row.index)
@@ -63,18 +63,21 @@ pub(super) fn entry_lines(entries: &[PaymentOptionResult]) -> impl Iterator<Item
 }
 
 /// The reasons except the one in the last line.
-pub(super) fn further_reasons(decision: &PaymentDecision) -> impl Iterator<Item = &Reason> {
-    other_reasons(&decision.reasons, concluding_code(decision))
+pub(super) fn further_decision_reasons(decision: &PaymentDecision) -> impl Iterator<Item = &Reason> {
+    reasons_except_code(&decision.reasons, concluding_code(decision))
 }
 
 /// The reasons except the one in the last line, which starts with the code `concluding`.
-pub(super) fn other_reasons<'a>(reasons: &'a [Reason], concluding: Option<&str>) -> impl Iterator<Item = &'a Reason> {
+pub(super) fn reasons_except_code<'a>(
+    reasons: &'a [Reason],
+    concluding: Option<&str>,
+) -> impl Iterator<Item = &'a Reason> {
     let at = reasons.iter().position(|reason| concluding.is_some_and(|code| code == reason.code.slug()));
     reasons.iter().enumerate().filter(move |(index, _)| Some(*index) != at).map(|(_, reason)| reason)
 }
 
 /// The last line: what is paid to whom, or the first reason against it.
-pub(super) fn conclusion(decision: &PaymentDecision) -> String {
+pub(super) fn decision_conclusion(decision: &PaymentDecision) -> String {
     conclusion_line(&decision.reason, concluding_code(decision))
 }
 
@@ -92,12 +95,12 @@ fn concluding_code(decision: &PaymentDecision) -> Option<&str> {
     decision.codes.first().filter(|_| decision.abort).map(String::as_str)
 }
 
-pub(super) fn format_short(decision: &PaymentDecision) -> String {
+pub(super) fn format_decision_line(decision: &PaymentDecision) -> String {
     let name = UntrustedText::new(&decision.name);
     format!("{name}\t{}\t{}\n", decision.decision, decision.codes.join(","))
 }
 
-pub(super) const fn exit_status(outcome: DecisionOutcome) -> ExitStatus {
+pub(super) const fn decision_exit_status(outcome: DecisionOutcome) -> ExitStatus {
     match outcome {
         DecisionOutcome::Allow => ExitStatus::Trusted,
         DecisionOutcome::Deny => ExitStatus::Untrusted,
@@ -105,7 +108,7 @@ pub(super) const fn exit_status(outcome: DecisionOutcome) -> ExitStatus {
     }
 }
 
-fn request(args: &DecideArguments) -> anyhow::Result<PaymentDecisionRequest> {
+fn read_decision_request(args: &DecideArguments) -> anyhow::Result<PaymentDecisionRequest> {
     let is_stdin = |path: &Path| path == Path::new(STDIN);
     if is_stdin(&args.terms) && args.signed.as_deref().is_some_and(is_stdin) {
         bail!("--terms and --signed cannot both be read from standard input; name a file for one");

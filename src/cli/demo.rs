@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::args::{OutputFormat, SandboxArguments};
 use super::exit::ExitStatus;
 use super::output::{OutputSink, json_line, pretty_json};
-use super::stop::asked_to_stop;
+use super::stop::wait_for_stop;
 
 /// The example buyers. The commands run in the root of a checkout.
 const NODE: &str = "node clients/typescript/examples/buy.mjs";
@@ -20,7 +20,7 @@ const PYTHON: &str = "PYTHONPATH=clients/python clients/python/.venv/bin/python 
 
 /// Runs the demo until a signal stops it.
 pub(super) async fn run(args: SandboxArguments) -> anyhow::Result<ExitStatus> {
-    let stop = asked_to_stop();
+    let stop = wait_for_stop();
     let output = OutputSink::new(&args.output.out)?;
     let listen = args.listen.unwrap_or_else(|| Config::default().http.listen);
     let Some(address) = listen.tcp_address() else { bail!("--listen {listen}: the demo needs an address and a port") };

@@ -7,7 +7,7 @@ use clresolve_core::reason::ReasonEffect;
 use clresolve_core::state::TrustState;
 use clresolve_core::text::UntrustedText;
 use clresolve_discover::{
-    CardUrlOutcome, CardUrlReport, DiscoveredCard, DiscoveryOutcome, DiscoveryReport, DiscoveryRequest, DiscoveryTarget,
+    CardUrlOutcome, CardUrlReport, DiscoveredCard, DiscoveryReport, DiscoveryRequest, DiscoveryTarget, HostCardValidity,
 };
 use clresolve_resolver::config::HostPort;
 
@@ -24,7 +24,7 @@ const SHOWN_FINDINGS: usize = 20;
 pub(super) fn run(args: DiscoverArguments) -> anyhow::Result<ExitStatus> {
     let output = OutputSink::new(&args.output.out)?;
     let target = match args.system {
-        Some(name) => args.target.with_system(name).context("--system")?,
+        Some(name) => args.target.with_agent_system(name).context("--system")?,
         None => args.target,
     };
     let question = DiscoveryRequest { system: args.card_system, bind: args.bind, ..DiscoveryRequest::new(target) };
@@ -33,7 +33,7 @@ pub(super) fn run(args: DiscoverArguments) -> anyhow::Result<ExitStatus> {
         reject_plain_http(&question.target, &world.config.network.allow_hosts)?;
         let profile = world.resolver.profiles().get(&world.config.rules.profile);
         let profile = profile.context("the configured profile does not exist")?;
-        let discovery = clresolve_discover::discover(&world.resolver, &question, &profile).await;
+        let discovery = clresolve_discover::discover_host_cards(&world.resolver, &question, &profile).await;
         if question.target.is_plain_http() {
             notice::print_notice(format_args!(
                 "Plain http: nothing authenticated {}.",
@@ -41,16 +41,16 @@ pub(super) fn run(args: DiscoverArguments) -> anyhow::Result<ExitStatus> {
             ));
         }
         let palette = output.palette();
-        let mut results = ResultWriter::single_result(output, args.output.output_format());
+        let mut results = ResultWriter::for_single_result(output, args.output.output_format());
         results.push(&discovery, |format| match format {
-            OutputFormat::Short => format_short(&discovery, &palette),
-            _ => format_text(&discovery, &palette),
+            OutputFormat::Short => format_discovery_lines(&discovery, &palette),
+            _ => format_discovery_report(&discovery, &palette),
         })?;
         results.finish()?;
         Ok(match discovery.outcome {
-            DiscoveryOutcome::Valid => ExitStatus::Trusted,
-            DiscoveryOutcome::Invalid => ExitStatus::Untrusted,
-            DiscoveryOutcome::Undecided => ExitStatus::Indeterminate,
+            HostCardValidity::Valid => ExitStatus::Trusted,
+            HostCardValidity::Invalid => ExitStatus::Untrusted,
+            HostCardValidity::Undecided => ExitStatus::Indeterminate,
         })
     })
 }
@@ -68,7 +68,7 @@ fn reject_plain_http(target: &DiscoveryTarget, allowed: &[HostPort]) -> anyhow::
 }
 
 /// One line per URL.
-fn format_short(discovery: &DiscoveryReport, palette: &Palette) -> String {
+fn format_discovery_lines(discovery: &DiscoveryReport, palette: &Palette) -> String {
     let mut text = String::new();
     for place in &discovery.places {
         let card = discovery.cards.iter().find(|card| Some(card.sha256) == place.sha256);
@@ -76,7 +76,7 @@ fn format_short(discovery: &DiscoveryReport, palette: &Palette) -> String {
             Some(card) => palette.state_style(validity_state(card.report.valid)),
             None => palette.effect_style(ReasonEffect::Warn),
         };
-        let what = card.map_or_else(|| outcome_word(place.outcome).to_owned(), title);
+        let what = card.map_or_else(|| url_outcome_word(place.outcome).to_owned(), card_title);
         let codes: String = place.codes.iter().map(|code| format!(" {code}")).collect();
         let _ = writeln!(text, "{style}{}{style:#} {what}{codes}", UntrustedText::new(&place.url));
     }
@@ -84,10 +84,10 @@ fn format_short(discovery: &DiscoveryReport, palette: &Palette) -> String {
 }
 
 /// The cards with their findings, all queried URLs, and a summary.
-fn format_text(discovery: &DiscoveryReport, palette: &Palette) -> String {
+fn format_discovery_report(discovery: &DiscoveryReport, palette: &Palette) -> String {
     let mut text = String::new();
     for card in &discovery.cards {
-        write_card(&mut text, card, palette);
+        write_discovered_card(&mut text, card, palette);
         text.push('\n');
     }
     for descriptor in &discovery.descriptors {
@@ -105,17 +105,17 @@ fn format_text(discovery: &DiscoveryReport, palette: &Palette) -> String {
         let _ = writeln!(text, "{style}! {}{style:#} {}", reason.code, UntrustedText::new(&reason.message));
     }
     let style = match discovery.outcome {
-        DiscoveryOutcome::Undecided => palette.state_style(TrustState::Indeterminate),
-        outcome => palette.state_style(validity_state(outcome == DiscoveryOutcome::Valid)),
+        HostCardValidity::Undecided => palette.state_style(TrustState::Indeterminate),
+        outcome => palette.state_style(validity_state(outcome == HostCardValidity::Valid)),
     };
-    let _ = writeln!(text, "{style}{}{style:#}", summary(discovery));
+    let _ = writeln!(text, "{style}{}{style:#}", discovery_summary(discovery));
     text
 }
 
-fn write_card(text: &mut String, card: &DiscoveredCard, palette: &Palette) {
+fn write_discovered_card(text: &mut String, card: &DiscoveredCard, palette: &Palette) {
     let style = palette.state_style(validity_state(card.report.valid));
     let sign = if card.report.valid { '✓' } else { '✗' };
-    let _ = writeln!(text, "{style}{sign} {}{style:#}", title(card));
+    let _ = writeln!(text, "{style}{sign} {}{style:#}", card_title(card));
     for url in &card.urls {
         let _ = writeln!(text, "    {}", UntrustedText::new(url));
     }
@@ -140,25 +140,25 @@ fn write_url_report(text: &mut String, place: &CardUrlReport, palette: &Palette)
         text,
         "{} {style}{}{style:#}{codes}{detail}",
         UntrustedText::new(&place.url),
-        outcome_word(place.outcome)
+        url_outcome_word(place.outcome)
     );
 }
 
-fn title(card: &DiscoveredCard) -> String {
+fn card_title(card: &DiscoveredCard) -> String {
     let version = card.report.version.as_deref().map_or_else(String::new, |v| format!(" {}", UntrustedText::new(v)));
     let what = card.report.system.map_or("card of no known system", |system| system.title());
     format!("{what}{version}: {}", if card.report.valid { "valid" } else { "not valid" })
 }
 
-fn summary(discovery: &DiscoveryReport) -> String {
+fn discovery_summary(discovery: &DiscoveryReport) -> String {
     let host = UntrustedText::new(&discovery.origin);
     let by_tls = if discovery.origin.starts_with("http:") { " Nothing authenticated that host." } else { "" };
     let found = match (discovery.outcome, discovery.cards.len()) {
-        (DiscoveryOutcome::Undecided, _) => return format!("{host} serves no card that could be judged."),
-        (DiscoveryOutcome::Valid, 1) => format!("{host} serves a valid card"),
-        (DiscoveryOutcome::Valid, n) => format!("{host} serves {n} valid cards"),
-        (DiscoveryOutcome::Invalid, 1) => format!("{host} serves a card that is not valid"),
-        (DiscoveryOutcome::Invalid, n) => format!("{host} serves {n} cards, of which not all are valid"),
+        (HostCardValidity::Undecided, _) => return format!("{host} serves no card that could be judged."),
+        (HostCardValidity::Valid, 1) => format!("{host} serves a valid card"),
+        (HostCardValidity::Valid, n) => format!("{host} serves {n} valid cards"),
+        (HostCardValidity::Invalid, 1) => format!("{host} serves a card that is not valid"),
+        (HostCardValidity::Invalid, n) => format!("{host} serves {n} cards, of which not all are valid"),
     };
     match &discovery.ens_bound {
         Some(bound) => format!(
@@ -175,7 +175,7 @@ const fn validity_state(valid: bool) -> TrustState {
     if valid { TrustState::Trusted } else { TrustState::Untrusted }
 }
 
-const fn outcome_word(outcome: CardUrlOutcome) -> &'static str {
+const fn url_outcome_word(outcome: CardUrlOutcome) -> &'static str {
     match outcome {
         CardUrlOutcome::Found => "found",
         CardUrlOutcome::Absent => "absent",

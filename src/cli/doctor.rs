@@ -7,7 +7,7 @@ use clresolve_core::text::UntrustedText;
 use clresolve_resolver::clock::SystemClock;
 use clresolve_resolver::resolve::doctor::{
     BeaconHealth, ChainHealth, DoctorReport, EndpointHealth, IpfsGatewayHealth, IpfsGatewayState, LightClientHealth,
-    ProbedBlock, VerifiedHeaderHealth, examine,
+    ProbedBlock, VerifiedHeaderHealth, examine_upstreams,
 };
 use clresolve_verdict::verdict::ResolutionDepth;
 
@@ -16,21 +16,22 @@ use super::exit::ExitStatus;
 use super::output::{OutputSink, ResultWriter};
 use super::progress::ProgressLine;
 use super::render::Palette;
-use super::world::{self, ConfigReaderKind};
+use super::world::{self, CommandPaymentRole};
 
 pub(super) fn run(args: DoctorArguments) -> anyhow::Result<ExitStatus> {
     super::runtime::run_async(async move {
         let output = OutputSink::new(&args.output.out)?;
         let palette = output.palette();
         let (config, _sandbox) =
-            world::read_config_with_sandbox(&args.world, ConfigReaderKind::Others, ResolutionDepth::default()).await?;
+            world::read_config_with_sandbox(&args.world, CommandPaymentRole::Others, ResolutionDepth::default())
+                .await?;
         let progress = ProgressLine::start("asking endpoints and gateways".to_owned());
-        let found = examine(&config, &SystemClock).await?;
+        let found = examine_upstreams(&config, &SystemClock).await?;
         drop(progress);
-        let mut results = ResultWriter::single_result(output, args.output.output_format()).with_short_digests();
+        let mut results = ResultWriter::for_single_result(output, args.output.output_format()).with_short_digests();
         results.push(&found, |format| match format {
-            OutputFormat::Short => format_short(&found),
-            _ => format_text(&found, &palette),
+            OutputFormat::Short => format_health_lines(&found),
+            _ => format_health_report(&found, &palette),
         })?;
         results.finish()?;
         Ok(if found.advice.is_empty() { ExitStatus::Trusted } else { ExitStatus::Untrusted })
@@ -38,14 +39,18 @@ pub(super) fn run(args: DoctorArguments) -> anyhow::Result<ExitStatus> {
 }
 
 /// One line per endpoint, beacon endpoint and gateway.
-fn format_short(found: &DoctorReport) -> String {
+fn format_health_lines(found: &DoctorReport) -> String {
     let well = |is_well: bool| if is_well { "well" } else { "unwell" };
     let of_registries = found.registry_chains.iter().flat_map(|chain| &chain.endpoints);
-    let endpoints =
-        found.endpoints.iter().chain(of_registries).map(|health| (well(is_endpoint_healthy(health)), &health.label));
+    let endpoints = found
+        .endpoints
+        .iter()
+        .chain(of_registries)
+        .map(|health| (well(is_rpc_endpoint_healthy(health)), &health.label));
     let beacon = found.light_client.iter().flat_map(|client| &client.endpoints);
     let beacon = beacon.map(|health| (well(is_beacon_healthy(health)), &health.label));
-    let gateways = found.gateways.iter().map(|health| (well(health.error.is_none() || answers(health)), &health.label));
+    let gateways =
+        found.gateways.iter().map(|health| (well(health.error.is_none() || is_gateway_healthy(health)), &health.label));
     endpoints
         .chain(beacon)
         .chain(gateways)
@@ -53,10 +58,10 @@ fn format_short(found: &DoctorReport) -> String {
         .collect()
 }
 
-fn format_text(found: &DoctorReport, palette: &Palette) -> String {
+fn format_health_report(found: &DoctorReport, palette: &Palette) -> String {
     let mut text = format!("Endpoints of {}\n", found.chain);
     for health in &found.endpoints {
-        write_endpoint(&mut text, health, palette);
+        write_rpc_endpoint(&mut text, health, palette);
     }
     if let Some(agreement) = &found.agreement {
         let _ = writeln!(text, "\nFinalized block {}", agreement.number);
@@ -67,19 +72,20 @@ fn format_text(found: &DoctorReport, palette: &Palette) -> String {
     for ChainHealth { chain, endpoints, .. } in &found.registry_chains {
         let _ = writeln!(text, "\nEndpoints of {chain} (registry of agents)");
         for health in endpoints {
-            write_endpoint(&mut text, health, palette);
+            write_rpc_endpoint(&mut text, health, palette);
         }
     }
     if let Some(light_client) = &found.light_client {
-        write_light_client(&mut text, light_client, palette);
+        write_light_client_health(&mut text, light_client, palette);
     }
     text.push_str("\nGateways\n");
     for health in &found.gateways {
-        write_gateway(&mut text, health, palette);
+        write_ipfs_gateway(&mut text, health, palette);
     }
     if let Some(why) = found.network {
         let style = palette.state_style(TrustState::Indeterminate);
-        let _ = writeln!(text, "\n{style}This machine seems to have no network: {}.{style:#}", why.global_symptom());
+        let _ =
+            writeln!(text, "\n{style}This machine seems to have no network: {}.{style:#}", why.symptom_of_all_hosts());
         return text;
     }
     let state = if found.advice.is_empty() { TrustState::Trusted } else { TrustState::Untrusted };
@@ -95,7 +101,7 @@ fn format_text(found: &DoctorReport, palette: &Palette) -> String {
     text
 }
 
-const fn is_endpoint_healthy(health: &EndpointHealth) -> bool {
+const fn is_rpc_endpoint_healthy(health: &EndpointHealth) -> bool {
     health.reachable && health.error.is_none() && health.resolution_error.is_none()
 }
 
@@ -103,12 +109,12 @@ const fn is_beacon_healthy(health: &BeaconHealth) -> bool {
     health.error.is_none() && health.violated_rule.is_none()
 }
 
-const fn answers(health: &IpfsGatewayHealth) -> bool {
+const fn is_gateway_healthy(health: &IpfsGatewayHealth) -> bool {
     matches!(health.state, IpfsGatewayState::Proven | IpfsGatewayState::WithoutBlock)
 }
 
-fn write_endpoint(text: &mut String, health: &EndpointHealth, palette: &Palette) {
-    let is_well = is_endpoint_healthy(health);
+fn write_rpc_endpoint(text: &mut String, health: &EndpointHealth, palette: &Palette) {
+    let is_well = is_rpc_endpoint_healthy(health);
     let style = palette.state_style(if is_well { TrustState::Trusted } else { TrustState::Untrusted });
     let mark = if is_well { '✓' } else { '✗' };
     let mut seen = Vec::new();
@@ -132,18 +138,20 @@ fn block_age_text(what: &str, block: &ProbedBlock) -> String {
     format!("{what} {} ({} s old)", block.number, block.age_s)
 }
 
-fn write_light_client(text: &mut String, health: &LightClientHealth, palette: &Palette) {
-    let age = health.checkpoint_age_s.map_or_else(|| "not proven".to_owned(), |age| format!("{} old", duration(age)));
+fn write_light_client_health(text: &mut String, health: &LightClientHealth, palette: &Palette) {
+    let age = health
+        .checkpoint_age_s
+        .map_or_else(|| "not proven".to_owned(), |age| format!("{} old", coarse_duration_text(age)));
     let _ = writeln!(text, "\nLight client of the beacon chain\n  checkpoint {}, {age}", health.checkpoint);
     if let Some(headers) = &health.headers {
-        let _ = writeln!(text, "  {}", headers_text(headers));
+        let _ = writeln!(text, "  {}", block_headers_text(headers));
     }
     for endpoint in &health.endpoints {
         write_beacon_endpoint(text, endpoint, palette);
     }
 }
 
-fn headers_text(headers: &VerifiedHeaderHealth) -> String {
+fn block_headers_text(headers: &VerifiedHeaderHealth) -> String {
     let VerifiedHeaderHealth { head_slot, current_slot, finalized_slot, finalized_age_s, .. } = headers;
     let signed = match (headers.participants, headers.committee) {
         (Some(participants), Some(committee)) => format!(", {participants} of {committee} signed"),
@@ -161,7 +169,7 @@ fn write_beacon_endpoint(text: &mut String, health: &BeaconHealth, palette: &Pal
     let seen = match (&health.violated_rule, &health.error, &health.headers) {
         (Some(rule), _, _) => format!("false data: {}", UntrustedText::new(rule)),
         (None, Some(error), _) => UntrustedText::new(error).to_string(),
-        (None, None, Some(headers)) => headers_text(headers),
+        (None, None, Some(headers)) => block_headers_text(headers),
         (None, None, None) => String::new(),
     };
     let label = UntrustedText::new(&health.label).to_string();
@@ -169,7 +177,7 @@ fn write_beacon_endpoint(text: &mut String, health: &BeaconHealth, palette: &Pal
 }
 
 /// Whole days or hours, or minutes.
-fn duration(seconds: u64) -> String {
+fn coarse_duration_text(seconds: u64) -> String {
     let (amount, unit) = match seconds {
         172_800.. => (seconds / 86_400, "days"),
         7_200.. => (seconds / 3_600, "hours"),
@@ -178,8 +186,8 @@ fn duration(seconds: u64) -> String {
     format!("{amount} {unit}")
 }
 
-fn write_gateway(text: &mut String, health: &IpfsGatewayHealth, palette: &Palette) {
-    let answers = answers(health);
+fn write_ipfs_gateway(text: &mut String, health: &IpfsGatewayHealth, palette: &Palette) {
+    let answers = is_gateway_healthy(health);
     let style = palette.state_style(if answers { TrustState::Trusted } else { TrustState::Untrusted });
     let mark = if answers { '✓' } else { '✗' };
     let said = match health.state {

@@ -96,13 +96,13 @@ pub(super) fn install_panic_hook() {
     panic::set_hook(Box::new(|info| {
         PANICKED.store(true, Ordering::Relaxed);
         let place = info.location().map_or_else(|| "?".to_owned(), ToString::to_string);
-        let message = message(info);
+        let message = panic_message(info);
         let said = format!("this is a bug, please report it: {} ({place})", UntrustedText::new(&message));
         log_queue::write_log_line(Level::ERROR, &said);
     }));
 }
 
-fn message(info: &PanicHookInfo<'_>) -> String {
+fn panic_message(info: &PanicHookInfo<'_>) -> String {
     info.payload_as_str().unwrap_or("panic").to_owned()
 }
 

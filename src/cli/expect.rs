@@ -14,13 +14,13 @@ use super::hint;
 #[command(next_help_heading = "Expectations (exit code 4 if a trusted name does not meet them)")]
 pub(super) struct ExpectationArguments {
     /// The proven owner is this ENS name
-    #[arg(long, value_name = "NAME", value_parser = parse_owner)]
+    #[arg(long, value_name = "NAME", value_parser = parse_owner_name)]
     expect_owner: Option<String>,
     /// The card implements this verb
     #[arg(long, value_name = "VERB")]
     expect_verb: Option<String>,
     /// The card lists this network (CAIP-2, such as eip155:1)
-    #[arg(long, value_name = "NETWORK", value_parser = parse_network)]
+    #[arg(long, value_name = "NETWORK", value_parser = parse_caip2_network)]
     expect_network: Option<String>,
     /// The card has this x402 entry
     #[arg(long, value_name = "ENTRY")]
@@ -38,8 +38,8 @@ impl ExpectationArguments {
         }
         let identity = verdict.identity.as_ref();
         let wrong = [
-            self.expect_owner.as_ref().and_then(|expected| wrong_owner(expected, identity)),
-            self.expect_verb.as_ref().and_then(|expected| wrong_verb(expected, identity)),
+            self.expect_owner.as_ref().and_then(|expected| wrong_owner_clause(expected, identity)),
+            self.expect_verb.as_ref().and_then(|expected| wrong_verb_clause(expected, identity)),
             self.expect_network
                 .as_ref()
                 .and_then(|expected| missing_value_clause("network", expected, identity.map(|i| &i.networks))),
@@ -55,7 +55,7 @@ impl ExpectationArguments {
     }
 }
 
-fn wrong_owner(expected: &str, identity: Option<&AgentIdentity>) -> Option<String> {
+fn wrong_owner_clause(expected: &str, identity: Option<&AgentIdentity>) -> Option<String> {
     let Some(owner) = identity.and_then(|i| i.owner.as_ref()) else {
         return mismatch_clause("owner", expected, "");
     };
@@ -70,7 +70,7 @@ fn wrong_owner(expected: &str, identity: Option<&AgentIdentity>) -> Option<Strin
     mismatch_clause("owner", expected, &observed)
 }
 
-fn wrong_verb(expected: &str, identity: Option<&AgentIdentity>) -> Option<String> {
+fn wrong_verb_clause(expected: &str, identity: Option<&AgentIdentity>) -> Option<String> {
     let clause = missing_value_clause("verb", expected, identity.map(|i| &i.verbs))?;
     let verbs = identity.map(|i| i.verbs.as_slice()).unwrap_or_default();
     Some(match hint::hint_on_unknown_verb(expected, verbs) {
@@ -92,14 +92,14 @@ fn mismatch_clause(what: &str, expected: &str, observed: &str) -> Option<String>
     Some(format!("its {what} is {observed}, not {}", UntrustedText::new(expected)))
 }
 
-fn parse_owner(text: &str) -> Result<String, String> {
+fn parse_owner_name(text: &str) -> Result<String, String> {
     EnsName::parse(text)
         .map(|name| name.as_str().to_owned())
         .map_err(|e| UntrustedText::new(&e.to_string()).to_string())
 }
 
 /// Parses a CAIP-2 identifier, so that a typing error is not reported as a defect of the agent.
-pub(super) fn parse_network(text: &str) -> Result<String, String> {
+pub(super) fn parse_caip2_network(text: &str) -> Result<String, String> {
     if is_caip2(text) {
         return Ok(text.to_owned());
     }

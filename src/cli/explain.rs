@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 
 use anyhow::bail;
 use clresolve_core::reason::{FixerRole, ReasonCode, ReasonCodeEntry, ReasonEffect, Refusal, ResolutionStep};
-use clresolve_core::text::{UntrustedText, nearest};
+use clresolve_core::text::{UntrustedText, nearest_word};
 use serde_json::{Value, json};
 
-use self::guard::GuardRefusalCode;
+use self::guard::ClientGuardCode;
 use super::args::{ExplainArguments, OutputFormat};
 use super::exit::ExitStatus;
 use super::output::{OutputSink, ResultWriter};
@@ -22,9 +22,12 @@ pub(super) fn run(args: ExplainArguments) -> anyhow::Result<ExitStatus> {
     let palette = output.palette();
     let width = output.width().map_or(LINE_WIDTH, |width| width.saturating_sub(INDENT).min(LINE_WIDTH));
     let all = args.codes.is_empty();
-    let codes =
-        if all { ReasonCode::ALL.iter().copied().map(ExplainedCode::Reason).collect() } else { find(&args.codes)? };
-    let mut results = ResultWriter::requested_results(output, args.output.output_format(), codes.len());
+    let codes = if all {
+        ReasonCode::ALL.iter().copied().map(ExplainedCode::Reason).collect()
+    } else {
+        find_explained_codes(&args.codes)?
+    };
+    let mut results = ResultWriter::for_requested_results(output, args.output.output_format(), codes.len());
     for (i, code) in codes.into_iter().enumerate() {
         let gap = if i > 0 { "\n" } else { "" };
         match code {
@@ -51,10 +54,10 @@ pub(super) fn run(args: ExplainArguments) -> anyhow::Result<ExitStatus> {
 enum ExplainedCode {
     Reason(ReasonCode),
     Refusal(Refusal),
-    Guard(GuardRefusalCode),
+    Guard(ClientGuardCode),
 }
 
-fn explain_guard_code(GuardRefusalCode { code, title, next }: GuardRefusalCode) -> String {
+fn explain_guard_code(ClientGuardCode { code, title, next }: ClientGuardCode) -> String {
     format!(
         "{code}: {title}\n\n  {next}\n  It comes from the guard of an x402 client. The guard did not send this payment.\n"
     )
@@ -66,14 +69,14 @@ fn refusal_json(refusal: Refusal) -> Value {
 
 fn explain_refusal(refusal: Refusal) -> String {
     let title = refusal.title();
-    let next = next_step(refusal).map(|next| format!("  {next}\n")).unwrap_or_default();
+    let next = refusal_next_step(refusal).map(|next| format!("  {next}\n")).unwrap_or_default();
     format!(
         "{refusal}: {title}\n\n{next}  It answers a request or the gate's question, and is never in a verdict on a name.\n"
     )
 }
 
 /// What to do about a refusal of the gate.
-const fn next_step(refusal: Refusal) -> Option<&'static str> {
+const fn refusal_next_step(refusal: Refusal) -> Option<&'static str> {
     Some(match refusal {
         Refusal::VerbWithoutEntry => "Ask for the first verb of the card, or set gate.verbs = \"implemented\".",
         Refusal::VerbNotImplemented => "Ask for a verb of the card: `clresolve card NAME` shows it.",
@@ -93,16 +96,16 @@ const fn next_step(refusal: Refusal) -> Option<&'static str> {
     })
 }
 
-fn find(slugs: &[String]) -> anyhow::Result<Vec<ExplainedCode>> {
+fn find_explained_codes(slugs: &[String]) -> anyhow::Result<Vec<ExplainedCode>> {
     let mut codes = Vec::new();
     for slug in slugs {
         let slug = slug.to_ascii_lowercase();
-        let required = of_requirement(&slug);
+        let required = codes_of_requirement(&slug);
         if !required.is_empty() {
             codes.extend(required);
             continue;
         }
-        if is_requirement(&slug) {
+        if is_requirement_id(&slug) {
             bail!(
                 "no reason code belongs to the requirement {}; `clresolve explain` lists the codes with theirs",
                 slug.to_ascii_uppercase()
@@ -117,7 +120,7 @@ fn find(slugs: &[String]) -> anyhow::Result<Vec<ExplainedCode>> {
             continue;
         }
         let Some(code) = ReasonCode::from_slug(&slug) else {
-            bail!("no reason code is called {}{}", UntrustedText::new(&slug), hint(&slug));
+            bail!("no reason code is called {}{}", UntrustedText::new(&slug), unknown_code_hint(&slug));
         };
         codes.push(ExplainedCode::Reason(code));
     }
@@ -125,14 +128,14 @@ fn find(slugs: &[String]) -> anyhow::Result<Vec<ExplainedCode>> {
 }
 
 /// The codes of a requirement of the checklist, such as `cl-45`.
-fn of_requirement(id: &str) -> Vec<ExplainedCode> {
+fn codes_of_requirement(id: &str) -> Vec<ExplainedCode> {
     let codes =
         ReasonCode::ALL.iter().filter(|code| code.entry().requirement.eq_ignore_ascii_case(id) && !id.is_empty());
     codes.copied().map(ExplainedCode::Reason).collect()
 }
 
 /// Whether `id` has the form of a requirement: letters, a dash, digits.
-fn is_requirement(id: &str) -> bool {
+fn is_requirement_id(id: &str) -> bool {
     id.split_once('-').is_some_and(|(list, number)| {
         !list.is_empty()
             && list.bytes().all(|b| b.is_ascii_alphabetic())
@@ -142,14 +145,14 @@ fn is_requirement(id: &str) -> bool {
 }
 
 /// The code that was nearly typed, or else codes that share a word with it.
-fn hint(slug: &str) -> String {
+fn unknown_code_hint(slug: &str) -> String {
     let mut requirements = ReasonCode::ALL.iter().map(|code| code.entry().requirement);
     if let Some(meant) = requirements.find(|id| !id.is_empty() && id.replace('-', "").eq_ignore_ascii_case(slug)) {
         return format!("; did you mean the requirement {meant}?");
     }
     let reasons =
         ReasonCode::ALL.iter().map(|code| code.slug()).chain(Refusal::ALL.iter().map(|refusal| refusal.slug()));
-    if let Some(near) = nearest(slug, reasons.chain(guard::CODES.iter().map(|code| code.code))) {
+    if let Some(near) = nearest_word(slug, reasons.chain(guard::CODES.iter().map(|code| code.code))) {
         return format!("; did you mean {near}? `clresolve explain` lists all");
     }
     let words: Vec<&str> = slug.split('-').filter(|w| w.len() > 2).collect();
@@ -184,7 +187,7 @@ fn format_code_paragraph(entry: &ReasonCodeEntry, width: usize, palette: &Palett
     let _ = write!(
         text,
         "\n  effect       {}\n  found in     {}\n  requirement  {requirement}\n  who fixes it {}\n  asking again {again}\n",
-        meaning(entry),
+        code_effect_meaning(entry),
         entry.step,
         fixer_text(entry.fixer),
     );
@@ -199,7 +202,7 @@ const fn effect_text(effect: ReasonEffect) -> &'static str {
     }
 }
 
-const fn meaning(entry: &ReasonCodeEntry) -> &'static str {
+const fn code_effect_meaning(entry: &ReasonCodeEntry) -> &'static str {
     match (entry.effect, entry.step) {
         (ReasonEffect::Fail, ResolutionStep::Document) => "fail: the card is not valid",
         (ReasonEffect::Fail, ResolutionStep::Signature) => "fail: the signature does not count",

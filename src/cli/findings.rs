@@ -37,7 +37,7 @@ fn format_finding(finding: &DocumentFinding, name: &str, source: &str, renderer:
     let title =
         level.primary_title(format!("{}{requirement}", UntrustedText::new(&finding.message))).id(finding.code.slug());
     let path = UntrustedText::new(name).to_string();
-    let mut elements: Vec<Element<'_>> = vec![match excerpt(finding, source) {
+    let mut elements: Vec<Element<'_>> = vec![match finding_excerpt(finding, source) {
         Some((number, text, marked)) => Snippet::source(text)
             .line_start(number)
             .path(path)
@@ -47,7 +47,7 @@ fn format_finding(finding: &DocumentFinding, name: &str, source: &str, renderer:
                     .label(finding.pointer.as_deref().map(|pointer| UntrustedText::new(pointer).to_string())),
             )
             .into(),
-        None => origin(finding, path).into(),
+        None => finding_origin(finding, path).into(),
     }];
     for (label, value) in [("expected", &finding.expected), ("observed", &finding.observed)] {
         if let Some(value) = value {
@@ -57,7 +57,7 @@ fn format_finding(finding: &DocumentFinding, name: &str, source: &str, renderer:
     renderer.render(&[title.elements(elements)])
 }
 
-fn origin(finding: &DocumentFinding, path: String) -> Origin<'static> {
+fn finding_origin(finding: &DocumentFinding, path: String) -> Origin<'static> {
     let origin = Origin::path(path);
     match (finding.line, finding.column) {
         (Some(line), Some(column)) => origin.line(line).char_column(column),
@@ -66,7 +66,7 @@ fn origin(finding: &DocumentFinding, path: String) -> Origin<'static> {
 }
 
 /// The line that a finding is about: its number, its escaped text, and the marked part of it.
-fn excerpt(finding: &DocumentFinding, source: &str) -> Option<(usize, String, Range<usize>)> {
+fn finding_excerpt(finding: &DocumentFinding, source: &str) -> Option<(usize, String, Range<usize>)> {
     let (number, span) = (finding.line?, finding.span.as_ref()?);
     let before = source.get(..span.start)?.rsplit('\n').next()?;
     let rest = source.get(span.start..)?.lines().next().unwrap_or_default();

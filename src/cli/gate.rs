@@ -11,7 +11,7 @@ use super::exit::ExitStatus;
 use super::hint;
 use super::output::{OutputSink, ResultWriter};
 use super::progress::ProgressLine;
-use super::render::{Palette, codes, warning_suffix};
+use super::render::{Palette, reason_codes, warning_suffix};
 use super::verify::progress_message;
 use super::world::CommandContext;
 
@@ -32,22 +32,22 @@ struct GateDecision<'v> {
 }
 
 pub(super) fn run(args: GateArguments) -> anyhow::Result<ExitStatus> {
-    super::runtime::run_async(decide(args))
+    super::runtime::run_async(write_gate_decision(args))
 }
 
-async fn decide(args: GateArguments) -> anyhow::Result<ExitStatus> {
-    let mut results = ResultWriter::single_result(OutputSink::new(&args.output.out)?, args.output.output_format());
+async fn write_gate_decision(args: GateArguments) -> anyhow::Result<ExitStatus> {
+    let mut results = ResultWriter::for_single_result(OutputSink::new(&args.output.out)?, args.output.output_format());
     let progress = ProgressLine::start(progress_message(std::slice::from_ref(&args.name)));
     let world = CommandContext::open_for_payers(&args.world).await?;
-    world.check_decides_now()?;
+    world.require_current_judgement()?;
     let resolution = world.resolver.resolve_confirmed(&args.name).await;
     drop(progress);
     let verdict = resolution.verdict();
-    let code = world.config.gate.policy().objection(&resolution, args.verb.as_deref(), args.network.as_deref());
+    let code = world.config.gate.gate_policy().objection(&resolution, args.verb.as_deref(), args.network.as_deref());
     let decision = if code.is_none() { "allow" } else { "deny" };
     let (name, verb, network) = (args.name.as_str(), args.verb.as_deref(), args.network.as_deref());
     let entry = verdict.identity.as_ref().and_then(|agent| agent.entry_for(verb)).filter(|_| code.is_none());
-    let (state, warnings) = (verdict.state, codes(verdict, ReasonEffect::Warn));
+    let (state, warnings) = (verdict.state, reason_codes(verdict, ReasonEffect::Warn));
     let listed = if warnings.is_empty() { String::new() } else { format!("warnings: {}\n", warnings.join(", ")) };
     let answer = GateDecision { name, verb, network, decision, code, state, entry, warnings, verdict: &verdict.id };
     results.push(&answer, |format| match (format, code) {

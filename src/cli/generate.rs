@@ -1,7 +1,7 @@
 //! `cards generate`: generates Orloj's agent cards from AgentSystem resources.
 
 use anyhow::bail;
-use clresolve_cards::generate::{GeneratedCard, GeneratedCards, MAX_BYTES, ResourceFile};
+use clresolve_cards::generate::{GeneratedOrlojCard, GeneratedOrlojCards, MAX_BYTES, OrlojResourceFile};
 use clresolve_core::text::UntrustedText;
 use serde_json::Value;
 
@@ -16,10 +16,10 @@ pub(super) fn run(args: GenerateCardsArguments) -> anyhow::Result<ExitStatus> {
     let files = args
         .from
         .iter()
-        .map(|file| Ok((input::input_name(file), read_file_or_stdin(file, MAX_BYTES)?)))
+        .map(|file| Ok((input::input_label(file), read_file_or_stdin(file, MAX_BYTES)?)))
         .collect::<anyhow::Result<Vec<_>>>()?;
-    let sources: Vec<_> = files.iter().map(|(file, bytes)| ResourceFile { file, bytes }).collect();
-    let cards = GeneratedCards::generate_cards(&sources, args.base_url)?;
+    let sources: Vec<_> = files.iter().map(|(file, bytes)| OrlojResourceFile { file, bytes }).collect();
+    let cards = GeneratedOrlojCards::generate_cards(&sources, args.base_url)?;
     let chosen = select_cards(&cards, args.system.as_deref())?;
     for note in chosen.iter().flat_map(|card| card.notes()) {
         notice::print_notice(format_args!("clresolve: {note}"));
@@ -28,7 +28,10 @@ pub(super) fn run(args: GenerateCardsArguments) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Trusted)
 }
 
-fn select_cards<'c>(cards: &'c GeneratedCards, system: Option<&str>) -> anyhow::Result<Vec<&'c GeneratedCard>> {
+fn select_cards<'c>(
+    cards: &'c GeneratedOrlojCards,
+    system: Option<&str>,
+) -> anyhow::Result<Vec<&'c GeneratedOrlojCard>> {
     let Some(system) = system else {
         if cards.is_empty() {
             bail!("no AgentSystem is exposed; set spec.a2a.enabled: true in those that are to have a card");
@@ -53,12 +56,12 @@ fn select_cards<'c>(cards: &'c GeneratedCards, system: Option<&str>) -> anyhow::
 }
 
 /// Lists the systems that have a card.
-fn known_systems_text(cards: &GeneratedCards) -> String {
+fn known_systems_text(cards: &GeneratedOrlojCards) -> String {
     let names: Vec<_> = cards.iter().map(|card| format!("{}/{}", card.namespace(), card.name())).collect();
     format!("those that have a card are {}", UntrustedText::new(&names.join(", ")))
 }
 
-fn serialize_cards(cards: &[&GeneratedCard], format: CardFormat) -> anyhow::Result<String> {
+fn serialize_cards(cards: &[&GeneratedOrlojCard], format: CardFormat) -> anyhow::Result<String> {
     match (format, cards) {
         (CardFormat::Json, [card]) => Ok(card.text().to_owned()),
         (CardFormat::Json, cards) => {

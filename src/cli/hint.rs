@@ -1,7 +1,7 @@
 //! Suggestions for mistyped arguments.
 
 use clresolve_core::name_hint::{NameSuggestion, NonNameInputKind};
-use clresolve_core::text::{UntrustedText, nearest};
+use clresolve_core::text::{UntrustedText, nearest_word};
 
 /// Maximum number of characters of the input that a hint repeats.
 const SHOWN_CHARACTERS: usize = 60;
@@ -13,7 +13,7 @@ const MAX_COMPARED_VERBS: usize = 64;
 ///
 /// # Errors
 /// Why it is not a name, and what was probably meant. The normal form is not checked here.
-pub(super) fn parse_name(given: &str) -> Result<String, String> {
+pub(super) fn parse_name_argument(given: &str) -> Result<String, String> {
     hint_on_invalid_name(given).map_or_else(|| Ok(given.to_owned()), Err)
 }
 
@@ -59,7 +59,7 @@ pub(super) fn hint_on_bare_word(given: &str, command: &clap::Command) -> Option<
     if commands().any(|known| known == given) {
         return Some(format!("`{shown}` is a command; put it before the names"));
     }
-    let meant = match nearest(given, commands()) {
+    let meant = match nearest_word(given, commands()) {
         Some(known) => format!("did you mean the command `{known}`?"),
         None => "`clresolve help` lists the commands".to_owned(),
     };
@@ -93,14 +93,14 @@ pub(super) fn hint_on_usage_error(usage: &str, option: &str, subcommand: &str) -
 
 /// The agent's verb that was probably meant. `None` if none is similar.
 pub(super) fn hint_on_unknown_verb(given: &str, verbs: &[String]) -> Option<String> {
-    let near = nearest(given, verbs.iter().take(MAX_COMPARED_VERBS).map(String::as_str))?;
+    let near = nearest_word(given, verbs.iter().take(MAX_COMPARED_VERBS).map(String::as_str))?;
     Some(format!("did you mean `{}`?", UntrustedText::new(near).with_limit(SHOWN_CHARACTERS)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::args::parsing_command;
+    use crate::cli::args::parsing_clap_command;
 
     #[test]
     fn a_verb_that_was_nearly_typed_is_named() {
@@ -140,7 +140,7 @@ mod tests {
             ("clresolve audit --names n.txt --agreement", "tip: `clresolve doctor` asks each endpoint"),
         ] {
             let error = crate::cli::args::parse(line.split(' ').map(Into::into).collect()).expect_err(line);
-            let message = crate::cli::args::plain_message(error);
+            let message = crate::cli::args::plain_error_message(error);
             assert!(message.contains(part), "{message}");
         }
     }
@@ -152,11 +152,11 @@ mod tests {
             ("summarizer", "`clresolve help` lists the commands"),
             ("a\u{1b}b", "a\\u{1b}b"),
         ] {
-            let refusal = hint_on_bare_word(given, &parsing_command()).expect("a refusal");
+            let refusal = hint_on_bare_word(given, &parsing_clap_command()).expect("a refusal");
             assert!(refusal.contains(part), "{refusal}");
         }
         for name in ["a.eth", "x402://a.eth/do/v1", "", "-", "no name"] {
-            assert_eq!(hint_on_bare_word(name, &parsing_command()), None, "{name}");
+            assert_eq!(hint_on_bare_word(name, &parsing_clap_command()), None, "{name}");
         }
     }
 }

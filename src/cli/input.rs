@@ -16,7 +16,7 @@ pub(super) const STDIN: &str = "-";
 /// # Errors
 /// If it cannot be read.
 pub(super) fn read_file_or_stdin(path: &Path, most: usize) -> anyhow::Result<Vec<u8>> {
-    let cannot = || format!("cannot read {}", UntrustedText::new(&input_name(path)));
+    let cannot = || format!("cannot read {}", UntrustedText::new(&input_label(path)));
     let source: Box<dyn Read> = if path == Path::new(STDIN) {
         Box::new(io::stdin().lock())
     } else {
@@ -27,7 +27,7 @@ pub(super) fn read_file_or_stdin(path: &Path, most: usize) -> anyhow::Result<Vec
     Ok(bytes)
 }
 
-pub(super) fn input_name(path: &Path) -> String {
+pub(super) fn input_label(path: &Path) -> String {
     if path == Path::new(STDIN) { "standard input".to_owned() } else { path.display().to_string() }
 }
 

@@ -93,17 +93,19 @@ fn visible_characters(text: &str) -> impl Iterator<Item = char> {
 /// Shortens the digests and CIDs in `text`, except in lines labelled `fix`, which are meant to be copied.
 pub(super) fn shorten_digests(text: &str) -> String {
     let is_fix = |line: &str| line.trim_start().starts_with("fix ");
-    text.split_inclusive('\n').map(|line| if is_fix(line) { line.to_owned() } else { short_line(line) }).collect()
+    text.split_inclusive('\n')
+        .map(|line| if is_fix(line) { line.to_owned() } else { shorten_line_digests(line) })
+        .collect()
 }
 
-fn short_line(line: &str) -> String {
+fn shorten_line_digests(line: &str) -> String {
     let mut short = String::new();
     let mut rest = line;
     while let Some(start) = rest.find(|c: char| c.is_ascii_alphanumeric()) {
         let length = rest[start..].find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len() - start);
         let (before, word) = (&rest[..start], &rest[start..start + length]);
         short.push_str(before);
-        if is_digest(word) {
+        if is_digest_or_cid(word) {
             short.push_str(&word[..KEPT.0]);
             short.push('…');
             short.push_str(&word[word.len() - KEPT.1..]);
@@ -116,7 +118,7 @@ fn short_line(line: &str) -> String {
 }
 
 /// Whether this is a SHA-256 or a chain's hash in hex, or a CID. Addresses are shorter and kept whole.
-fn is_digest(word: &str) -> bool {
+fn is_digest_or_cid(word: &str) -> bool {
     if word.len() < MIN_DIGEST {
         return false;
     }

@@ -5,24 +5,24 @@ use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::Path;
 
 use anyhow::Context as _;
-use clresolve_cards::ledger::{LedgerMetrics, MAX_LINE_BYTES, MAX_RECORDS, PacrLedger, PacrLedgerError};
+use clresolve_cards::ledger::{MAX_LINE_BYTES, MAX_RECORDS, PacrLedger, PacrLedgerError, PacrLedgerMetrics};
 use clresolve_resolver::clock::{Clock as _, SystemClock};
 
 use super::args::LedgerWeightArguments;
 use super::input::escaped_path;
 
 /// Computes the figures of a ledger. The outer error is an I/O error, the inner one concerns the contents.
-pub(super) fn project_ledger(
+pub(super) fn project_ledger_metrics(
     file: &Path,
     weights: LedgerWeightArguments,
-) -> anyhow::Result<Result<LedgerMetrics, PacrLedgerError>> {
+) -> anyhow::Result<Result<PacrLedgerMetrics, PacrLedgerError>> {
     let at = weights.at.unwrap_or_else(|| SystemClock.now());
     let cannot = || format!("cannot read {}", escaped_path(file));
     let mut ledger = PacrLedger::default();
     let read = if file == Path::new("-") {
-        read(io::stdin().lock(), &mut ledger)
+        read_ledger_lines(io::stdin().lock(), &mut ledger)
     } else {
-        read(BufReader::new(File::open(file).with_context(cannot)?), &mut ledger)
+        read_ledger_lines(BufReader::new(File::open(file).with_context(cannot)?), &mut ledger)
     };
     Ok(read.with_context(cannot)?.and_then(|()| ledger.compute_metrics(at, weights.lambda.unwrap_or_default())))
 }
@@ -31,7 +31,7 @@ pub(super) fn project_ledger(
 const MAX_LINES: usize = 2 * MAX_RECORDS;
 
 /// Pushes every line. The outer error is an I/O error, the inner one concerns the contents.
-fn read(mut from: impl BufRead, ledger: &mut PacrLedger) -> io::Result<Result<(), PacrLedgerError>> {
+fn read_ledger_lines(mut from: impl BufRead, ledger: &mut PacrLedger) -> io::Result<Result<(), PacrLedgerError>> {
     let mut line = Vec::new();
     for _ in 0..MAX_LINES {
         line.clear();
@@ -39,7 +39,7 @@ fn read(mut from: impl BufRead, ledger: &mut PacrLedger) -> io::Result<Result<()
         if from.by_ref().take(MAX_LINE_BYTES as u64 + 2).read_until(b'\n', &mut line)? == 0 {
             return Ok(Ok(()));
         }
-        if let Err(refused) = ledger.push(&line) {
+        if let Err(refused) = ledger.add_line(&line) {
             return Ok(Err(refused));
         }
     }

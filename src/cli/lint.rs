@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use clresolve_cards::ledger::LedgerMetrics;
-use clresolve_cards::lint::{self, CardJudgement, LintReport, MAX_BYTES};
+use clresolve_cards::ledger::PacrLedgerMetrics;
+use clresolve_cards::lint::{self, LintReport, MAX_BYTES, NearMissLintReport};
 use clresolve_cards::system::{CardRules, CardSystem};
 use clresolve_core::reason::{ReasonCode, ReasonEffect};
 use clresolve_core::state::TrustState;
@@ -38,7 +38,7 @@ struct LintResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
     #[serde(flatten)]
-    judgement: CardJudgement,
+    judgement: NearMissLintReport,
     #[serde(skip)]
     text: String,
     #[serde(skip)]
@@ -52,7 +52,7 @@ pub(super) fn run(args: LintArguments) -> anyhow::Result<ExitStatus> {
         let profiles = world.resolver.profiles();
         let profile = profiles.get(&world.config.rules.profile).context("the configured profile does not exist")?;
         let previous = args.previous.as_deref().map(read_previous_card).transpose()?;
-        let ledger = args.ledger.as_deref().map(|file| project_figures(file, args.weights)).transpose()?;
+        let ledger = args.ledger.as_deref().map(|file| project_ledger_file(file, args.weights)).transpose()?;
         let rules = CardRules {
             previous: previous.as_ref().map(|(card, _)| card),
             previous_bytes: previous.as_ref().map(|(_, bytes)| bytes.as_slice()),
@@ -61,14 +61,14 @@ pub(super) fn run(args: LintArguments) -> anyhow::Result<ExitStatus> {
         };
         let documents = expand_folders(args.documents)?;
         if args.fix {
-            if let Some(other) = documents.iter().find(|document| !is_file(document)) {
+            if let Some(other) = documents.iter().find(|document| !is_local_document(document)) {
                 bail!(
                     "--fix: expected files, which it writes anew; {} cannot be fixed",
                     UntrustedText::new(&document_name(other))
                 );
             }
             for document in &documents {
-                fix(document, args.card_system, &rules)?;
+                fix_card_file(document, args.card_system, &rules)?;
             }
         }
         let mut judged = LintResultWriter::new(output, args.output.output_format(), documents.len() > 1);
@@ -125,14 +125,14 @@ fn read_previous_card(file: &Path) -> anyhow::Result<(AgentCard, Vec<u8>)> {
     Ok((card, bytes))
 }
 
-fn project_figures(file: &Path, weights: LedgerWeightArguments) -> anyhow::Result<LedgerMetrics> {
+fn project_ledger_file(file: &Path, weights: LedgerWeightArguments) -> anyhow::Result<PacrLedgerMetrics> {
     let name = file.display().to_string();
-    ledger::project_ledger(file, weights)?.with_context(|| format!("--ledger {}", UntrustedText::new(&name)))
+    ledger::project_ledger_metrics(file, weights)?.with_context(|| format!("--ledger {}", UntrustedText::new(&name)))
 }
 
 /// Reads a document. An unreadable one is reported with its exit status, and the other cards are still judged.
 async fn read_document(document: &Path, world: &CommandContext) -> Result<Vec<u8>, ExitStatus> {
-    let Some(url) = url(document) else {
+    let Some(url) = document_url(document) else {
         return read_file_or_stdin(document, MAX_BYTES).map_err(|error| {
             anstream::eprintln!("clresolve: {error:#}");
             ExitStatus::Usage
@@ -140,24 +140,24 @@ async fn read_document(document: &Path, world: &CommandContext) -> Result<Vec<u8
     };
     let document = world.resolver.fetch_document(url).await;
     document.map(|body| body.bytes.into()).map_err(|error| {
-        let shown = text::without_secrets(url);
+        let shown = text::strip_url_secrets(url);
         anstream::eprintln!("clresolve: {}: {}", UntrustedText::new(&shown), UntrustedText::new(&error.to_string()));
         ExitStatus::Indeterminate
     })
 }
 
-fn url(document: &Path) -> Option<&str> {
+fn document_url(document: &Path) -> Option<&str> {
     document.to_str().filter(|text| clresolve_core::uri::strip_scheme(text, "https").is_some())
 }
 
 /// Whether it is neither standard input nor a URL.
-fn is_file(document: &Path) -> bool {
-    document != Path::new("-") && url(document).is_none()
+fn is_local_document(document: &Path) -> bool {
+    document != Path::new("-") && document_url(document).is_none()
 }
 
 /// The file, or the URL without possible secrets.
 fn document_name(document: &Path) -> String {
-    text::without_secrets(&document.display().to_string())
+    text::strip_url_secrets(&document.display().to_string())
 }
 
 fn lint_document(
@@ -167,13 +167,13 @@ fn lint_document(
     rules: &CardRules<'_>,
     profiles: &ConformanceProfiles,
 ) -> LintResult {
-    let judgement = lint::judge(bytes, named, rules, profiles);
-    let text = without_secrets(String::from_utf8_lossy(bytes).into_owned(), &judgement.report);
+    let judgement = lint::lint_with_near_misses(bytes, named, rules, profiles);
+    let text = mask_credentials(String::from_utf8_lossy(bytes).into_owned(), &judgement.report);
     LintResult { file: None, judgement, text, name: document_name(document) }
 }
 
 /// Replaces each byte of a credential by a star, so that positions stay the same, because reports are stored.
-fn without_secrets(mut text: String, report: &LintReport) -> String {
+fn mask_credentials(mut text: String, report: &LintReport) -> String {
     let secrets = report.findings.iter().filter(|finding| finding.code == ReasonCode::SecretInCard);
     for span in secrets.filter_map(|finding| finding.span.clone()) {
         if text.get(span.clone()).is_some() {
@@ -184,12 +184,12 @@ fn without_secrets(mut text: String, report: &LintReport) -> String {
 }
 
 /// Rewrites the card if something could be fixed, and reports the fixes.
-fn fix(file: &Path, named: Option<CardSystem>, rules: &CardRules<'_>) -> anyhow::Result<()> {
+fn fix_card_file(file: &Path, named: Option<CardSystem>, rules: &CardRules<'_>) -> anyhow::Result<()> {
     // Unreadable files are reported when they are judged.
     let Ok(bytes) = read_file_or_stdin(file, MAX_BYTES) else { return Ok(()) };
-    let Some(system) = lint::lint(&bytes, named, rules).system else { return Ok(()) };
+    let Some(system) = lint::lint_document(&bytes, named, rules).system else { return Ok(()) };
     let Ok(text) = std::str::from_utf8(&bytes) else { return Ok(()) };
-    let Ok(fixed) = lint::fix(text, system, rules, SystemClock.now()) else { return Ok(()) };
+    let Ok(fixed) = lint::fix_card(text, system, rules, SystemClock.now()) else { return Ok(()) };
     if fixed.changes.is_empty() {
         return Ok(());
     }
@@ -223,9 +223,9 @@ impl LintResultWriter {
             None => (Some(Vec::new()), OutputFormat::Json),
         };
         let results = if are_several && sarif.is_none() {
-            ResultWriter::result_list(output, format)
+            ResultWriter::for_result_list(output, format)
         } else {
-            ResultWriter::single_result(output, format)
+            ResultWriter::for_single_result(output, format)
         };
         Self { results, palette, width, sarif, are_several, are_valid: true, missing: ExitStatus::Trusted }
     }
@@ -238,17 +238,17 @@ impl LintResultWriter {
         }
         answer.file = self.are_several.then(|| answer.name.clone());
         self.results.push(&answer, |format| match format {
-            OutputFormat::Short => format_short(&answer, &self.palette),
-            _ => format_text(&answer, &self.palette, self.width),
+            OutputFormat::Short => format_lint_lines(&answer, &self.palette),
+            _ => format_lint_result(&answer, &self.palette, self.width),
         })
     }
 
     fn finish(mut self) -> anyhow::Result<ExitStatus> {
         if let Some(answers) = &self.sarif {
-            let uris: Vec<String> = answers.iter().map(|answer| uri::uri_reference(&answer.name)).collect();
+            let uris: Vec<String> = answers.iter().map(|answer| uri::escaped_uri_reference(&answer.name)).collect();
             let reports =
                 answers.iter().zip(&uris).map(|(a, uri)| (uri.as_str(), a.text.as_str(), &a.judgement.report));
-            self.results.push(&lint::sarif(reports), |_| String::new())?;
+            self.results.push(&lint::sarif_report(reports), |_| String::new())?;
         }
         self.results.finish()?;
         Ok(if self.are_valid { self.missing } else { self.missing.max(ExitStatus::Untrusted) })
@@ -269,23 +269,23 @@ impl LintFormat {
 }
 
 /// One line per finding, in the style of compilers.
-fn format_short(answer: &LintResult, palette: &Palette) -> String {
+fn format_lint_lines(answer: &LintResult, palette: &Palette) -> String {
     let findings = &answer.judgement.report.findings;
     findings.iter().map(|finding| findings::format_finding_line(finding, &answer.name, palette)).collect()
 }
 
 /// Each finding with its line of the card, and what to do.
-fn format_text(answer: &LintResult, palette: &Palette, width: Option<usize>) -> String {
+fn format_lint_result(answer: &LintResult, palette: &Palette, width: Option<usize>) -> String {
     let found = &answer.judgement.report.findings;
     let mut text = findings::format_findings(found, &answer.name, &answer.text, palette, width);
     let style =
         palette.state_style(if answer.judgement.report.valid { TrustState::Trusted } else { TrustState::Untrusted });
-    let _ = writeln!(text, "{style}{}{style:#}", advice(answer));
+    let _ = writeln!(text, "{style}{}{style:#}", lint_advice(answer));
     text
 }
 
 /// One sentence that states what to do.
-fn advice(answer: &LintResult) -> String {
+fn lint_advice(answer: &LintResult) -> String {
     let (name, report) = (UntrustedText::new(&answer.name), &answer.judgement.report);
     let rules = match (&report.profile, report.system) {
         (Some(profile), _) => format!("card under {}", UntrustedText::new(profile)),
@@ -330,10 +330,11 @@ mod tests {
 
     fn shown(card: &str) -> String {
         let profile = ConformanceProfiles::builtin().get(DEFAULT).expect("built in");
-        let report = lint::lint(card.as_bytes(), Some(CardSystem::CommandLayer), &CardRules::from_profile(&profile));
-        let (text, name) = (without_secrets(card.to_owned(), &report), "card.json".to_owned());
-        format_text(
-            &LintResult { file: None, judgement: CardJudgement { report, near_misses: Vec::new() }, text, name },
+        let report =
+            lint::lint_document(card.as_bytes(), Some(CardSystem::CommandLayer), &CardRules::from_profile(&profile));
+        let (text, name) = (mask_credentials(card.to_owned(), &report), "card.json".to_owned());
+        format_lint_result(
+            &LintResult { file: None, judgement: NearMissLintReport { report, near_misses: Vec::new() }, text, name },
             &Palette::plain(),
             None,
         )

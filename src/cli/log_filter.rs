@@ -24,7 +24,7 @@ struct ReplaceableLogFilter {
 }
 
 /// The initial filter: the chosen one if it is valid, or else the level.
-pub(super) fn initial_filter(chosen: Option<&str>, level: &str) -> EnvFilter {
+pub(super) fn initial_log_filter(chosen: Option<&str>, level: &str) -> EnvFilter {
     let chosen = chosen.filter(|chosen| !chosen.is_empty());
     let chosen = chosen.and_then(|chosen| EnvFilter::try_new(chosen).ok());
     chosen.unwrap_or_else(|| EnvFilter::new(level))
@@ -32,22 +32,22 @@ pub(super) fn initial_filter(chosen: Option<&str>, level: &str) -> EnvFilter {
 
 /// Suppresses client input, whatever filter is chosen. This is a separate filter, because a longer target or a span
 /// would take precedence within the chosen one.
-pub(super) fn client_input_filter() -> FilterFn {
-    FilterFn::new(is_not_quieted)
+pub(super) fn client_input_log_filter() -> FilterFn {
+    FilterFn::new(is_not_client_input)
 }
 
-fn is_not_quieted(metadata: &Metadata<'_>) -> bool {
+fn is_not_client_input(metadata: &Metadata<'_>) -> bool {
     metadata.target().split("::").next() != Some(QUIETED)
 }
 
 /// Stores how the filter is replaced, and its current text.
-pub(super) fn store_filter_handle<S: 'static>(handle: Handle<EnvFilter, S>, text: String) {
+pub(super) fn store_log_filter_handle<S: 'static>(handle: Handle<EnvFilter, S>, text: String) {
     let put = Box::new(move |filter| handle.reload(filter).map_err(|error| error.to_string()));
     // This fails only for a second call in one process, which keeps the first log.
     let _ = FILTER.set(ReplaceableLogFilter { text: Mutex::new(text), put });
 }
 
-pub(super) fn current_filter() -> String {
+pub(super) fn current_log_filter() -> String {
     FILTER.get().map(|filter| filter.text.lock().unwrap_or_else(PoisonError::into_inner).clone()).unwrap_or_default()
 }
 
@@ -55,8 +55,8 @@ pub(super) fn current_filter() -> String {
 ///
 /// # Errors
 /// What is wrong with the filter.
-pub(super) fn replace_filter(text: &str) -> Result<(), String> {
-    let filter = parse_filter(text)?;
+pub(super) fn replace_log_filter(text: &str) -> Result<(), String> {
+    let filter = parse_log_filter(text)?;
     let Some(in_force) = FILTER.get() else { return Err("this log has no filter that can be replaced".to_owned()) };
     let mut said = in_force.text.lock().unwrap_or_else(PoisonError::into_inner);
     (in_force.put)(filter)?;
@@ -65,7 +65,7 @@ pub(super) fn replace_filter(text: &str) -> Result<(), String> {
 }
 
 /// Parses a filter. A single word must be a level: a mistyped one would be a target whose events are all logged.
-fn parse_filter(text: &str) -> Result<EnvFilter, String> {
+fn parse_log_filter(text: &str) -> Result<EnvFilter, String> {
     if text.len() > MAX_FILTER_BYTES {
         return Err(format!("a filter has at most {MAX_FILTER_BYTES} bytes"));
     }
@@ -104,8 +104,8 @@ mod tests {
     fn logged(chosen: Option<&str>) -> String {
         let lines = Lines::default();
         let writer = lines.clone();
-        let log = tracing_subscriber::fmt().with_env_filter(initial_filter(chosen, "clresolve=info,warn"));
-        let log = log.with_writer(move || writer.clone()).finish().with(client_input_filter());
+        let log = tracing_subscriber::fmt().with_env_filter(initial_log_filter(chosen, "clresolve=info,warn"));
+        let log = log.with_writer(move || writer.clone()).finish().with(client_input_log_filter());
         tracing::subscriber::with_default(log, || {
             let _span = tracing::error_span!(target: "rmcp::service", "serve_inner").entered();
             tracing::error!(target: "rmcp", "said by a client");
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn what_was_chosen_at_the_start_holds_where_it_can_be_read() {
-        let filter = |chosen| initial_filter(chosen, "clresolve=info,warn").to_string();
+        let filter = |chosen| initial_log_filter(chosen, "clresolve=info,warn").to_string();
         assert!(filter(Some("clresolve=debug")).contains("clresolve=debug"));
         assert!(filter(Some("==")).contains("clresolve=info"), "what cannot be read is no choice");
     }
@@ -135,11 +135,11 @@ mod tests {
     #[test]
     fn a_filter_that_says_nothing_known_is_refused() {
         for good in ["debug", "off", "clresolve=debug,warn", "clresolve::incident=info"] {
-            assert!(parse_filter(good).is_ok(), "{good}");
+            assert!(parse_log_filter(good).is_ok(), "{good}");
         }
         let long = "x=info,".repeat(MAX_FILTER_BYTES);
         for bad in ["", "debgu", "info, warn", "clresolve=loud", "info,,warn", "clresolve", "a\u{1b}[31m", &long] {
-            assert!(parse_filter(bad).is_err(), "{bad}");
+            assert!(parse_log_filter(bad).is_err(), "{bad}");
         }
     }
 }

@@ -79,13 +79,13 @@ pub(super) fn start_log_queue(format: LogFormat) -> (LogWriterFactory, LogFlushG
 /// JSON.
 pub(super) fn write_log_line(level: Level, message: &str) {
     match QUEUE.get() {
-        Some(queue) => queue.push(LogLineClass::Others, line_of(queue.format, level, message)),
+        Some(queue) => queue.push(LogLineClass::Others, log_line_of_message(queue.format, level, message)),
         None => anstream::eprintln!("clresolve: {message}"),
     }
 }
 
 /// A line that is not an event. In JSON it has the same members as one.
-fn line_of(format: LogFormat, level: Level, message: &str) -> Vec<u8> {
+fn log_line_of_message(format: LogFormat, level: Level, message: &str) -> Vec<u8> {
     let text = match format {
         LogFormat::Text => format!("clresolve: {message}"),
         LogFormat::Json => {
@@ -115,7 +115,7 @@ impl LogQueue {
         if dropped > 0 {
             let what = class.plural_name();
             let message = format!("{dropped} {what} of the log were dropped here");
-            waiting.add(class, line_of(self.format, Level::WARN, &message));
+            waiting.add(class, log_line_of_message(self.format, Level::WARN, &message));
         }
         waiting.add(class, line);
         self.changed.notify_all();

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anyhow::{Context as _, bail};
 use clresolve_core::name::EnsName;
 use clresolve_core::text::UntrustedText;
-use clresolve_payment::check::{self, SeenIdentity, SeenPayee, WebOrigin};
+use clresolve_payment::check::{self, ProvenSellerIdentity, RememberedPayee, WebOrigin};
 use clresolve_resolver::config::Config;
 use clresolve_resolver::memory::{HistoryKey, MemoryFile, OriginKey};
 use clresolve_verdict::evidence::continuity::NameHistory;
@@ -17,7 +17,7 @@ use super::args::{MemoryCommand, MemoryForgetArguments, MemoryShowArguments, Mem
 use super::exit::ExitStatus;
 use super::notice;
 use super::output::{OutputSink, ResultWriter};
-use super::world::{self, ConfigReaderKind};
+use super::world::{self, CommandPaymentRole};
 
 /// The memory entry of a name, for programs.
 #[derive(Serialize)]
@@ -44,31 +44,31 @@ struct OriginMemoryRow<'h> {
 pub(super) fn run(command: MemoryCommand) -> anyhow::Result<ExitStatus> {
     super::runtime::run_async(async {
         match command {
-            MemoryCommand::Show(args) => show(args).await,
-            MemoryCommand::Accept { origin, world } => accept(origin, &world).await,
-            MemoryCommand::Forget(args) => forget(args).await,
+            MemoryCommand::Show(args) => show_memory(args).await,
+            MemoryCommand::Accept { origin, world } => accept_seller_origin(origin, &world).await,
+            MemoryCommand::Forget(args) => forget_memory_entry(args).await,
         }
     })
 }
 
-async fn show(args: MemoryShowArguments) -> anyhow::Result<ExitStatus> {
+async fn show_memory(args: MemoryShowArguments) -> anyhow::Result<ExitStatus> {
     let memory = ConfiguredMemory::open(&args.world).await?;
     let output = OutputSink::new(&args.output.out)?;
     if args.subjects.is_empty() {
-        return memory.show_origins(ResultWriter::result_list(output, args.output.output_format()));
+        return memory.show_origins(ResultWriter::for_result_list(output, args.output.output_format()));
     }
-    let mut results = ResultWriter::requested_results(output, args.output.output_format(), args.subjects.len());
+    let mut results = ResultWriter::for_requested_results(output, args.output.output_format(), args.subjects.len());
     for subject in &args.subjects {
         match subject {
             MemorySubject::Name(name) => {
                 let name = parse_ens_name(name)?;
                 let history = memory.store.recall(&memory.name_key(&name))?;
-                let row = memory.of_name(&name, &history);
+                let row = memory.name_row(&name, &history);
                 results.push(&row, |_| format_name_row(&row))?;
             }
             MemorySubject::Origin(origin) => {
                 let seller = memory.store.recall_origin(&memory.origin_key(origin))?;
-                let row = memory.of_origin(origin.as_str(), &seller);
+                let row = memory.origin_row(origin.as_str(), &seller);
                 results.push(&row, |_| format_origin_row(&row))?;
             }
         }
@@ -77,7 +77,7 @@ async fn show(args: MemoryShowArguments) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Trusted)
 }
 
-async fn accept(origin: WebOrigin, world: &NetworkArguments) -> anyhow::Result<ExitStatus> {
+async fn accept_seller_origin(origin: WebOrigin, world: &NetworkArguments) -> anyhow::Result<ExitStatus> {
     let memory = ConfiguredMemory::open(world).await?;
     let accepted = memory.store.accept_origin(&memory.origin_key(&origin));
     let accepted = accepted.with_context(|| UntrustedText::new(origin.as_str()).to_string())?;
@@ -89,7 +89,7 @@ async fn accept(origin: WebOrigin, world: &NetworkArguments) -> anyhow::Result<E
     Ok(ExitStatus::Trusted)
 }
 
-async fn forget(args: MemoryForgetArguments) -> anyhow::Result<ExitStatus> {
+async fn forget_memory_entry(args: MemoryForgetArguments) -> anyhow::Result<ExitStatus> {
     let memory = ConfiguredMemory::open(&args.world).await?;
     if args.all {
         notice::print_notice(format_args!("clresolve: {} names forgotten", memory.store.forget_all()?));
@@ -120,7 +120,7 @@ struct ConfiguredMemory {
 impl ConfiguredMemory {
     async fn open(args: &NetworkArguments) -> anyhow::Result<Self> {
         let (config, _sandbox) =
-            world::read_config_with_sandbox(args, ConfigReaderKind::Others, ResolutionDepth::default()).await?;
+            world::read_config_with_sandbox(args, CommandPaymentRole::Others, ResolutionDepth::default()).await?;
         if args.sandbox {
             bail!("--sandbox: the sandbox has no memory file");
         }
@@ -149,12 +149,12 @@ impl ConfiguredMemory {
         OriginKey::new(self.world(), self.chain(), origin)
     }
 
-    fn of_name<'h>(&'h self, name: &'h EnsName, history: &'h NameHistory) -> NameMemoryRow<'h> {
+    fn name_row<'h>(&'h self, name: &'h EnsName, history: &'h NameHistory) -> NameMemoryRow<'h> {
         let (world, chain) = (self.world(), format!("eip155:{}", self.chain()));
         NameMemoryRow { name: name.as_str(), world, chain, remembered: !history.is_empty(), history }
     }
 
-    fn of_origin<'h>(&'h self, origin: &'h str, seller: &'h check::OriginMemoryEntry) -> OriginMemoryRow<'h> {
+    fn origin_row<'h>(&'h self, origin: &'h str, seller: &'h check::OriginMemoryEntry) -> OriginMemoryRow<'h> {
         let (world, chain) = (self.world(), format!("eip155:{}", self.chain()));
         OriginMemoryRow { origin, world, chain, remembered: *seller != check::OriginMemoryEntry::default(), seller }
     }
@@ -165,7 +165,7 @@ impl ConfiguredMemory {
         for (origin, seller) in self.store.origins(self.world(), self.chain())? {
             match seller {
                 Ok(seller) => {
-                    let row = self.of_origin(&origin, &seller);
+                    let row = self.origin_row(&origin, &seller);
                     results.push(&row, |_| format_origin_row(&row))?;
                 }
                 Err(error) => {
@@ -217,20 +217,22 @@ fn format_origin_row(row: &OriginMemoryRow<'_>) -> String {
         return format!("{origin}  nothing is remembered ({world} {chain})\n");
     }
     let mut text = format!("{origin}  ({world} {chain})\n");
-    if let Some(SeenIdentity { identity, at, block }) = &seller.identity {
-        let _ = writeln!(text, "  identity {}  {}", UntrustedText::new(&identity.to_string()), first_seen(at, *block));
+    if let Some(ProvenSellerIdentity { identity, at, block }) = &seller.identity {
+        let _ =
+            writeln!(text, "  identity {}  {}", UntrustedText::new(&identity.to_string()), first_seen_text(at, *block));
     }
-    if let Some(SeenIdentity { identity, at, block }) = &seller.proposed {
-        let _ = writeln!(text, "  proposed {}  {}", UntrustedText::new(&identity.to_string()), first_seen(at, *block));
+    if let Some(ProvenSellerIdentity { identity, at, block }) = &seller.proposed {
+        let _ =
+            writeln!(text, "  proposed {}  {}", UntrustedText::new(&identity.to_string()), first_seen_text(at, *block));
         let _ = writeln!(text, "  `clresolve memory accept {origin}` accepts it");
     }
-    if let Some(SeenPayee { address, network, at, block }) = &seller.payee {
-        let _ = writeln!(text, "  payee {address} on {network}  {}", first_seen(at, *block));
+    if let Some(RememberedPayee { address, network, at, block }) = &seller.payee {
+        let _ = writeln!(text, "  payee {address} on {network}  {}", first_seen_text(at, *block));
     }
     text
 }
 
-fn first_seen(at: &Timestamp, block: Option<u64>) -> String {
+fn first_seen_text(at: &Timestamp, block: Option<u64>) -> String {
     let block = block.map(|block| format!(", block {block}")).unwrap_or_default();
     format!("first seen at {at}{block}")
 }

@@ -34,7 +34,7 @@ struct NormalizedNameRow {
 
 impl NormalizedNameRow {
     /// Parses a line that is a JSON string.
-    fn of_json(line: String) -> Self {
+    fn from_json_line(line: String) -> Self {
         match serde_json::from_str(&line) {
             Ok(name) => Self::from_input(name),
             Err(_) => Self::with_error(line, "the line is not a JSON string".to_owned()),
@@ -96,9 +96,9 @@ pub(super) fn run(args: NameArguments) -> anyhow::Result<ExitStatus> {
     }
     let format = args.output.output_format();
     let mut results = if piped {
-        ResultWriter::result_list(output, format)
+        ResultWriter::for_result_list(output, format)
     } else {
-        ResultWriter::requested_results(output, format, args.names.len())
+        ResultWriter::for_requested_results(output, format, args.names.len())
     };
     let mut worst = ExitStatus::Trusted;
     let mut answer = |row: NormalizedNameRow| -> anyhow::Result<bool> {
@@ -107,8 +107,8 @@ pub(super) fn run(args: NameArguments) -> anyhow::Result<ExitStatus> {
         Ok(!results.is_pipe_closed())
     };
     if piped {
-        let row_of = if args.json_input { NormalizedNameRow::of_json } else { NormalizedNameRow::from_input };
-        each_line(io::stdin().lock(), row_of, &mut answer)?;
+        let row_of = if args.json_input { NormalizedNameRow::from_json_line } else { NormalizedNameRow::from_input };
+        for_each_line(io::stdin().lock(), row_of, &mut answer)?;
     } else {
         for name in args.names {
             answer(NormalizedNameRow::from_input(name))?;
@@ -119,7 +119,7 @@ pub(super) fn run(args: NameArguments) -> anyhow::Result<ExitStatus> {
 }
 
 /// Calls `answer` with the row of each line, until it stops.
-fn each_line(
+fn for_each_line(
     mut input: impl BufRead,
     row_of: fn(String) -> NormalizedNameRow,
     answer: &mut impl FnMut(NormalizedNameRow) -> anyhow::Result<bool>,
@@ -173,7 +173,7 @@ mod tests {
 
     fn rows(input: &[u8], row_of: fn(String) -> NormalizedNameRow) -> Vec<NormalizedNameRow> {
         let mut rows = Vec::new();
-        each_line(input, row_of, &mut |row| {
+        for_each_line(input, row_of, &mut |row| {
             rows.push(row);
             Ok(true)
         })
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_json_line_may_hold_anything() {
-        let rows = rows(b"\"a.eth\"\n\"\"\n\"a\\nb\"\nnull\n", NormalizedNameRow::of_json);
+        let rows = rows(b"\"a.eth\"\n\"\"\n\"a\\nb\"\nnull\n", NormalizedNameRow::from_json_line);
         assert_eq!(rows[0].normalized.as_deref(), Some("a.eth"));
         assert_eq!((rows[1].normalized.as_deref(), rows[1].dns.as_deref()), (Some(""), Some("0x00")));
         assert!(rows[1].note.is_some());

@@ -35,7 +35,7 @@ pub(super) fn expand_stdin_names(typed: Vec<String>) -> anyhow::Result<Vec<Strin
     match typed.iter().filter(|name| *name == STDIN).count() {
         0 => Ok(typed),
         1 => {
-            let listed = collect_names(NameListReader::of_stdin())?;
+            let listed = collect_names(NameListReader::from_stdin())?;
             Ok(typed.into_iter().flat_map(|name| if name == STDIN { listed.clone() } else { vec![name] }).collect())
         }
         _ => bail!("-: standard input can be read once only"),
@@ -101,19 +101,19 @@ pub(super) enum NameListLine {
 
 impl NameListLine {
     /// A line that cannot be a name. Only the start of its text is kept.
-    pub(super) fn unreadable(line: u64, text: &str, why: String) -> Self {
+    pub(super) fn unreadable_line(line: u64, text: &str, why: String) -> Self {
         let start: String = text.chars().take(START_CHARACTERS).collect();
         let whole = (start != text).then(|| Digest::compute(text.as_bytes()));
         Self::Unreadable { line, start, whole, code: ReasonCode::NameInvalid, why }
     }
 
     /// The line for a registry that could not be read.
-    pub(super) fn of_registry(location: String, code: ReasonCode, why: String) -> Self {
+    pub(super) fn unreadable_registry(location: String, code: ReasonCode, why: String) -> Self {
         Self::Unreadable { line: 1, start: location, whole: None, code, why }
     }
 
-    /// Like [`unreadable`](Self::unreadable), for a line with these bytes.
-    fn of_bytes(line: u64, text: &str, whole: Digest, why: String) -> Self {
+    /// Like [`unreadable_line`](Self::unreadable_line), for a line with these bytes.
+    fn unreadable_bytes(line: u64, text: &str, whole: Digest, why: String) -> Self {
         let start = text.chars().take(START_CHARACTERS).collect();
         Self::Unreadable { line, start, whole: Some(whole), code: ReasonCode::NameInvalid, why }
     }
@@ -122,14 +122,14 @@ impl NameListLine {
         match self {
             Self::Name { name, .. } => {
                 let (start, whole) = truncate_input(name);
-                list_digest::key(&start, whole)
+                list_digest::row_key(&start, whole)
             }
-            Self::Unreadable { start, whole, .. } => list_digest::key(start, *whole),
+            Self::Unreadable { start, whole, .. } => list_digest::row_key(start, *whole),
         }
     }
 
     /// Number of the line, from 1.
-    pub(super) const fn number(&self) -> u64 {
+    pub(super) const fn line_number(&self) -> u64 {
         match self {
             Self::Name { line, .. } | Self::Unreadable { line, .. } => *line,
         }
@@ -171,26 +171,26 @@ pub(super) enum NameListError {
 }
 
 /// Opens a list, and counts its names if it is a regular file.
-pub(super) fn open(path: &Path) -> anyhow::Result<NameList> {
+pub(super) fn open_name_list(path: &Path) -> anyhow::Result<NameList> {
     if path == Path::new(STDIN) {
-        return Ok(NameList { counted: None, reader: NameListReader::of_stdin() });
+        return Ok(NameList { counted: None, reader: NameListReader::from_stdin() });
     }
     let context = || format!("--names {}", path.display());
     let mut file = File::open(path).with_context(context)?;
     let mut counted = None;
     if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
         let copy = file.try_clone().with_context(context)?;
-        counted = count(NameListReader::new(Box::new(BufReader::new(copy)))).ok();
+        counted = count_list_names(NameListReader::new(Box::new(BufReader::new(copy)))).ok();
         file.rewind().with_context(context)?;
     }
     Ok(NameList { counted, reader: NameListReader::new(Box::new(BufReader::new(file))) })
 }
 
-fn count(mut reader: NameListReader) -> Result<NameListSummary, NameListError> {
+fn count_list_names(mut reader: NameListReader) -> Result<NameListSummary, NameListError> {
     let (mut counted, mut distinct) = (NameListSummary::default(), DuplicateNameDetector::default());
     for line in reader.by_ref() {
         let line = line?;
-        counted.digester.add(line.number(), &line.digest_key());
+        counted.digester.add(line.line_number(), &line.digest_key());
         counted.names += u64::from(distinct.insert_line(&line));
     }
     counted.lines = reader.line_count();
@@ -220,11 +220,11 @@ impl NameListReader {
         self.line
     }
 
-    fn of_stdin() -> Self {
+    fn from_stdin() -> Self {
         Self::new(Box::new(BufReader::new(io::stdin())))
     }
 
-    fn raw_line(&mut self) -> Result<Option<RawLine>, NameListError> {
+    fn read_raw_line(&mut self) -> Result<Option<RawLine>, NameListError> {
         let failed = |error: io::Error| NameListError::Io(error.to_string());
         let mut bytes = Vec::new();
         let limit = u64::try_from(MAX_LINE_BYTES + 1).unwrap_or(u64::MAX);
@@ -239,7 +239,7 @@ impl NameListReader {
         if bytes.last() == Some(&b'\n') {
             bytes.pop();
         } else if bytes.len() > MAX_LINE_BYTES {
-            whole = Some(self.rest_of_line(&bytes).map_err(failed)?);
+            whole = Some(self.skip_line_rest(&bytes).map_err(failed)?);
         }
         if self.line == 1 && bytes.starts_with(BYTE_ORDER_MARK) {
             bytes.drain(..BYTE_ORDER_MARK.len());
@@ -248,7 +248,7 @@ impl NameListReader {
     }
 
     /// Skips the rest of a line. Returns the digest of the whole line.
-    fn rest_of_line(&mut self, start: &[u8]) -> io::Result<Digest> {
+    fn skip_line_rest(&mut self, start: &[u8]) -> io::Result<Digest> {
         let mut line = Digester::default();
         line.update(start);
         loop {
@@ -273,7 +273,7 @@ impl Iterator for NameListReader {
 
     fn next(&mut self) -> Option<Self::Item> {
         while !self.ended {
-            match self.raw_line() {
+            match self.read_raw_line() {
                 Ok(None) => self.ended = true,
                 Ok(Some(RawLine { bytes, whole })) => {
                     if let Some(line) = parse_line(self.line, bytes, whole) {
@@ -297,31 +297,36 @@ fn parse_line(line: u64, bytes: Vec<u8>, whole: Option<Digest>) -> Option<NameLi
         Err(error) if whole.is_some() => String::from_utf8_lossy(error.as_bytes()).into_owned(),
         Err(error) => {
             let (bytes, why) = (error.as_bytes(), "the line is not UTF-8".to_owned());
-            return Some(NameListLine::of_bytes(line, &String::from_utf8_lossy(bytes), Digest::compute(bytes), why));
+            return Some(NameListLine::unreadable_bytes(
+                line,
+                &String::from_utf8_lossy(bytes),
+                Digest::compute(bytes),
+                why,
+            ));
         }
     };
-    let name = without_comment(&text).trim();
+    let name = strip_comment(&text).trim();
     if name.is_empty() {
         return None;
     }
     if let Some(whole) = whole {
         let why = format!("the line is longer than {MAX_LINE_BYTES} bytes");
-        return Some(NameListLine::of_bytes(line, name, whole, why));
+        return Some(NameListLine::unreadable_bytes(line, name, whole, why));
     }
-    if is_node(name) {
-        return Some(NameListLine::unreadable(line, name, "it is a hash without a known name".to_owned()));
+    if is_ens_node(name) {
+        return Some(NameListLine::unreadable_line(line, name, "it is a hash without a known name".to_owned()));
     }
     Some(NameListLine::Name { line, name: name.to_owned() })
 }
 
 /// Whether this is a node (EIP-137), which `audit list` writes if the name is unknown.
-fn is_node(text: &str) -> bool {
+fn is_ens_node(text: &str) -> bool {
     text.strip_prefix("0x").is_some_and(|digits| digits.len() == 64 && digits.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
 /// The text before a `#` at the start of the line or after white space. The keycap emoji `#️⃣`, which names may
 /// contain, starts no comment.
-fn without_comment(text: &str) -> &str {
+fn strip_comment(text: &str) -> &str {
     let begins = |at: usize| text[..at].chars().next_back().is_none_or(char::is_whitespace);
     let keycap = |at: usize| text[at + 1..].starts_with(['\u{fe0f}', '\u{20e3}']);
     let comment = text.match_indices('#').find(|(at, _)| begins(*at) && !keycap(*at));
@@ -368,10 +373,13 @@ mod tests {
         let list = b"a.eth\nA.eth\nno name\n\xff\nno name\n\xff\na.eth\nb.eth\n".to_vec();
         let reader = || NameListReader::new(Box::new(io::Cursor::new(list.clone())));
         let mut distinct = DuplicateNameDetector::default();
-        let first: Vec<u64> =
-            reader().map(Result::unwrap).filter(|line| distinct.insert_line(line)).map(|line| line.number()).collect();
+        let first: Vec<u64> = reader()
+            .map(Result::unwrap)
+            .filter(|line| distinct.insert_line(line))
+            .map(|line| line.line_number())
+            .collect();
         assert_eq!((first, distinct.again), (vec![1, 3, 4, 6, 8], 3));
-        assert_eq!(count(reader()).map(|counted| (counted.names, counted.lines)), Ok((5, 8)));
+        assert_eq!(count_list_names(reader()).map(|counted| (counted.names, counted.lines)), Ok((5, 8)));
     }
 
     #[test]

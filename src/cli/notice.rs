@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Whether `--quiet` was given. Global, because a process runs one command line.
 static IS_QUIET: AtomicBool = AtomicBool::new(false);
 
-pub(super) fn be_quiet() {
+pub(super) fn silence_notices() {
     IS_QUIET.store(true, Ordering::Relaxed);
 }
 

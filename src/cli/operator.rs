@@ -16,26 +16,26 @@ use super::config_file::ConfigFile;
 use super::input;
 use super::service_manager;
 use super::stop::ReloadSignals;
-use super::world::{self, ConfigReaderKind};
+use super::world::{self, CommandPaymentRole};
 
 /// Time between two reads of a configuration file that is reloaded. A file that is being written differs.
 const SETTLED: Duration = Duration::from_millis(100);
 
 pub(super) struct ServeOperator {
     args: ServeArguments,
-    current: Mutex<LoadedConfig>,
+    current: Mutex<ReloadableConfig>,
 }
 
-struct LoadedConfig {
+struct ReloadableConfig {
     reloader: ConfigReloader,
     /// The digest of its file.
     digest: Option<Digest>,
 }
 
 /// Notifies the service manager on drop that the service is ready again, even if the reload failed.
-struct ReadyNotificationGuard;
+struct ReloadEndNotifier;
 
-impl Drop for ReadyNotificationGuard {
+impl Drop for ReloadEndNotifier {
     fn drop(&mut self) {
         service_manager::notify_ready();
     }
@@ -44,11 +44,11 @@ impl Drop for ReadyNotificationGuard {
 impl ServeOperator {
     /// `digest` is that of the initial configuration file, computed before the file was read.
     pub(super) fn new(args: ServeArguments, reloader: ConfigReloader, digest: Option<Digest>) -> Self {
-        Self { args, current: Mutex::new(LoadedConfig { reloader, digest }) }
+        Self { args, current: Mutex::new(ReloadableConfig { reloader, digest }) }
     }
 
     /// Reloads the configuration at each request. Never returns.
-    pub(super) async fn reload_when_asked(&self, mut asks: ReloadSignals) {
+    pub(super) async fn reload_on_signals(&self, mut asks: ReloadSignals) {
         loop {
             asks.next().await;
             // The result is logged.
@@ -59,7 +59,7 @@ impl ServeOperator {
     async fn reload(&self) -> anyhow::Result<ReloadOutcome> {
         let mut current = self.current.lock().await;
         service_manager::notify_reloading();
-        let _ready = ReadyNotificationGuard;
+        let _ready = ReloadEndNotifier;
         let done = self.apply_config_file(&mut current).await;
         match &done {
             Ok(_) => log_settings(current.reloader.config(), "the configuration was read again and is in force"),
@@ -68,7 +68,7 @@ impl ServeOperator {
         done
     }
 
-    async fn apply_config_file(&self, current: &mut LoadedConfig) -> anyhow::Result<ReloadOutcome> {
+    async fn apply_config_file(&self, current: &mut ReloadableConfig) -> anyhow::Result<ReloadOutcome> {
         let (config, file, digest) = read_stable_config(&self.args).await?;
         let restart = current.reloader.reload(&config).await?;
         let is_unchanged = current.digest.replace(digest) == Some(digest);
@@ -85,11 +85,11 @@ impl ServeOperator {
 #[cfg(unix)]
 #[async_trait::async_trait]
 impl clresolve_server::http::DaemonOperator for ServeOperator {
-    async fn reload(&self) -> Result<ReloadOutcome, String> {
+    async fn reload_config(&self) -> Result<ReloadOutcome, String> {
         Self::reload(self).await.map_err(|error| format!("{error:#}"))
     }
 
-    async fn settings(&self) -> std::collections::BTreeMap<String, serde_json::Value> {
+    async fn settings_in_force(&self) -> std::collections::BTreeMap<String, serde_json::Value> {
         let layer = clresolve_resolver::config::ConfigLayer::from_config(self.current.lock().await.reloader.config());
         let settings = layer.map_err(anyhow::Error::from).and_then(|layer| super::config::flatten_layer(&layer));
         settings.unwrap_or_else(|error| {
@@ -99,11 +99,11 @@ impl clresolve_server::http::DaemonOperator for ServeOperator {
     }
 
     fn log_filter(&self) -> String {
-        super::log_filter::current_filter()
+        super::log_filter::current_log_filter()
     }
 
     fn set_log_filter(&self, filter: &str) -> Result<(), String> {
-        super::log_filter::replace_filter(filter)
+        super::log_filter::replace_log_filter(filter)
     }
 }
 
@@ -113,7 +113,7 @@ pub(super) fn log_settings(config: &Config, message: &str) {
     let Config { chain, rules, cache, .. } = config;
     let endpoints: Vec<&str> = chain.endpoints.iter().map(|endpoint| endpoint.label.as_str()).collect();
     let gateways: Vec<&str> = config.gateways.iter().map(|gateway| gateway.label.as_str()).collect();
-    let proof = match chain.demand() {
+    let proof = match chain.proof_grade_demand() {
         Ok(ProofGradeDemand::SingleRpc) => "single-rpc".to_owned(),
         Ok(ProofGradeDemand::Quorum(operators)) => format!("quorum of {operators}"),
         Ok(ProofGradeDemand::StateProof(operators)) => format!("state-proof, headers of {operators}"),
@@ -142,7 +142,7 @@ pub(super) fn log_settings(config: &Config, message: &str) {
 }
 
 /// The digest of the configuration file. `None` if there is none, or it is a pipe, which cannot be read twice.
-pub(super) fn digest(args: &ServeArguments) -> Option<Digest> {
+pub(super) fn config_file_digest(args: &ServeArguments) -> Option<Digest> {
     let path = config_file_path(args)?;
     let is_file = std::fs::metadata(&path).ok()?.is_file();
     if is_file { Some(Digest::compute(&input::read_file_or_stdin(&path, MAX_FILE_BYTES).ok()?)) } else { None }
@@ -159,7 +159,7 @@ async fn read_stable_config(args: &ServeArguments) -> anyhow::Result<(Config, Pa
     ensure!(before.ends_with(b"\n"), "{}: the file is empty, or its last line has no end", path.display());
     let mut config = world::read_configuration(
         &args.world,
-        ConfigReaderKind::Payers,
+        CommandPaymentRole::Payers,
         world::default_depth_layer(ResolutionDepth::default())?,
     )?;
     config.http.listen = args.listen.clone().unwrap_or(config.http.listen);

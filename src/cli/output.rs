@@ -143,7 +143,7 @@ impl OutputSink {
     ///
     /// # Errors
     /// If the file exists, or [`OutputWriteError`].
-    pub(super) fn write_new(self, bytes: &[u8]) -> anyhow::Result<()> {
+    pub(super) fn write_new_file(self, bytes: &[u8]) -> anyhow::Result<()> {
         let OutputDestination::File { path, .. } = &self.target else { return Ok(self.write_whole(bytes)?) };
         match new_file::create_file(path, bytes) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
@@ -251,7 +251,7 @@ impl OutputWriteError {
 ///
 /// # Errors
 /// If writing fails. A closed pipe is not an error.
-pub(super) fn print(text: &StyledStr) -> Result<(), OutputWriteError> {
+pub(super) fn print_styled_text(text: &StyledStr) -> Result<(), OutputWriteError> {
     let mut stdout = anstream::stdout().lock();
     match write!(stdout, "{}", text.ansi()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(OutputWriteError::new("standard output", error)),
@@ -275,18 +275,18 @@ pub(super) struct ResultWriter {
 
 impl ResultWriter {
     /// For one result: `-o json` writes an object.
-    pub(super) const fn single_result(output: OutputSink, format: OutputFormat) -> Self {
+    pub(super) const fn for_single_result(output: OutputSink, format: OutputFormat) -> Self {
         Self { output, format, is_list: false, has_short_digests: false, written: 0 }
     }
 
     /// For any number of results: `-o json` writes an array.
-    pub(super) const fn result_list(output: OutputSink, format: OutputFormat) -> Self {
+    pub(super) const fn for_result_list(output: OutputSink, format: OutputFormat) -> Self {
         Self { output, format, is_list: true, has_short_digests: false, written: 0 }
     }
 
     /// For `count` requested results: a single one is not an array.
-    pub(super) const fn requested_results(output: OutputSink, format: OutputFormat, count: usize) -> Self {
-        if count > 1 { Self::result_list(output, format) } else { Self::single_result(output, format) }
+    pub(super) const fn for_requested_results(output: OutputSink, format: OutputFormat, count: usize) -> Self {
+        if count > 1 { Self::for_result_list(output, format) } else { Self::for_single_result(output, format) }
     }
 
     /// Shortens digests if the results go to a terminal.

@@ -44,19 +44,19 @@ const MAX_RECORD_BYTES: usize = 4096;
 
 pub(super) fn run(args: PublicationPlanArguments) -> anyhow::Result<ExitStatus> {
     let output = OutputSink::new_apart_from_inputs(&args.output.out, [("--calldata", args.calldata.as_deref())])?;
-    let calldata = args.calldata.as_deref().map(|file| calldata_output(file, &args.target)).transpose()?;
+    let calldata = args.calldata.as_deref().map(|file| open_calldata_output(file, &args.target)).transpose()?;
     let (publication, hidden) = read_publication(&args.target, args.import)?;
     let OfflineRules { profiles, profile, policy } = OfflineRules::read(&args.offline)?;
     let rules = PredictionRules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::now() };
     let declared = PublisherDeclarations { url: args.url.as_deref(), payees: &args.payee };
-    let mut plans = plan::plan(&publication, declared, rules)?;
+    let mut plans = plan::plan_card_publications(&publication, declared, rules)?;
     plans.sort_by_key(|plan| plan.would_be == TrustState::Trusted);
-    print_notes(&publication, &hidden);
-    report_rivals(&plans);
+    print_plan_notes(&publication, &hidden);
+    report_rival_cards(&plans);
     if let Some(calldata) = calldata {
         write_calldata(&plans, calldata)?;
     }
-    write(&plans, output, args.output.output_format(), args.calldata.as_deref())
+    write_plans(&plans, output, args.output.output_format(), args.calldata.as_deref())
 }
 
 /// Reads a folder or a single card. Also returns the hidden files and folders, which are omitted.
@@ -64,17 +64,17 @@ pub(super) fn read_publication(
     target: &Path,
     import: IpfsImportProfile,
 ) -> anyhow::Result<(UnixFsPublication, Vec<String>)> {
-    let mut reader = ImportFolderReader { nodes: 0, bytes: 0, hidden: Vec::new() };
+    let mut reader = PublicationFolderReader { nodes: 0, bytes: 0, hidden: Vec::new() };
     let publication = UnixFsPublication::build(&reader.read_node(target, 0)?, import)?;
     if publication.card_paths().is_empty() {
-        report_unreadable(&publication);
+        report_unreadable_files(&publication);
         bail!("{} contains no card", input::escaped_path(target));
     }
     Ok((publication, reader.hidden))
 }
 
 /// Opens the file of `--calldata`, which must not overwrite the card.
-fn calldata_output(file: &Path, target: &Path) -> anyhow::Result<OutputSink> {
+fn open_calldata_output(file: &Path, target: &Path) -> anyhow::Result<OutputSink> {
     if is_same_file(file, target) {
         bail!("--calldata {}: this is the card; name another file", input::escaped_path(file));
     }
@@ -90,7 +90,7 @@ fn write_calldata(plans: &[CardPublicationPlan], output: OutputSink) -> anyhow::
         } else {
             notice::print_notice(format_args!(
                 "note: no call data for {}, which would be {}",
-                title(plan),
+                plan_title(plan),
                 plan.would_be
             ));
         }
@@ -101,29 +101,29 @@ fn write_calldata(plans: &[CardPublicationPlan], output: OutputSink) -> anyhow::
     Ok(())
 }
 
-fn write(
+fn write_plans(
     plans: &[CardPublicationPlan],
     output: OutputSink,
     format: OutputFormat,
     calldata: Option<&Path>,
 ) -> anyhow::Result<ExitStatus> {
     let palette = output.palette();
-    let mut results = ResultWriter::requested_results(output, format, plans.len());
+    let mut results = ResultWriter::for_requested_results(output, format, plans.len());
     let mut worst = ExitStatus::Trusted;
     for (at, plan) in plans.iter().enumerate() {
         worst = worst.max(plan.would_be.into());
         results.push(plan, |format| match format {
-            OutputFormat::Short => format_short(plan, &palette),
-            _ if at > 0 => format!("\n{}", format_text(plan, &palette, calldata)),
-            _ => format_text(plan, &palette, calldata),
+            OutputFormat::Short => format_plan_line(plan, &palette),
+            _ if at > 0 => format!("\n{}", format_publication_plan(plan, &palette, calldata)),
+            _ => format_publication_plan(plan, &palette, calldata),
         })?;
     }
     results.finish()?;
     Ok(worst)
 }
 
-fn print_notes(publication: &UnixFsPublication, hidden: &[String]) {
-    report_unreadable(publication);
+fn print_plan_notes(publication: &UnixFsPublication, hidden: &[String]) {
+    report_unreadable_files(publication);
     if let Some(first) = hidden.first() {
         let count = hidden.len();
         notice::print_notice(format_args!(
@@ -140,7 +140,7 @@ fn print_notes(publication: &UnixFsPublication, hidden: &[String]) {
 }
 
 /// Reports names that several cards claim, since a name has one set of records.
-fn report_rivals(plans: &[CardPublicationPlan]) {
+fn report_rival_cards(plans: &[CardPublicationPlan]) {
     let mut seen = BTreeMap::new();
     for name in plans.iter().filter_map(|plan| plan.name.as_deref()) {
         *seen.entry(name).or_insert(0) += 1;
@@ -153,7 +153,7 @@ fn report_rivals(plans: &[CardPublicationPlan]) {
     }
 }
 
-fn report_unreadable(publication: &UnixFsPublication) {
+fn report_unreadable_files(publication: &UnixFsPublication) {
     for (path, error) in publication.unreadable_json_files().iter().take(MAX_NOTES) {
         if !path.is_empty() {
             notice::print_notice(format_args!(
@@ -165,20 +165,20 @@ fn report_unreadable(publication: &UnixFsPublication) {
     }
 }
 
-fn format_short(plan: &CardPublicationPlan, palette: &Palette) -> String {
+fn format_plan_line(plan: &CardPublicationPlan, palette: &Palette) -> String {
     let style = palette.state_style(plan.would_be);
     let codes: Vec<&str> = plan.reasons.iter().map(|reason| reason.code.slug()).collect();
-    format!("{style}would be {}{style:#}  {}  {}\n", plan.would_be, title(plan), codes.join(","))
+    format!("{style}would be {}{style:#}  {}  {}\n", plan.would_be, plan_title(plan), codes.join(","))
 }
 
-fn title(plan: &CardPublicationPlan) -> String {
+fn plan_title(plan: &CardPublicationPlan) -> String {
     let name = plan.name.as_deref().or(plan.path.as_deref()).unwrap_or("the card");
     UntrustedText::new(name).to_string()
 }
 
-fn format_text(plan: &CardPublicationPlan, palette: &Palette, calldata: Option<&Path>) -> String {
+fn format_publication_plan(plan: &CardPublicationPlan, palette: &Palette, calldata: Option<&Path>) -> String {
     let style = palette.state_style(plan.would_be);
-    let name = title(plan);
+    let name = plan_title(plan);
     let mut text = format!("plan for {name}: {style}would be {}{style:#}\n", plan.would_be);
     for reason in &plan.reasons {
         text.push('\n');
@@ -223,12 +223,12 @@ fn format_text(plan: &CardPublicationPlan, palette: &Palette, calldata: Option<&
     {
         let _ = writeln!(text, "  {record:<20} {says}");
     }
-    let _ = writeln!(text, "\n{style}{}{style:#}", advice(plan, &name));
+    let _ = writeln!(text, "\n{style}{}{style:#}", publication_advice(plan, &name));
     text
 }
 
 /// One sentence that states what to do. It must not sound like a verdict.
-fn advice(plan: &CardPublicationPlan, name: &str) -> String {
+fn publication_advice(plan: &CardPublicationPlan, name: &str) -> String {
     let profile = UntrustedText::new(&plan.profile);
     let near = match plan.near_misses.first() {
         Some(near) => format!(", or plan for --profile {}, under which it would be trusted", UntrustedText::new(near)),
@@ -236,7 +236,7 @@ fn advice(plan: &CardPublicationPlan, name: &str) -> String {
     };
     match plan.would_be {
         TrustState::Trusted => {
-            let flags = verify_flags(plan);
+            let flags = flags_for_verify(plan);
             format!(
                 "This is a plan, not a verdict: publish the CID, set the records on {name}, then ask `clresolve {flags}{}`; it would be trusted under {profile}.",
                 shell_quote(plan.name.as_deref().unwrap_or("NAME"))
@@ -249,7 +249,7 @@ fn advice(plan: &CardPublicationPlan, name: &str) -> String {
 }
 
 /// The options with which `verify` applies the same rules, each followed by a space.
-fn verify_flags(plan: &CardPublicationPlan) -> String {
+fn flags_for_verify(plan: &CardPublicationPlan) -> String {
     let mut flags = String::new();
     if plan.profile != DEFAULT {
         let _ = write!(flags, "--profile {} ", UntrustedText::new(&plan.profile));
@@ -261,13 +261,13 @@ fn verify_flags(plan: &CardPublicationPlan) -> String {
 }
 
 /// Reads a folder like importers do: regular files and folders, except hidden ones.
-struct ImportFolderReader {
+struct PublicationFolderReader {
     nodes: usize,
     bytes: u64,
     hidden: Vec<String>,
 }
 
-impl ImportFolderReader {
+impl PublicationFolderReader {
     fn read_node(&mut self, path: &Path, depth: usize) -> anyhow::Result<FileTreeNode> {
         let shown = || input::escaped_path(path);
         let read = if clresolve_core::mutant!("symlinks-are-published") { fs::metadata } else { fs::symlink_metadata };
@@ -296,7 +296,7 @@ impl ImportFolderReader {
             let entry = entry.with_context(|| format!("cannot read {shown}"))?;
             let Ok(name) = entry.file_name().into_string() else { bail!("a name in {shown} is not UTF-8") };
             if name.starts_with('.') {
-                self.add_hidden(&entry.path())?;
+                self.add_hidden_path(&entry.path())?;
                 continue;
             }
             let node = self.read_node(&entry.path(), depth + 1)?;
@@ -305,7 +305,7 @@ impl ImportFolderReader {
         Ok(nodes)
     }
 
-    fn add_hidden(&mut self, path: &Path) -> anyhow::Result<()> {
+    fn add_hidden_path(&mut self, path: &Path) -> anyhow::Result<()> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
             bail!("more than {MAX_NODES} files and folders");

@@ -8,7 +8,7 @@ use clresolve_payment::terms::{PaymentOption, PaymentTerms};
 use clresolve_resolver::resolve::{EMPTY, SellerProbe, SellerProbeDocument};
 
 use super::args::{OutputFormat, ProbeArguments, ProbeMethod};
-use super::decide::{conclusion, exit_status, format_short, further_reasons};
+use super::decide::{decision_conclusion, decision_exit_status, format_decision_line, further_decision_reasons};
 use super::exit::ExitStatus;
 use super::output::{OutputSink, ResultWriter};
 use super::progress::ProgressLine;
@@ -17,31 +17,32 @@ use super::verify::progress_message;
 use super::world::CommandContext;
 
 pub(super) fn run(args: ProbeArguments) -> anyhow::Result<ExitStatus> {
-    super::runtime::run_async(probe(args))
+    super::runtime::run_async(write_probe_decision(args))
 }
 
-async fn probe(args: ProbeArguments) -> anyhow::Result<ExitStatus> {
+async fn write_probe_decision(args: ProbeArguments) -> anyhow::Result<ExitStatus> {
     let output = OutputSink::new(&args.output.out)?;
     let palette = output.palette();
-    let mut results = ResultWriter::single_result(output, args.output.output_format());
+    let mut results = ResultWriter::for_single_result(output, args.output.output_format());
     let progress = ProgressLine::start(progress_message(std::slice::from_ref(&args.name)));
     let world = CommandContext::open_for_payers(&args.world).await?;
-    world.check_decides_now()?;
+    world.require_current_judgement()?;
     let resolution = world.resolver.resolve_confirmed(&args.name).await;
-    let request = world.resolver.probe(&resolution, &probe_of_arguments(&args)).await;
+    let request = world.resolver.probe_seller(&resolution, &probe_of_arguments(&args)).await;
     let decision = world.resolver.decide(&request).await;
     drop(progress);
     let terms = request.terms();
-    let limits = world.config.limits.limits();
+    let limits = world.config.limits.payment_limits();
     let answer = SellerProbeDocument::new(terms.as_ref().ok(), &decision);
     results.push(&answer, |format| match format {
         OutputFormat::Text => {
-            render::format_steps(resolution.verdict(), &palette) + &format_text(terms.as_ref().ok(), &limits, &decision)
+            render::format_verdict_steps(resolution.verdict(), &palette)
+                + &format_probe_result(terms.as_ref().ok(), &limits, &decision)
         }
-        _ => format_short(&decision),
+        _ => format_decision_line(&decision),
     })?;
     results.finish()?;
-    Ok(exit_status(decision.decision))
+    Ok(decision_exit_status(decision.decision))
 }
 
 fn probe_of_arguments(args: &ProbeArguments) -> SellerProbe {
@@ -54,21 +55,21 @@ fn probe_of_arguments(args: &ProbeArguments) -> SellerProbe {
 }
 
 /// The route, the terms, and the decision, for people.
-fn format_text(terms: Option<&PaymentTerms>, limits: &PaymentLimits, decision: &PaymentDecision) -> String {
+fn format_probe_result(terms: Option<&PaymentTerms>, limits: &PaymentLimits, decision: &PaymentDecision) -> String {
     let mut lines = Vec::new();
     if let Some(route) = &decision.route {
         lines.push(format!("  route  {} ({})", UntrustedText::new(route.url().as_str()), route.source()));
     }
-    lines.extend(demand_lines(terms, limits));
-    for reason in further_reasons(decision) {
+    lines.extend(payment_demand_lines(terms, limits));
+    for reason in further_decision_reasons(decision) {
         lines.push(format!("  {}: {}", reason.code, UntrustedText::new(&reason.message)));
     }
-    lines.push(conclusion(decision));
+    lines.push(decision_conclusion(decision));
     lines.join("\n") + "\n"
 }
 
 /// The demand of each entry: amount, network and payee, or why it has no price.
-pub(super) fn demand_lines(terms: Option<&PaymentTerms>, limits: &PaymentLimits) -> Vec<String> {
+pub(super) fn payment_demand_lines(terms: Option<&PaymentTerms>, limits: &PaymentLimits) -> Vec<String> {
     let entries = terms.into_iter().flat_map(|terms| terms.entries.iter().enumerate());
     let line = |(index, entry): (usize, &PaymentOption)| {
         let demand = match &entry.price {

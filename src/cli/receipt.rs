@@ -18,7 +18,9 @@ use clresolve_payment::signed::MAX_HEADER_BYTES;
 use clresolve_resolver::clock::{Clock as _, SystemClock};
 use clresolve_resolver::config::ConfigLayer;
 use clresolve_resolver::resolve::{ExportError, NameQuestion as AgentQuestion};
-use clresolve_resolver::sign::{ExpectedReceipt, VerifiedReceipt, read_trusted_keys, sign_receipt, verify_receipt};
+use clresolve_resolver::sign::{
+    ExpectedReceiptResult, VerifiedReceiptResult, read_trusted_keys, sign_receipt_result, verify_signed_receipt_result,
+};
 
 use super::args::{
     NetworkArguments, OutputFileArguments, OutputFormat, PurchaseArguments, ReceiptCheckArguments, ReceiptCommand,
@@ -31,37 +33,38 @@ use super::output::{OutputSink, ResultWriter, json_line, pretty_json};
 use super::progress::ProgressLine;
 use super::render::{Palette, write_reason};
 use super::verdict::expected_verdict;
-use super::verify::{progress_message, signer_and_form};
-use super::world::{self, CommandContext, ConfigReaderKind};
+use super::verify::{progress_message, verdict_signer_and_format};
+use super::world::{self, CommandContext, CommandPaymentRole};
 
 pub(super) fn run(command: ReceiptCommand) -> anyhow::Result<ExitStatus> {
     match command {
-        ReceiptCommand::Verify(args) => super::runtime::run_async(verify(*args)),
-        ReceiptCommand::Check(args) => check(&args),
+        ReceiptCommand::Verify(args) => super::runtime::run_async(verify_purchase_receipt(*args)),
+        ReceiptCommand::Check(args) => check_receipt_verdict(&args),
     }
 }
 
-async fn verify(args: ReceiptVerifyArguments) -> anyhow::Result<ExitStatus> {
+async fn verify_purchase_receipt(args: ReceiptVerifyArguments) -> anyhow::Result<ExitStatus> {
     if let Some(bundle) = &args.bundle {
-        return export(&args, bundle).await;
+        return export_receipt_bundle(&args, bundle).await;
     }
     let output = OutputSink::new(&args.output.out)?;
-    let papers = read_papers(&args)?;
+    let papers = read_purchase_documents(&args)?;
     let question =
         papers.verification_request(&args.name).map_err(|why| anyhow::anyhow!("--{}", UntrustedText::new(&why)))?;
     let question = Arc::new(question);
     let progress = ProgressLine::start(progress_message(std::slice::from_ref(&args.name)));
-    let world = CommandContext::open_with(&args.world, args.sign.try_into()?).await?;
-    let (signer, format) = signer_and_form(&world, args.output.output_format())?;
+    let world = CommandContext::open_with_layer(&args.world, args.sign.try_into()?).await?;
+    let (signer, format) = verdict_signer_and_format(&world, args.output.output_format())?;
     let resolution = world.resolver.resolve(&question.name).await;
     let found = if args.remember {
-        check_memory(&args.world, &world)?;
-        world.resolver.verify_and_remember_receipt_of(&resolution, question).await
+        require_memory(&args.world, &world)?;
+        world.resolver.verify_and_remember_receipt_with_resolution(&resolution, question).await
     } else {
-        world.resolver.verify_receipt_of(&resolution, question).await
+        world.resolver.verify_receipt_with_resolution(&resolution, question).await
     };
     drop(progress);
-    let signed = signer.map(|signer| sign_receipt(&signer, &found, &resolution, world.resolver.now())).transpose();
+    let signed =
+        signer.map(|signer| sign_receipt_result(&signer, &found, &resolution, world.resolver.now())).transpose();
     let signed = match signed {
         Ok(signed) => signed,
         Err(error) => {
@@ -69,27 +72,27 @@ async fn verify(args: ReceiptVerifyArguments) -> anyhow::Result<ExitStatus> {
             return Ok(found.state.into());
         }
     };
-    show(output, format, &found, signed)
+    write_receipt_result(output, format, &found, signed)
 }
 
 /// Verifies a receipt and writes a bundle with all evidence. The output reports what the bundle proves.
-async fn export(args: &ReceiptVerifyArguments, to: &Path) -> anyhow::Result<ExitStatus> {
+async fn export_receipt_bundle(args: &ReceiptVerifyArguments, to: &Path) -> anyhow::Result<ExitStatus> {
     if args.output.output_format() == VerdictFormat::Jws {
         bail!("--bundle: a purchase bundle cannot be signed; use -o jws without it");
     }
     let output = OutputSink::new(&args.output.out)?;
     let file = OutputSink::open_file("--bundle", to)?;
-    let papers = read_papers(args)?;
+    let papers = read_purchase_documents(args)?;
     papers.verification_request(&args.name).map_err(|why| anyhow::anyhow!("--{}", UntrustedText::new(&why)))?;
     let progress = ProgressLine::start(progress_message(std::slice::from_ref(&args.name)));
     let world = CommandContext::open(&args.world).await?;
-    let (_, format) = signer_and_form(&world, args.output.output_format())?;
+    let (_, format) = verdict_signer_and_format(&world, args.output.output_format())?;
     let exported = world.resolver.export_purchase(&AgentQuestion::new(&args.name), &papers).await;
     drop(progress);
     match exported {
         Ok((bundle, found)) => {
             file.write_whole((json_line(&bundle.to_json())? + "\n").as_bytes())?;
-            show(output, format, &found, None)
+            write_receipt_result(output, format, &found, None)
         }
         Err(ExportError::Setup(error)) => Err(error.into()),
         Err(error) => {
@@ -103,25 +106,25 @@ async fn export(args: &ReceiptVerifyArguments, to: &Path) -> anyhow::Result<Exit
     }
 }
 
-fn show(
+fn write_receipt_result(
     output: OutputSink,
     format: OutputFormat,
     found: &ReceiptVerificationDocument,
     signed: Option<String>,
 ) -> anyhow::Result<ExitStatus> {
     let palette = output.palette();
-    let mut results = ResultWriter::single_result(output, format);
+    let mut results = ResultWriter::for_single_result(output, format);
     results.push(found, |format| match (signed, format) {
         (Some(signed), _) => signed + "\n",
-        (None, OutputFormat::Short) => format_short(found, &palette),
-        (None, _) => format_text(found, &palette),
+        (None, OutputFormat::Short) => format_receipt_line(found, &palette),
+        (None, _) => format_receipt_result(found, &palette),
     })?;
     results.finish()?;
     Ok(found.state.into())
 }
 
 /// Checks a signed receipt verdict without a network.
-fn check(args: &ReceiptCheckArguments) -> anyhow::Result<ExitStatus> {
+fn check_receipt_verdict(args: &ReceiptCheckArguments) -> anyhow::Result<ExitStatus> {
     let digest = |path: &PathBuf| -> anyhow::Result<Digest> {
         let bytes = read_file_or_stdin(path, MAX_BYTES)?;
         if bytes.len() > MAX_BYTES {
@@ -130,21 +133,21 @@ fn check(args: &ReceiptCheckArguments) -> anyhow::Result<ExitStatus> {
         Ok(Digest::compute(&bytes))
     };
     let about = NetworkArguments { proof: args.proof, ..NetworkArguments::default() };
-    let config = world::read_configuration(&about, ConfigReaderKind::Others, ConfigLayer::default())?;
+    let config = world::read_configuration(&about, CommandPaymentRole::Others, ConfigLayer::default())?;
     let ExpectedVerdict { name, chain, world, proof, issuer, .. } =
         expected_verdict(&args.name, args.chain, args.issuer.clone(), &config)?;
     let receipt = digest(&args.receipt)?;
     let request = args.request.as_ref().map(digest).transpose()?;
     let decision = args.decision.as_deref().map(|path| read_file_or_stdin(path, MAX_DECISION_BYTES)).transpose()?;
-    let purchase = Purchase::read(decision.as_deref(), None, None).map_err(anyhow::Error::msg)?;
+    let purchase = Purchase::from_documents(decision.as_deref(), None, None).map_err(anyhow::Error::msg)?;
     let decision = purchase.purchase_facts().map(|bought| bought.decision);
     let requires_settlement = args.settled;
     let expected =
-        ExpectedReceipt { name, receipt, request, decision, requires_settlement, chain, world, proof, issuer };
+        ExpectedReceiptResult { name, receipt, request, decision, requires_settlement, chain, world, proof, issuer };
     let keys = read_trusted_keys(&args.jwks)?;
     let jws = String::from_utf8_lossy(&read_file_or_stdin(&args.jws, MAX_JWS_BYTES)?).into_owned();
-    match verify_receipt(jws.trim_end_matches(['\r', '\n']), &keys, &expected, SystemClock.now()) {
-        Ok(VerifiedReceipt { document, state, issuer, key_id }) => {
+    match verify_signed_receipt_result(jws.trim_end_matches(['\r', '\n']), &keys, &expected, SystemClock.now()) {
+        Ok(VerifiedReceiptResult { document, state, issuer, key_id }) => {
             let (issuer, key) = (UntrustedText::new(&issuer), UntrustedText::new(&key_id));
             notice::print_notice(format_args!("clresolve: signed by {issuer}, key {key}"));
             let output = OutputSink::new(&OutputFileArguments::default())?;
@@ -161,7 +164,7 @@ fn check(args: &ReceiptCheckArguments) -> anyhow::Result<ExitStatus> {
     }
 }
 
-fn check_memory(args: &NetworkArguments, world: &CommandContext) -> anyhow::Result<()> {
+fn require_memory(args: &NetworkArguments, world: &CommandContext) -> anyhow::Result<()> {
     if args.sandbox {
         bail!("--remember: the sandbox remembers nothing");
     }
@@ -171,7 +174,7 @@ fn check_memory(args: &NetworkArguments, world: &CommandContext) -> anyhow::Resu
     Ok(())
 }
 
-fn read_papers(args: &ReceiptVerifyArguments) -> anyhow::Result<PurchaseDocuments> {
+fn read_purchase_documents(args: &ReceiptVerifyArguments) -> anyhow::Result<PurchaseDocuments> {
     let is_stdin = |path: &Path| path.as_os_str() == "-";
     if is_stdin(&args.receipt) && args.request.as_deref().is_some_and(is_stdin) {
         bail!("the receipt and --request cannot both be read from standard input; name a file for one");
@@ -194,26 +197,26 @@ fn read_papers(args: &ReceiptVerifyArguments) -> anyhow::Result<PurchaseDocument
     })
 }
 
-pub(super) fn format_short(found: &ReceiptVerificationDocument, palette: &Palette) -> String {
+pub(super) fn format_receipt_line(found: &ReceiptVerificationDocument, palette: &Palette) -> String {
     let style = palette.state_style(found.state);
     let family = found.family.map_or("-", |family| family.slug);
     let codes = if found.codes.is_empty() { String::new() } else { format!("  {}", found.codes.join(",")) };
     format!("{style}{}{style:#}  {}  {family}{codes}\n", found.state, UntrustedText::new(&found.name))
 }
 
-fn format_text(found: &ReceiptVerificationDocument, palette: &Palette) -> String {
+fn format_receipt_result(found: &ReceiptVerificationDocument, palette: &Palette) -> String {
     let advice = match found.state {
         TrustState::Trusted => "",
         TrustState::Untrusted => " Do not rely on this receipt.",
         TrustState::Indeterminate => " Do not rely on this receipt yet.",
     };
     let style = palette.state_style(found.state);
-    let checks = format_checks(found, palette);
+    let checks = format_receipt_checks(found, palette);
     format!("{checks}\n{style}{}{advice}{style:#}\n", UntrustedText::new(&found.summary))
 }
 
 /// Each check with the observed value, and each reason.
-pub(super) fn format_checks(found: &ReceiptVerificationDocument, palette: &Palette) -> String {
+pub(super) fn format_receipt_checks(found: &ReceiptVerificationDocument, palette: &Palette) -> String {
     let style = palette.state_style(found.state);
     let family = found.family.map_or("of no known family", |family| family.slug);
     let mut text =

@@ -29,28 +29,28 @@ enum RecordsReadError {
 }
 
 pub(super) fn run(args: RecordsArguments) -> anyhow::Result<ExitStatus> {
-    super::runtime::run_async(show(args))
+    super::runtime::run_async(show_records(args))
 }
 
-async fn show(args: RecordsArguments) -> anyhow::Result<ExitStatus> {
+async fn show_records(args: RecordsArguments) -> anyhow::Result<ExitStatus> {
     let output = OutputSink::new(&args.output.out)?;
     let names = names::expand_stdin_names(args.names)?;
-    let mut results = ResultWriter::requested_results(output, args.output.output_format(), names.len());
+    let mut results = ResultWriter::for_requested_results(output, args.output.output_format(), names.len());
     let progress = ProgressLine::start(progress_message(&names));
     let world = CommandContext::open(&args.world).await?;
     let mut worst = ExitStatus::Trusted;
     for input in &names {
-        let answer = read(&world, input).await;
-        worst = worst.max(exit_status(&answer));
+        let answer = read_name_records(&world, input).await;
+        worst = worst.max(records_exit_status(&answer));
         progress.with_line_hidden(|| {
-            results.push(&json_output(input, &answer), |format| format_text(input, &answer, format))
+            results.push(&name_records_json(input, &answer), |format| format_name_records(input, &answer, format))
         })?;
     }
     results.finish()?;
     Ok(worst)
 }
 
-async fn read(world: &CommandContext, input: &str) -> Result<NameReading, RecordsReadError> {
+async fn read_name_records(world: &CommandContext, input: &str) -> Result<NameReading, RecordsReadError> {
     let name = EnsName::parse(input).map_err(|e| RecordsReadError::Name(e.to_string()))?;
     let failed = |e: ChainError| RecordsReadError::Chain(e.to_string());
     match tokio::time::timeout(world.config.timeout, world.resolver.read_records(&name)).await {
@@ -59,7 +59,7 @@ async fn read(world: &CommandContext, input: &str) -> Result<NameReading, Record
     }
 }
 
-const fn exit_status(answer: &Result<NameReading, RecordsReadError>) -> ExitStatus {
+const fn records_exit_status(answer: &Result<NameReading, RecordsReadError>) -> ExitStatus {
     match answer {
         Ok(NameReading { answer: EnsAnswer::Records(_), .. }) => ExitStatus::Trusted,
         Ok(_) | Err(RecordsReadError::Name(_)) => ExitStatus::Untrusted,
@@ -67,14 +67,14 @@ const fn exit_status(answer: &Result<NameReading, RecordsReadError>) -> ExitStat
     }
 }
 
-fn json_output(input: &str, answer: &Result<NameReading, RecordsReadError>) -> Value {
+fn name_records_json(input: &str, answer: &Result<NameReading, RecordsReadError>) -> Value {
     let mut value = json!({ "name": input, "judged": false });
     let more = match answer {
         Err(RecordsReadError::Name(error)) => {
             json!({ "answer": "error", "code": ReasonCode::NameInvalid, "error": error })
         }
         Err(RecordsReadError::Chain(error)) => json!({ "answer": "error", "error": error }),
-        Ok(reading) => reading_json(reading),
+        Ok(reading) => name_reading_json(reading),
     };
     if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
         value.extend(more);
@@ -82,10 +82,10 @@ fn json_output(input: &str, answer: &Result<NameReading, RecordsReadError>) -> V
     value
 }
 
-fn reading_json(reading: &NameReading) -> Value {
+fn name_reading_json(reading: &NameReading) -> Value {
     let block = &reading.block;
     let mut value = json!({
-        "answer": answer_word(&reading.answer),
+        "answer": ens_answer_word(&reading.answer),
         "block": { "number": block.number, "hash": block.hash, "timestamp": block.timestamp },
         "proof": reading.proof,
         "holder": reading.holder,
@@ -99,19 +99,19 @@ fn reading_json(reading: &NameReading) -> Value {
             value["wildcard"] = json!(found.wildcard.as_ref().map(EnsName::as_str));
             value["offchain"] = json!(found.offchain);
             value["records"] = Value::Object(records_json(&found.records));
-            value["addresses"] = Value::Object(addresses_json(&found.payment));
-            value["endpoints"] = Value::Object(endpoints_json(&found.payment));
+            value["addresses"] = Value::Object(payment_addresses_json(&found.payment));
+            value["endpoints"] = Value::Object(agent_endpoints_json(&found.payment));
         }
     }
     value
 }
 
 fn records_json(records: &RecordSet) -> Map<String, Value> {
-    RecordKey::ALL.into_iter().map(|key| (key.to_string(), record_json(records.get(key)))).collect()
+    RecordKey::ALL.into_iter().map(|key| (key.to_string(), text_record_json(records.get(key)))).collect()
 }
 
 /// A string for a text, null for an unset record, and `{"hex": …}` for bytes that are not UTF-8.
-fn record_json(record: &TextRecord) -> Value {
+fn text_record_json(record: &TextRecord) -> Value {
     match record {
         TextRecord::Absent => Value::Null,
         TextRecord::Text(text) => json!(text),
@@ -121,7 +121,7 @@ fn record_json(record: &TextRecord) -> Value {
 
 /// By coin type: a string for an address, null if unset, `{"hex": …}` if malformed, and `{"error": …}` if it could not
 /// be read.
-fn addresses_json(payment: &PaymentRecords) -> Map<String, Value> {
+fn payment_addresses_json(payment: &PaymentRecords) -> Map<String, Value> {
     let one = |record: &AddressRecord| match record {
         AddressRecord::Absent => Value::Null,
         AddressRecord::Address(address) => json!(address.to_string()),
@@ -132,15 +132,15 @@ fn addresses_json(payment: &PaymentRecords) -> Map<String, Value> {
 }
 
 /// Like the records, and `{"error": …}` if it could not be read.
-fn endpoints_json(payment: &PaymentRecords) -> Map<String, Value> {
+fn agent_endpoints_json(payment: &PaymentRecords) -> Map<String, Value> {
     let one = |record: &EndpointRecord| match record {
-        EndpointRecord::Read(record) => record_json(record),
+        EndpointRecord::Read(record) => text_record_json(record),
         EndpointRecord::Failed(cause) => json!({ "error": cause.to_string() }),
     };
     payment.endpoints.iter().map(|(key, record)| (key.to_string(), one(record))).collect()
 }
 
-const fn answer_word(answer: &EnsAnswer) -> &'static str {
+const fn ens_answer_word(answer: &EnsAnswer) -> &'static str {
     match answer {
         EnsAnswer::Unregistered => "unregistered",
         EnsAnswer::NoResolver(_) => "no-resolver",
@@ -148,7 +148,7 @@ const fn answer_word(answer: &EnsAnswer) -> &'static str {
     }
 }
 
-fn format_text(input: &str, answer: &Result<NameReading, RecordsReadError>, format: OutputFormat) -> String {
+fn format_name_records(input: &str, answer: &Result<NameReading, RecordsReadError>, format: OutputFormat) -> String {
     let name = UntrustedText::new(input);
     let reading = match answer {
         Ok(reading) => reading,
@@ -164,7 +164,7 @@ fn format_text(input: &str, answer: &Result<NameReading, RecordsReadError>, form
         EnsAnswer::Unregistered | EnsAnswer::NoResolver(_) => 0,
     };
     if format == OutputFormat::Short {
-        return format!("{}  {name}  {set} set, block {}\n", answer_word(&reading.answer), reading.block.number);
+        return format!("{}  {name}  {set} set, block {}\n", ens_answer_word(&reading.answer), reading.block.number);
     }
     let mut text = format!("{name}  block {}, {}\n", reading.block.number, reading.block.timestamp);
     match &reading.answer {
@@ -175,21 +175,21 @@ fn format_text(input: &str, answer: &Result<NameReading, RecordsReadError>, form
                 found.wildcard.as_ref().map_or_else(String::new, |w| format!(" of {}", UntrustedText::new(w.as_str())));
             let off = if found.offchain { ", off chain" } else { "" };
             let _ = writeln!(text, "  resolver {}{of}{off}", found.resolver);
-            write_records(&mut text, &found.records);
-            write_payment(&mut text, &found.payment);
+            write_record_set(&mut text, &found.records);
+            write_payment_records(&mut text, &found.payment);
         }
     }
     let _ = writeln!(text, "{NOT_JUDGED}");
     text
 }
 
-fn write_records(text: &mut String, records: &RecordSet) {
+fn write_record_set(text: &mut String, records: &RecordSet) {
     for key in RecordKey::ALL {
-        write_record(text, key.as_str(), records.get(key));
+        write_text_record(text, key.as_str(), records.get(key));
     }
 }
 
-fn write_record(text: &mut String, key: &str, record: &TextRecord) {
+fn write_text_record(text: &mut String, key: &str, record: &TextRecord) {
     let _ = match record {
         TextRecord::Absent => writeln!(text, "  {key:<28} (not set)"),
         TextRecord::Text(value) => writeln!(text, "  {key:<28} {}", UntrustedText::new(value)),
@@ -200,25 +200,25 @@ fn write_record(text: &mut String, key: &str, record: &TextRecord) {
     };
 }
 
-fn write_payment(text: &mut String, payment: &PaymentRecords) {
+fn write_payment_records(text: &mut String, payment: &PaymentRecords) {
     for (coin, record) in &payment.addresses {
         let key = format!("addr({coin})");
         let _ = match record {
             AddressRecord::Absent => writeln!(text, "  {key:<28} (not set)"),
             AddressRecord::Address(address) => writeln!(text, "  {key:<28} {address}"),
             AddressRecord::Malformed(bytes) => writeln!(text, "  {key:<28} (not an address) {bytes}"),
-            AddressRecord::Failed(cause) => write_failure(text, &key, cause),
+            AddressRecord::Failed(cause) => write_read_failure(text, &key, cause),
         };
     }
     for (key, record) in &payment.endpoints {
         match record {
-            EndpointRecord::Read(record) => write_record(text, key.as_str(), record),
-            EndpointRecord::Failed(cause) => drop(write_failure(text, key.as_str(), cause)),
+            EndpointRecord::Read(record) => write_text_record(text, key.as_str(), record),
+            EndpointRecord::Failed(cause) => drop(write_read_failure(text, key.as_str(), cause)),
         }
     }
 }
 
-fn write_failure(text: &mut String, key: &str, cause: &ChainError) -> std::fmt::Result {
+fn write_read_failure(text: &mut String, key: &str, cause: &ChainError) -> std::fmt::Result {
     writeln!(text, "  {key:<28} (not read) {}", UntrustedText::new(&cause.to_string()))
 }
 
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn records_are_shown_escaped_and_not_judged() {
-        let text = format_text("a.b.eth", &Ok(reading(records())), OutputFormat::Text);
+        let text = format_name_records("a.b.eth", &Ok(reading(records())), OutputFormat::Text);
         assert!(text.contains("  cl.entry                     x402://a\\u{a}b\n"), "{text}");
         assert!(text.contains("  cl.owner                     (not UTF-8) 0xff\n"), "{text}");
         assert!(text.contains("  cl.agentcard                 (not set)\n"), "{text}");
@@ -310,13 +310,13 @@ mod tests {
         let failed = Err(RecordsReadError::Chain("down".to_owned()));
         let invalid = Err(RecordsReadError::Name("bad".to_owned()));
         assert_eq!(
-            [&unregistered, &failed, &invalid].map(exit_status),
+            [&unregistered, &failed, &invalid].map(records_exit_status),
             [ExitStatus::Untrusted, ExitStatus::Indeterminate, ExitStatus::Untrusted]
         );
-        assert_eq!(json_output("a.eth", &unregistered)["answer"], "unregistered");
-        assert_eq!(json_output("a.eth", &failed)["answer"], "error");
-        assert_eq!(json_output("a b", &invalid)["code"], "name-invalid");
-        let found = json_output("a.eth", &Ok(reading(records())));
+        assert_eq!(name_records_json("a.eth", &unregistered)["answer"], "unregistered");
+        assert_eq!(name_records_json("a.eth", &failed)["answer"], "error");
+        assert_eq!(name_records_json("a b", &invalid)["code"], "name-invalid");
+        let found = name_records_json("a.eth", &Ok(reading(records())));
         assert_eq!(found["judged"], false);
         assert_eq!(found["records"]["cl.owner"]["hex"], "0xff");
         assert!(found["records"]["cl.agentcard"].is_null());

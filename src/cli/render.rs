@@ -83,12 +83,12 @@ impl Palette {
 }
 
 /// One line: state, name, the entry or the codes that decided, and the codes of warnings.
-pub(super) fn format_short(verdict: &Verdict, palette: &Palette) -> String {
+pub(super) fn format_verdict_line(verdict: &Verdict, palette: &Palette) -> String {
     let style = palette.state_style(verdict.state);
     let rest = match verdict.state {
-        TrustState::Trusted => entry(verdict).map_or_else(String::new, |e| UntrustedText::new(e).to_string()),
-        TrustState::Untrusted => codes(verdict, ReasonEffect::Fail).join(","),
-        TrustState::Indeterminate => codes(verdict, ReasonEffect::Unknown).join(","),
+        TrustState::Trusted => x402_entry(verdict).map_or_else(String::new, |e| UntrustedText::new(e).to_string()),
+        TrustState::Untrusted => reason_codes(verdict, ReasonEffect::Fail).join(","),
+        TrustState::Indeterminate => reason_codes(verdict, ReasonEffect::Unknown).join(","),
     };
     let warnings = warning_suffix(verdict, "  ", palette);
     format!("{style}{}{style:#}  {}  {rest}{warnings}\n", verdict.state, name(verdict))
@@ -96,7 +96,7 @@ pub(super) fn format_short(verdict: &Verdict, palette: &Palette) -> String {
 
 /// The codes of warnings at the end of a short line, after `separator`. Empty without warnings.
 pub(super) fn warning_suffix(verdict: &Verdict, separator: &str, palette: &Palette) -> String {
-    match codes(verdict, ReasonEffect::Warn).join(",") {
+    match reason_codes(verdict, ReasonEffect::Warn).join(",") {
         none if none.is_empty() => none,
         codes => format!("{separator}{0}warn: {codes}{0:#}", palette.effect_style(ReasonEffect::Warn)),
     }
@@ -104,7 +104,7 @@ pub(super) fn warning_suffix(verdict: &Verdict, separator: &str, palette: &Palet
 
 /// Objections to an agent with a trusted verdict.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct AgentObjections<'a> {
+pub(super) struct ObjectionsToAgent<'a> {
     /// A clause for each `--expect-*` that the verdict does not meet.
     pub(super) unmet: &'a [String],
     /// The code with which the gate under the same configuration denies the agent. Also `None` if the verdict is not
@@ -112,7 +112,7 @@ pub(super) struct AgentObjections<'a> {
     pub(super) denied: Option<&'static str>,
 }
 
-impl<'a> AgentObjections<'a> {
+impl<'a> ObjectionsToAgent<'a> {
     /// Only the objections of the command line.
     pub(super) const fn from_unmet(unmet: &'a [String]) -> Self {
         Self { unmet, denied: None }
@@ -123,7 +123,7 @@ impl<'a> AgentObjections<'a> {
     }
 
     /// All objections as the end of a sentence, with the meaning of the gate's code.
-    fn clauses(self) -> String {
+    fn objection_clauses(self) -> String {
         let denied = self.denied.map(|code| format!("the gate would deny it ({code})"));
         let clauses: Vec<String> = self.unmet.iter().cloned().chain(denied).collect();
         let meaning = self.denied.and_then(title_of).map_or_else(String::new, |title| format!(" {title}"));
@@ -132,20 +132,20 @@ impl<'a> AgentObjections<'a> {
 }
 
 /// Each step with its mark and result, the reasons, and what to do.
-pub(super) fn format_walk(verdict: &Verdict, against: AgentObjections<'_>, palette: &Palette) -> String {
-    let mut text = format_steps(verdict, palette);
-    write_ending(&mut text, verdict, against, palette);
+pub(super) fn format_verdict_walk(verdict: &Verdict, against: ObjectionsToAgent<'_>, palette: &Palette) -> String {
+    let mut text = format_verdict_steps(verdict, palette);
+    write_verdict_ending(&mut text, verdict, against, palette);
     text
 }
 
 /// The name with its state, and each step with its mark and result.
-pub(super) fn format_steps(verdict: &Verdict, palette: &Palette) -> String {
-    let mut text = heading(verdict, palette);
+pub(super) fn format_verdict_steps(verdict: &Verdict, palette: &Palette) -> String {
+    let mut text = verdict_heading(verdict, palette);
     for step in &verdict.steps {
         let style = palette.status_style(step.status);
         let line = format!(
             "  {style}{}{style:#} {:<12} {}",
-            mark(step.status),
+            step_mark(step.status),
             step.step.slug(),
             step_result_text(verdict, step)
         );
@@ -154,18 +154,18 @@ pub(super) fn format_steps(verdict: &Verdict, palette: &Palette) -> String {
     text
 }
 
-/// Like [`format_walk`], with all evidence and the time of each step.
-pub(super) fn format_trace(verdict: &Verdict, against: AgentObjections<'_>, palette: &Palette) -> String {
-    let mut text = heading(verdict, palette);
+/// Like [`format_verdict_walk`], with all evidence and the time of each step.
+pub(super) fn format_verdict_trace(verdict: &Verdict, against: ObjectionsToAgent<'_>, palette: &Palette) -> String {
+    let mut text = verdict_heading(verdict, palette);
     for step in &verdict.steps {
         let style = palette.status_style(step.status);
         let _ = writeln!(
             text,
             "  {style}{}{style:#} {:<12} {:>6} ms  {}{}",
-            mark(step.status),
+            step_mark(step.status),
             step.step.slug(),
             step.ms,
-            status_word(step.status),
+            step_status_word(step.status),
             parallel_steps_text(step)
         );
         let mut evidence = step.evidence.clone();
@@ -186,7 +186,7 @@ pub(super) fn format_trace(verdict: &Verdict, against: AgentObjections<'_>, pale
         total_time_text(&verdict.steps),
         UntrustedText::new(&verdict.id)
     );
-    write_ending(&mut text, verdict, against, palette);
+    write_verdict_ending(&mut text, verdict, against, palette);
     text
 }
 
@@ -217,34 +217,34 @@ fn total_time_text(steps: &[StepReport]) -> String {
 }
 
 /// What to do. A trusted verdict is about identity, not payments.
-pub(super) fn advice(verdict: &Verdict, against: AgentObjections<'_>) -> String {
+pub(super) fn verdict_advice(verdict: &Verdict, against: ObjectionsToAgent<'_>) -> String {
     let name = name(verdict);
     match verdict.state {
         TrustState::Trusted if !against.is_none() => {
-            format!("Do not call or pay {name}: it is trusted, but {}", against.clauses())
+            format!("Do not call or pay {name}: it is trusted, but {}", against.objection_clauses())
         }
         TrustState::Trusted => {
-            let bound = if entry(verdict).is_some() { "this card and entry" } else { "this card" };
-            if let Some(block) = chosen_block(verdict) {
+            let bound = if x402_entry(verdict).is_some() { "this card and entry" } else { "this card" };
+            if let Some(block) = explicit_block_number(verdict) {
                 return format!(
                     "At block {block}, {name} was bound to {bound}. Ask without --block before you call or pay it."
                 );
             }
             format!("{name} is bound to {bound}. This does not cover whom to pay: {WHOM_TO_PAY}.")
         }
-        TrustState::Untrusted => refusal_advice(verdict, &name),
-        TrustState::Indeterminate => wait_advice(verdict, &name),
+        TrustState::Untrusted => untrusted_advice(verdict, &name),
+        TrustState::Indeterminate => indeterminate_advice(verdict, &name),
     }
 }
 
 /// The block number, if the verdict is about a chosen block. Such a verdict does not apply to the present.
-fn chosen_block(verdict: &Verdict) -> Option<u64> {
+fn explicit_block_number(verdict: &Verdict) -> Option<u64> {
     verdict.anchor.as_ref().map(|anchor| &anchor.block).filter(|block| block.is_chosen_by_number()).map(|b| b.number)
 }
 
 /// Why the gate denies the agent of a trusted verdict.
-pub(super) fn denial(code: &str, verdict: &Verdict) -> String {
-    match chosen_block(verdict) {
+pub(super) fn gate_denial_text(code: &str, verdict: &Verdict) -> String {
+    match explicit_block_number(verdict) {
         Some(block) => {
             format!("block {block} was chosen, and the gate decides at the newest one. Ask without --block.")
         }
@@ -266,7 +266,7 @@ pub(super) fn wrap_words(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-fn refusal_advice(verdict: &Verdict, name: &str) -> String {
+fn untrusted_advice(verdict: &Verdict, name: &str) -> String {
     let mut fails = verdict.reasons.iter().filter(|r| r.effect == ReasonEffect::Fail);
     let Some(reason) = fails.next() else { return format!("Do not call or pay {name}.") };
     let more = match fails.count() {
@@ -291,7 +291,7 @@ fn refusal_advice(verdict: &Verdict, name: &str) -> String {
     text + "."
 }
 
-fn wait_advice(verdict: &Verdict, name: &str) -> String {
+fn indeterminate_advice(verdict: &Verdict, name: &str) -> String {
     let mut unknowns = verdict.reasons.iter().filter(|r| r.effect == ReasonEffect::Unknown);
     let reason =
         unknowns.find(|r| r.retryable).or_else(|| verdict.reasons.iter().find(|r| r.effect == ReasonEffect::Unknown));
@@ -308,7 +308,7 @@ fn wait_advice(verdict: &Verdict, name: &str) -> String {
     format!("Do not rely on {name} yet ({code}); ask again {when}{also}.")
 }
 
-fn heading(verdict: &Verdict, palette: &Palette) -> String {
+fn verdict_heading(verdict: &Verdict, palette: &Palette) -> String {
     let (bold, style) = (palette.bold, palette.state_style(verdict.state));
     let mut text = format!("{bold}{}{bold:#}  {style}{}{style:#}\n", name(verdict), verdict.state);
     if verdict.name.normalized.as_ref().is_some_and(|normal| *normal != verdict.name.input) {
@@ -317,7 +317,7 @@ fn heading(verdict: &Verdict, palette: &Palette) -> String {
     text
 }
 
-fn write_ending(text: &mut String, verdict: &Verdict, against: AgentObjections<'_>, palette: &Palette) {
+fn write_verdict_ending(text: &mut String, verdict: &Verdict, against: ObjectionsToAgent<'_>, palette: &Palette) {
     for reason in &verdict.reasons {
         text.push('\n');
         write_reason(text, reason, palette);
@@ -338,7 +338,7 @@ fn write_ending(text: &mut String, verdict: &Verdict, against: AgentObjections<'
     }
     let is_denied = verdict.state == TrustState::Trusted && !against.is_none();
     let style = if is_denied { palette.bad } else { palette.state_style(verdict.state) };
-    let _ = writeln!(text, "\n{style}{}{style:#}", advice(verdict, against));
+    let _ = writeln!(text, "\n{style}{}{style:#}", verdict_advice(verdict, against));
 }
 
 pub(super) fn write_reason(text: &mut String, reason: &Reason, palette: &Palette) {
@@ -366,15 +366,15 @@ fn step_result_text(verdict: &Verdict, step: &StepReport) -> String {
     let identity = verdict.identity.as_ref();
     let from_verdict = match step.step {
         ResolutionStep::Name => verdict.name.normalized.as_deref().map(|n| UntrustedText::new(n).to_string()),
-        ResolutionStep::Records => verdict.anchor.as_ref().map(anchor_text),
+        ResolutionStep::Records => verdict.anchor.as_ref().map(chain_anchor_text),
         ResolutionStep::Integrity => identity.and_then(|i| card_digest_text(&i.card)),
-        ResolutionStep::Card => identity.map(identity_text),
+        ResolutionStep::Card => identity.map(agent_identity_text),
         ResolutionStep::Entry => identity.and_then(|i| i.entry.as_deref()).map(|e| UntrustedText::new(e).to_string()),
         ResolutionStep::Verbs => identity.map(|i| join_values(&i.verbs)),
         ResolutionStep::FetchHttps => served_url_text(&step.evidence),
         ResolutionStep::FetchIpfs => cid_walk_text(&step.evidence),
         ResolutionStep::Schemas if step.evidence["asked"] == false => Some("not asked for".to_owned()),
-        ResolutionStep::Binding => links_text(&step.evidence["links"]),
+        ResolutionStep::Binding => link_counts_text(&step.evidence["links"]),
         ResolutionStep::Schemas | ResolutionStep::Continuity => None,
         ResolutionStep::Document
         | ResolutionStep::Discovery
@@ -390,7 +390,7 @@ fn step_result_text(verdict: &Verdict, step: &StepReport) -> String {
 }
 
 /// Number of external statements that confirm or contradict the card, and so on.
-fn links_text(links: &Value) -> Option<String> {
+fn link_counts_text(links: &Value) -> Option<String> {
     let links = links.as_array()?;
     let count = |relation: &str| links.iter().filter(|link| link["relation"] == relation).count();
     let counts = ["agrees", "contradicts", "unmentioned", "unread"].map(|relation| (count(relation), relation));
@@ -410,7 +410,7 @@ fn cid_walk_text(evidence: &Value) -> Option<String> {
     Some(format!("{} bytes, proven by {}", evidence["bytes"], UntrustedText::new(by)))
 }
 
-fn anchor_text(anchor: &ChainAnchor) -> String {
+fn chain_anchor_text(anchor: &ChainAnchor) -> String {
     let block = &anchor.block;
     let mut text = format!(
         "{} {}, block {} ({}), {}",
@@ -454,7 +454,7 @@ fn card_digest_text(card: &CardReference) -> Option<String> {
     Some(text)
 }
 
-fn identity_text(identity: &AgentIdentity) -> String {
+fn agent_identity_text(identity: &AgentIdentity) -> String {
     let words = [&identity.class, &identity.version, &identity.status];
     let mut parts: Vec<String> =
         words.into_iter().flatten().map(|w| UntrustedText::new(w).with_limit(40).to_string()).collect();
@@ -506,19 +506,19 @@ fn name(verdict: &Verdict) -> String {
     UntrustedText::new(verdict.name.normalized.as_deref().unwrap_or(&verdict.name.input)).to_string()
 }
 
-fn entry(verdict: &Verdict) -> Option<&str> {
+fn x402_entry(verdict: &Verdict) -> Option<&str> {
     verdict.identity.as_ref()?.entry.as_deref()
 }
 
 /// The codes of the reasons with this effect, without duplicates.
-pub(super) fn codes(verdict: &Verdict, effect: ReasonEffect) -> Vec<&'static str> {
+pub(super) fn reason_codes(verdict: &Verdict, effect: ReasonEffect) -> Vec<&'static str> {
     let reasons = verdict.reasons.iter().filter(|reason| reason.effect == effect);
     let mut codes: Vec<&str> = reasons.map(|reason| reason.code.slug()).collect();
     codes.dedup();
     codes
 }
 
-const fn mark(status: StepStatus) -> char {
+const fn step_mark(status: StepStatus) -> char {
     match status {
         StepStatus::Pass => '✓',
         StepStatus::Fail => '✗',
@@ -527,7 +527,7 @@ const fn mark(status: StepStatus) -> char {
     }
 }
 
-const fn status_word(status: StepStatus) -> &'static str {
+const fn step_status_word(status: StepStatus) -> &'static str {
     match status {
         StepStatus::Pass => "pass",
         StepStatus::Fail => "fail",
@@ -666,14 +666,14 @@ summarizeagent.eth  trusted
 
 summarizeagent.eth is bound to this card and entry. This does not cover whom to pay: `clresolve check URL` does.
 ";
-        assert_eq!(format_walk(&trusted(), AgentObjections::default(), &Palette::plain()), expected);
-        let line = format_short(&trusted(), &Palette::plain());
+        assert_eq!(format_verdict_walk(&trusted(), ObjectionsToAgent::default(), &Palette::plain()), expected);
+        let line = format_verdict_line(&trusted(), &Palette::plain());
         assert_eq!(line, "trusted  summarizeagent.eth  x402://summarizeagent.eth/summarize/v1  warn: single-rpc\n");
     }
 
     #[test]
     fn a_refusal_says_what_where_and_who() {
-        let text = format_walk(&untrusted(), AgentObjections::default(), &Palette::plain());
+        let text = format_verdict_walk(&untrusted(), ObjectionsToAgent::default(), &Palette::plain());
         let reasons = "
   ✗ checksum-mismatch (fail, CL-50) at https
       The SHA-256 of the card is not the one in cl.checksum.agentcard.
@@ -686,11 +686,11 @@ summarizeagent.eth is bound to this card and entry. This does not cover whom to 
 Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatch and 1 more; `clresolve explain checksum-mismatch` says more.
 ";
         assert!(text.ends_with(reasons), "{text}");
-        let line = format_short(&untrusted(), &Palette::plain());
+        let line = format_verdict_line(&untrusted(), &Palette::plain());
         assert_eq!(line, "untrusted  summarizeagent.eth  checksum-mismatch,entry-version-noncompliant\n");
         let mut warned = untrusted();
         warned.reasons.extend([Reason::new(ReasonCode::NameExpiring), Reason::new(ReasonCode::SingleRpc)]);
-        let line = format_short(&warned, &Palette::plain());
+        let line = format_verdict_line(&warned, &Palette::plain());
         assert!(line.ends_with("  checksum-mismatch,entry-version-noncompliant  warn: name-expiring,single-rpc\n"));
     }
 
@@ -699,7 +699,7 @@ Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatc
         let mut verdict = untrusted();
         verdict.profile.near_misses =
             vec![ProfileNearMiss { profile: "agent-cards/1.0.0+released".to_owned(), would_be: TrustState::Trusted }];
-        let text = format_walk(&verdict, AgentObjections::default(), &Palette::plain());
+        let text = format_verdict_walk(&verdict, ObjectionsToAgent::default(), &Palette::plain());
         assert!(text.contains(
             "The same evidence is trusted under agent-cards/1.0.0+released; judged here by agent-cards/1.0.0."
         ));
@@ -709,7 +709,7 @@ Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatc
     #[test]
     fn an_unmet_expectation_has_the_last_word() {
         let unmet = ["its verb is summarize, not translate".to_owned()];
-        let text = format_walk(&trusted(), AgentObjections::from_unmet(&unmet), &Palette::plain());
+        let text = format_verdict_walk(&trusted(), ObjectionsToAgent::from_unmet(&unmet), &Palette::plain());
         assert!(text.ends_with(
             "\nDo not call or pay summarizeagent.eth: it is trusted, but its verb is summarize, not translate.\n"
         ));
@@ -717,36 +717,37 @@ Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatc
 
     #[test]
     fn trusted_verdict_promises_no_payment_and_names_the_gates_denial() {
-        let denied = AgentObjections { unmet: &[], denied: Some("status-withdrawn") };
+        let denied = ObjectionsToAgent { unmet: &[], denied: Some("status-withdrawn") };
         let because = "the gate would deny it (status-withdrawn). The publisher has withdrawn the agent.";
-        let said = advice(&trusted(), denied);
+        let said = verdict_advice(&trusted(), denied);
         assert_eq!(said, format!("Do not call or pay summarizeagent.eth: it is trusted, but {because}"));
-        for text in
-            [format_walk(&trusted(), denied, &Palette::plain()), format_trace(&trusted(), denied, &Palette::plain())]
-        {
+        for text in [
+            format_verdict_walk(&trusted(), denied, &Palette::plain()),
+            format_verdict_trace(&trusted(), denied, &Palette::plain()),
+        ] {
             assert!(text.ends_with(&format!("\n{said}\n")), "{text}");
         }
-        let coloured = format_walk(&trusted(), denied, &Palette::colours());
+        let coloured = format_verdict_walk(&trusted(), denied, &Palette::colours());
         assert!(coloured.contains(&format!("{0}{said}{0:#}", Palette::colours().bad)), "{coloured}");
         let unmet = ["its verb is summarize, not translate".to_owned()];
-        let both = advice(&trusted(), AgentObjections { unmet: &unmet, ..denied });
+        let both = verdict_advice(&trusted(), ObjectionsToAgent { unmet: &unmet, ..denied });
         assert!(both.ends_with(&format!("but its verb is summarize, not translate, and {because}")), "{both}");
         let mut without_entry = trusted();
         without_entry.identity.as_mut().expect("a card").entry = None;
-        let said = advice(&without_entry, AgentObjections::default());
+        let said = verdict_advice(&without_entry, ObjectionsToAgent::default());
         assert!(
             said.starts_with("summarizeagent.eth is bound to this card. This does not cover whom to pay:"),
             "{said}"
         );
         let mut past = trusted();
         past.anchor.as_mut().expect("an anchor").block.tag = "7".to_owned();
-        let said = advice(&past, AgentObjections::default());
+        let said = verdict_advice(&past, ObjectionsToAgent::default());
         assert!(
             said.ends_with("was bound to this card and entry. Ask without --block before you call or pay it."),
             "{said}"
         );
         // An untrusted verdict has its own reasons.
-        assert_eq!(advice(&untrusted(), denied), advice(&untrusted(), AgentObjections::default()));
+        assert_eq!(verdict_advice(&untrusted(), denied), verdict_advice(&untrusted(), ObjectionsToAgent::default()));
     }
 
     #[test]
@@ -756,19 +757,19 @@ Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatc
         verdict.reasons = vec![Reason::new(ReasonCode::RpcUnreachable)];
         verdict.freshness.retry_after = Some(8);
         assert_eq!(
-            advice(&verdict, AgentObjections::default()),
+            verdict_advice(&verdict, ObjectionsToAgent::default()),
             "Do not rely on summarizeagent.eth yet (rpc-unreachable); ask again in 8 s, or elsewhere (--rpc, --gateway)."
         );
         verdict.reasons = vec![Reason::new(ReasonCode::RpcWrongChain)];
         assert!(
-            advice(&verdict, AgentObjections::default())
+            verdict_advice(&verdict, ObjectionsToAgent::default())
                 .contains("`clresolve explain rpc-wrong-chain` says what to change")
         );
     }
 
     #[test]
     fn a_trace_shows_evidence_and_time_and_nothing_raw() {
-        let text = format_trace(&trusted(), AgentObjections::default(), &Palette::plain());
+        let text = format_verdict_trace(&trusted(), ObjectionsToAgent::default(), &Palette::plain());
         assert!(
             text.contains("  ✓ fetch-https      12 ms  pass\n      host  commandlayer.org\n      status  200\n"),
             "{text}"
@@ -787,7 +788,7 @@ Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatc
             step(ResolutionStep::Binding, StepStatus::Pass, serde_json::json!({IN_PARALLEL_WITH: ["fetch-https"]})),
         );
         verdict.steps[at + 1].ms = 30;
-        let text = format_trace(&verdict, AgentObjections::default(), &Palette::plain());
+        let text = format_verdict_trace(&verdict, ObjectionsToAgent::default(), &Palette::plain());
         let step = "  ✓ fetch-https      12 ms  pass, in parallel with binding\n      url  https://a.example/\n";
         assert!(text.contains(step), "{text}");
         assert!(text.contains("  114 ms in all; fetch-https and binding ran in parallel; verdict "), "{text}");
@@ -799,16 +800,22 @@ Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatc
         verdict.name = RequestedName { input: "a\u{200b}b.eth\n".to_owned(), normalized: None, node: None };
         verdict.reasons = vec![Reason::new(ReasonCode::NameInvalid)];
         (verdict.identity, verdict.anchor) = (None, None);
-        assert_eq!(format_short(&verdict, &Palette::plain()), "untrusted  a\\u{200b}b.eth\\u{a}  name-invalid\n");
+        assert_eq!(
+            format_verdict_line(&verdict, &Palette::plain()),
+            "untrusted  a\\u{200b}b.eth\\u{a}  name-invalid\n"
+        );
         assert!(
-            advice(&verdict, AgentObjections::default()).starts_with("Check the spelling of a\\u{200b}b.eth\\u{a}")
+            verdict_advice(&verdict, ObjectionsToAgent::default())
+                .starts_with("Check the spelling of a\\u{200b}b.eth\\u{a}")
         );
     }
 
     #[test]
     fn colour_is_only_in_the_palette() {
-        assert!(!format_walk(&untrusted(), AgentObjections::default(), &Palette::plain()).contains('\u{1b}'));
-        assert!(format_walk(&untrusted(), AgentObjections::default(), &Palette::colours()).contains("\u{1b}[31m"));
+        assert!(!format_verdict_walk(&untrusted(), ObjectionsToAgent::default(), &Palette::plain()).contains('\u{1b}'));
+        assert!(
+            format_verdict_walk(&untrusted(), ObjectionsToAgent::default(), &Palette::colours()).contains("\u{1b}[31m")
+        );
     }
 
     #[test]

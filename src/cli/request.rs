@@ -17,7 +17,7 @@ use super::input::read_file_or_stdin;
 use super::notice;
 use super::output::{OutputSink, ResultWriter, pretty_json};
 use super::progress::ProgressLine;
-use super::render::{Palette, denial, write_reason};
+use super::render::{Palette, gate_denial_text, write_reason};
 use super::verify::progress_message;
 use super::world::CommandContext;
 
@@ -26,12 +26,12 @@ const ID_BYTES: usize = 16;
 
 pub(super) fn run(command: RequestCommand) -> anyhow::Result<ExitStatus> {
     match command {
-        RequestCommand::Check(args) => super::runtime::run_async(check(args)),
-        RequestCommand::Template(args) => super::runtime::run_async(write_template(args)),
+        RequestCommand::Check(args) => super::runtime::run_async(check_agent_request(args)),
+        RequestCommand::Template(args) => super::runtime::run_async(write_request_template(args)),
     }
 }
 
-async fn check(args: RequestCheckArguments) -> anyhow::Result<ExitStatus> {
+async fn check_agent_request(args: RequestCheckArguments) -> anyhow::Result<ExitStatus> {
     let output = OutputSink::new(&args.output.out)?;
     let (palette, width) = (output.palette(), output.width());
     let request = read_file_or_stdin(&args.request, MAX_BYTES)?;
@@ -41,10 +41,10 @@ async fn check(args: RequestCheckArguments) -> anyhow::Result<ExitStatus> {
     let resolution = world.resolver.resolve_confirmed(&question.name).await;
     let denied = world.resolver.gate_denial(&resolution, Some(&question.verb));
     let text = String::from_utf8_lossy(&question.request).into();
-    let found = world.resolver.check_request_of(&resolution, Arc::new(question)).await;
+    let found = world.resolver.check_request_with_resolution(&resolution, Arc::new(question)).await;
     drop(progress);
-    let mut results = ResultWriter::single_result(output, args.output.output_format());
-    let denied = denied.map(|code| denial(code, resolution.verdict()));
+    let mut results = ResultWriter::for_single_result(output, args.output.output_format());
+    let denied = denied.map(|code| gate_denial_text(code, resolution.verdict()));
     let shown = RequestCheckReport { found: &found, denied, file: &args.request, text };
     results.push(&found, |format| match format {
         OutputFormat::Short => shown.format_short(&palette),
@@ -54,16 +54,16 @@ async fn check(args: RequestCheckArguments) -> anyhow::Result<ExitStatus> {
     Ok(found.state.into())
 }
 
-async fn write_template(args: RequestTemplateArguments) -> anyhow::Result<ExitStatus> {
+async fn write_request_template(args: RequestTemplateArguments) -> anyhow::Result<ExitStatus> {
     let output = OutputSink::new(&args.out)?;
     let progress = ProgressLine::start(progress_message(std::slice::from_ref(&args.name)));
     let world = CommandContext::open(&args.world).await?;
-    let made = world.resolver.request_template(&args.name, &args.verb, fresh_id()?).await;
+    let made = world.resolver.request_template(&args.name, &args.verb, generate_request_id()?).await;
     drop(progress);
     match made {
         Ok(made) => {
             output.write_whole((pretty_json(&made.request)? + "\n").as_bytes())?;
-            report_blanks(&made);
+            report_template_blanks(&made);
             Ok(ExitStatus::Trusted)
         }
         Err(found) => {
@@ -74,13 +74,13 @@ async fn write_template(args: RequestTemplateArguments) -> anyhow::Result<ExitSt
     }
 }
 
-fn fresh_id() -> anyhow::Result<String> {
+fn generate_request_id() -> anyhow::Result<String> {
     let mut bytes = [0; ID_BYTES];
     getrandom::fill(&mut bytes).context("the system gives no randomness")?;
     Ok(alloy_primitives::hex::encode(bytes))
 }
 
-fn report_blanks(made: &RequestTemplate) {
+fn report_template_blanks(made: &RequestTemplate) {
     for blank in &made.blanks {
         notice::print_notice(format_args!(
             "fill in {}: {}",

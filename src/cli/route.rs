@@ -12,27 +12,27 @@ use super::exit::ExitStatus;
 use super::gate::probable_verb;
 use super::output::{OutputSink, ResultWriter};
 use super::progress::ProgressLine;
-use super::render::denial;
+use super::render::gate_denial_text;
 use super::verify::progress_message;
 use super::world::CommandContext;
 
 pub(super) fn run(args: RouteArguments) -> anyhow::Result<ExitStatus> {
-    super::runtime::run_async(show(args))
+    super::runtime::run_async(show_route(args))
 }
 
-async fn show(args: RouteArguments) -> anyhow::Result<ExitStatus> {
-    let mut results = ResultWriter::single_result(OutputSink::new(&args.output.out)?, args.output.output_format());
+async fn show_route(args: RouteArguments) -> anyhow::Result<ExitStatus> {
+    let mut results = ResultWriter::for_single_result(OutputSink::new(&args.output.out)?, args.output.output_format());
     let progress = ProgressLine::start(progress_message(std::slice::from_ref(&args.name)));
     let world = CommandContext::open(&args.world).await?;
     let resolution = world.resolver.resolve_confirmed(&args.name).await;
     drop(progress);
     let verdict = resolution.verdict();
-    let route = world.resolver.route(&resolution, args.verb.as_deref());
+    let route = world.resolver.agent_route(&resolution, args.verb.as_deref());
     let answer = AgentRouteDocument::new(&world.resolver, &args.name, args.verb.as_deref(), &resolution, &route);
     let denied = answer.gate_denial();
     results.push(&answer, |format| match format {
-        OutputFormat::Text => format_text(&route, denied, verdict, args.verb.as_deref()),
-        _ => format_short(&args.name, &route, denied, verdict),
+        OutputFormat::Text => format_route(&route, denied, verdict, args.verb.as_deref()),
+        _ => format_route_line(&args.name, &route, denied, verdict),
     })?;
     results.finish()?;
     Ok(match verdict.state {
@@ -42,7 +42,7 @@ async fn show(args: RouteArguments) -> anyhow::Result<ExitStatus> {
     })
 }
 
-fn format_text(
+fn format_route(
     route: &Result<AgentRoute, Box<Reason>>,
     denied: Option<&'static str>,
     verdict: &Verdict,
@@ -58,7 +58,7 @@ fn format_text(
             format!("{route}The agent is not trusted, so do not call it. {}\n", UntrustedText::new(&verdict.summary))
         }
         Some(code) if code == ReasonCode::ChainBehind.slug() => {
-            format!("{route}Do not call it: {}\n", denial(code, verdict))
+            format!("{route}Do not call it: {}\n", gate_denial_text(code, verdict))
         }
         Some(code) => {
             let meant = probable_verb(verdict, code, verb).map(|hint| format!(" ({hint})")).unwrap_or_default();
@@ -70,7 +70,7 @@ fn format_text(
 }
 
 /// The route on one line. Without permission to call, it contains no URL, since scripts extract and call it.
-fn format_short(
+fn format_route_line(
     name: &str,
     route: &Result<AgentRoute, Box<Reason>>,
     denied: Option<&'static str>,

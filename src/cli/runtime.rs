@@ -8,7 +8,7 @@ use super::exit::ExitStatus;
 
 /// Runs `work` until it completes or Ctrl-C is pressed.
 pub(super) fn run_async(work: impl Future<Output = anyhow::Result<ExitStatus>>) -> anyhow::Result<ExitStatus> {
-    run_to_end(async {
+    run_async_to_end(async {
         tokio::select! {
             // Polled first, so that Ctrl-C is handled before the work draws a progress line.
             biased;
@@ -19,7 +19,7 @@ pub(super) fn run_async(work: impl Future<Output = anyhow::Result<ExitStatus>>) 
 }
 
 /// Runs `work`, which handles Ctrl-C itself.
-pub(super) fn run_to_end(work: impl Future<Output = anyhow::Result<ExitStatus>>) -> anyhow::Result<ExitStatus> {
+pub(super) fn run_async_to_end(work: impl Future<Output = anyhow::Result<ExitStatus>>) -> anyhow::Result<ExitStatus> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("the runtime does not start")?;
     let done = runtime.block_on(work);

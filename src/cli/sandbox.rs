@@ -17,44 +17,44 @@ use super::demo;
 use super::exit::ExitStatus;
 use super::output::{OutputSink, OutputWriteError, ResultWriter, json_line, pretty_json};
 use super::publish;
-use super::stop::asked_to_stop;
+use super::stop::wait_for_stop;
 
 pub(super) fn run(args: SandboxArguments) -> anyhow::Result<ExitStatus> {
     if args.list {
-        return list(args);
+        return list_sandbox_names(args);
     }
     if let Some(folder) = args.receipts.clone() {
-        return receipts(args, &folder);
+        return write_sandbox_receipts(args, &folder);
     }
     let runtime = tokio::runtime::Runtime::new().context("the runtime does not start")?;
-    let done = if args.demo { runtime.block_on(demo::run(args)) } else { runtime.block_on(keep_running(args)) };
+    let done = if args.demo { runtime.block_on(demo::run(args)) } else { runtime.block_on(keep_sandbox_running(args)) };
     runtime.shutdown_background();
     done
 }
 
 /// Lists each name of the sandbox with its expected verdict. Starts nothing.
-fn list(args: SandboxArguments) -> anyhow::Result<ExitStatus> {
-    let mut results = ResultWriter::result_list(OutputSink::new(&args.output.out)?, args.output.output_format());
+fn list_sandbox_names(args: SandboxArguments) -> anyhow::Result<ExitStatus> {
+    let mut results = ResultWriter::for_result_list(OutputSink::new(&args.output.out)?, args.output.output_format());
     for expected in Sandbox::expected_verdicts() {
         let row = serde_json::to_value(&expected)?;
-        results.push(&row, |_| format_row(&row))?;
+        results.push(&row, |_| format_expected_verdict(&row))?;
     }
     results.finish()?;
     Ok(ExitStatus::Trusted)
 }
 
-fn write_error(path: &Path, error: io::Error) -> OutputWriteError {
+fn output_write_error(path: &Path, error: io::Error) -> OutputWriteError {
     OutputWriteError::new(path.display().to_string(), error)
 }
 
 /// Writes the receipts, their request and payment, and the seller's replies. Lists each with its expected result.
-fn receipts(args: SandboxArguments, folder: &Path) -> anyhow::Result<ExitStatus> {
-    let mut results = ResultWriter::result_list(OutputSink::new(&args.output.out)?, args.output.output_format());
+fn write_sandbox_receipts(args: SandboxArguments, folder: &Path) -> anyhow::Result<ExitStatus> {
+    let mut results = ResultWriter::for_result_list(OutputSink::new(&args.output.out)?, args.output.output_format());
     let write = |file: &str, text: &str| {
         let path = folder.join(file);
-        fs::write(&path, text).map_err(|error| write_error(&path, error))
+        fs::write(&path, text).map_err(|error| output_write_error(&path, error))
     };
-    fs::create_dir_all(folder).map_err(|error| write_error(folder, error))?;
+    fs::create_dir_all(folder).map_err(|error| output_write_error(folder, error))?;
     let (file, text) = Sandbox::sample_request();
     write(file, text)?;
     let (file, text) = Sandbox::sample_payment();
@@ -77,13 +77,13 @@ fn format_expected_result(state: TrustState, file: &str, about: &str, codes: &[R
     format!("{}\n", line.trim_end())
 }
 
-fn format_row(row: &Value) -> String {
+fn format_expected_verdict(row: &Value) -> String {
     let text = |key: &str| UntrustedText::new(row[key].as_str().unwrap_or_default()).to_string();
     let codes: Vec<&str> = row["codes"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     format!("{:<14} {:<44} {}\n", text("state"), text("name"), UntrustedText::new(&codes.join(",")))
 }
 
-async fn keep_running(args: SandboxArguments) -> anyhow::Result<ExitStatus> {
+async fn keep_sandbox_running(args: SandboxArguments) -> anyhow::Result<ExitStatus> {
     let output = OutputSink::new(&args.output.out)?;
     let publications =
         args.publish.iter().map(|target| publish::plan_publication(target)).collect::<Result<Vec<_>, _>>()?;
@@ -91,24 +91,24 @@ async fn keep_running(args: SandboxArguments) -> anyhow::Result<ExitStatus> {
     let asked = own.as_deref().unwrap_or("summarizeagent.eth").to_owned();
     let sandbox = Sandbox::start_with(publications).await?;
     if let Some(path) = &args.write_config {
-        sandbox.shared_config().save(path)?;
+        sandbox.client_program_config().save(path)?;
     }
-    let endpoints = sandbox.endpoints();
+    let endpoints = sandbox.listener_addresses();
     let config = args.write_config.map(|path| path.display().to_string());
     let text = match args.output.output_format() {
-        OutputFormat::Text | OutputFormat::Short => format_text(&endpoints, config.as_deref(), &asked),
-        OutputFormat::Json => pretty_json(&json_output(&endpoints, config.as_deref()))? + "\n",
-        OutputFormat::Jsonl => json_line(&json_output(&endpoints, config.as_deref()))? + "\n",
+        OutputFormat::Text | OutputFormat::Short => format_sandbox_endpoints(&endpoints, config.as_deref(), &asked),
+        OutputFormat::Json => pretty_json(&sandbox_endpoints_json(&endpoints, config.as_deref()))? + "\n",
+        OutputFormat::Jsonl => json_line(&sandbox_endpoints_json(&endpoints, config.as_deref()))? + "\n",
     };
     output.write_whole(text.as_bytes())?;
     tokio::select! {
         () = sandbox.run_until_dropped() => {}
-        () = asked_to_stop() => {}
+        () = wait_for_stop() => {}
     }
     Ok(ExitStatus::Trusted)
 }
 
-fn format_text(endpoints: &[(String, String)], config: Option<&str>, name: &str) -> String {
+fn format_sandbox_endpoints(endpoints: &[(String, String)], config: Option<&str>, name: &str) -> String {
     let mut text = String::from("The sandbox is running; Ctrl-C stops it.\n");
     for (label, url) in endpoints {
         let _ = writeln!(text, "  {label:<10} {url}");
@@ -119,7 +119,7 @@ fn format_text(endpoints: &[(String, String)], config: Option<&str>, name: &str)
     text
 }
 
-fn json_output(endpoints: &[(String, String)], config: Option<&str>) -> Value {
+fn sandbox_endpoints_json(endpoints: &[(String, String)], config: Option<&str>) -> Value {
     let endpoints: serde_json::Map<String, Value> =
         endpoints.iter().map(|(label, url)| (label.clone(), Value::from(url.as_str()))).collect();
     serde_json::json!({ "endpoints": endpoints, "config": config })
@@ -132,13 +132,16 @@ mod tests {
     #[test]
     fn a_row_reads_in_one_line() {
         let row = serde_json::json!({"name": "a.eth", "state": "untrusted", "codes": ["txt-missing", "single-rpc"]});
-        assert!(format_row(&row).ends_with("txt-missing,single-rpc\n"));
+        assert!(format_expected_verdict(&row).ends_with("txt-missing,single-rpc\n"));
     }
 
     #[test]
     fn people_are_told_how_to_ask() {
-        let text =
-            format_text(&[("rpc".to_owned(), "http://127.0.0.1:1".to_owned())], Some("s.toml"), "summarizeagent.eth");
+        let text = format_sandbox_endpoints(
+            &[("rpc".to_owned(), "http://127.0.0.1:1".to_owned())],
+            Some("s.toml"),
+            "summarizeagent.eth",
+        );
         assert!(text.contains("rpc        http://127.0.0.1:1\n"));
         assert!(text.ends_with("clresolve --config s.toml summarizeagent.eth\n"));
     }

@@ -15,26 +15,26 @@ use super::args::ServeArguments;
 use super::exit::ExitStatus;
 use super::operator::{self, ServeOperator, log_settings};
 use super::stop::{ReloadSignals, StopSignals};
-use super::world::{self, ConfigReaderKind};
+use super::world::{self, CommandPaymentRole};
 use super::{config, log_queue, service_manager};
 
 pub(super) fn run(args: ServeArguments) -> anyhow::Result<ExitStatus> {
     let runtime = tokio::runtime::Runtime::new().context("the runtime does not start")?;
-    let done = runtime.block_on(serve(args));
+    let done = runtime.block_on(serve_daemon(args));
     // Resolutions for disconnected clients may still be in progress. Their results are not needed.
     runtime.shutdown_background();
     done
 }
 
-async fn serve(args: ServeArguments) -> anyhow::Result<ExitStatus> {
+async fn serve_daemon(args: ServeArguments) -> anyhow::Result<ExitStatus> {
     // First, because without a handler the signal would end the process.
-    let reloads = ReloadSignals::listen();
-    let (file, digest) = (operator::config_file_path(&args), operator::digest(&args));
+    let reloads = ReloadSignals::listen_for_signals();
+    let (file, digest) = (operator::config_file_path(&args), operator::config_file_digest(&args));
     let (mut config, sandbox) =
-        world::read_config_with_sandbox(&args.world, ConfigReaderKind::Payers, ResolutionDepth::default()).await?;
+        world::read_config_with_sandbox(&args.world, CommandPaymentRole::Payers, ResolutionDepth::default()).await?;
     config.http.listen = args.listen.clone().unwrap_or(config.http.listen);
     if args.check_config {
-        http::check(&config)?;
+        http::check_config(&config)?;
         Resolver::new(&config).await?;
         config::report_valid_config(&config, "the configuration is good");
         return Ok(ExitStatus::Trusted);
@@ -42,7 +42,7 @@ async fn serve(args: ServeArguments) -> anyhow::Result<ExitStatus> {
     // Otherwise the first non-ASCII name would block a worker thread.
     clresolve_core::name::load_tables();
     let mut server = HttpDaemon::bind(&config).await?;
-    let mut asks = StopSignals::listen();
+    let mut asks = StopSignals::listen_for_signals();
     log_queue::write_log_line(Level::INFO, &format!("listening on {}", listener_address(server.address())));
     if let Some(address) = server.gate_address() {
         log_queue::write_log_line(Level::INFO, &format!("the gate listens on {}", listener_address(address)));
@@ -72,7 +72,7 @@ async fn serve(args: ServeArguments) -> anyhow::Result<ExitStatus> {
         service_manager::notify_stopping();
         asks.next().await;
     };
-    let reloading = program.reload_when_asked(reloads);
+    let reloading = program.reload_on_signals(reloads);
     tokio::select! {
         () = server.run(async { _ = asked.await }) => Ok(ExitStatus::Trusted),
         () = sandbox_ends => Ok(ExitStatus::Trusted),

@@ -6,14 +6,14 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use clresolve_cards::lint::MAX_BYTES;
 use clresolve_cards::signature::{
-    CardSignatureState, CardSignatureVerification, CardSigningKey, CheckedSignature, SignatureOutcome, TrustRoot,
-    TrustRoots, names_key, sign_text, verify,
+    CardSignatureOutcome, CardSignatureState, CardSignatureVerification, CardSigningKey, CardTrustRoot, CardTrustRoots,
+    CheckedCardSignature, has_signature_by_key, sign_text, verify_card_signatures,
 };
 use clresolve_cards::system::{CardSystem, CardSystemDetection, detect};
 use clresolve_core::name::EnsName;
 use clresolve_core::state::TrustState;
 use clresolve_core::text::UntrustedText;
-use clresolve_discover::{TrustRootSource, fetch_trust_root};
+use clresolve_discover::{VerificationKeySource, fetch_trust_root};
 use clresolve_resolver::sign;
 use clresolve_verdict::card::AgentCard;
 
@@ -29,7 +29,7 @@ use super::world::CommandContext;
 /// Maximum size of a key file, in bytes: far more than 64 keys need.
 const MAX_KEYS_BYTES: usize = 256 * 1024;
 
-fn sign(args: CardSignArguments) -> anyhow::Result<ExitStatus> {
+fn write_signed_card(args: CardSignArguments) -> anyhow::Result<ExitStatus> {
     let output = OutputSink::new(&args.out)?;
     let pem = sign::read_private_text(&args.key)?;
     let mut key = CardSigningKey::from_pem(&pem).with_context(|| args.key.display().to_string())?;
@@ -41,7 +41,7 @@ fn sign(args: CardSignArguments) -> anyhow::Result<ExitStatus> {
     }
     let text = String::from_utf8(read_file_or_stdin(&args.card, MAX_BYTES)?).context("the card is not UTF-8")?;
     let card = AgentCard::parse(text.as_bytes()).ok();
-    if card.as_ref().is_some_and(|card| names_key(card.document(), &key)) {
+    if card.as_ref().is_some_and(|card| has_signature_by_key(card.document(), &key)) {
         notice::print_notice(format_args!(
             "clresolve: the card already has a signature by this key, which is kept; remove it if the card has changed since"
         ));
@@ -61,13 +61,13 @@ fn sign(args: CardSignArguments) -> anyhow::Result<ExitStatus> {
 
 pub(super) fn run(command: SignatureCommand) -> anyhow::Result<ExitStatus> {
     match command {
-        SignatureCommand::Sign(args) => sign(args),
-        SignatureCommand::Verify(args) => super::runtime::run_async(check(*args)),
+        SignatureCommand::Sign(args) => write_signed_card(args),
+        SignatureCommand::Verify(args) => super::runtime::run_async(check_card_file(*args)),
         SignatureCommand::Key(command) => key::run(command),
     }
 }
 
-async fn check(args: SignatureVerifyArguments) -> anyhow::Result<ExitStatus> {
+async fn check_card_file(args: SignatureVerifyArguments) -> anyhow::Result<ExitStatus> {
     let output = OutputSink::new(&args.output.out)?;
     let palette = output.palette();
     let name = args.card.display().to_string();
@@ -80,32 +80,32 @@ async fn check(args: SignatureVerifyArguments) -> anyhow::Result<ExitStatus> {
             return Ok(ExitStatus::Untrusted);
         }
     };
-    let verification = verify(card.document(), &roots);
-    let mut results = ResultWriter::single_result(output, args.output.output_format());
+    let verification = verify_card_signatures(card.document(), &roots);
+    let mut results = ResultWriter::for_single_result(output, args.output.output_format());
     results.push(&verification, |format| match format {
-        OutputFormat::Short => format_short(&verification, &name, &palette),
-        _ => format_text(&verification, &name, &palette),
+        OutputFormat::Short => format_signature_line(&verification, &name, &palette),
+        _ => format_signature_report(&verification, &name, &palette),
     })?;
     results.finish()?;
-    Ok(verdict_state(verification.state).into())
+    Ok(signature_verdict_state(verification.state).into())
 }
 
 /// The roots in the options. Only those that are not files are fetched.
-async fn read_trust_roots(args: &SignatureVerifyArguments) -> anyhow::Result<TrustRoots> {
+async fn read_trust_roots(args: &SignatureVerifyArguments) -> anyhow::Result<CardTrustRoots> {
     let mut sources = Vec::new();
     let mut roots = Vec::new();
     for place in &args.jwks {
         match place.split_once("://") {
-            Some(("https", _)) => sources.push(TrustRootSource::Url(place.clone())),
+            Some(("https", _)) => sources.push(VerificationKeySource::Url(place.clone())),
             Some(_) => bail!("--jwks {}: expected a file or an https URL", UntrustedText::new(place)),
-            None => roots.push(root_of_key_file(place)?),
+            None => roots.push(read_key_file_root(place)?),
         }
     }
-    sources.extend(args.did.iter().cloned().map(TrustRootSource::Did));
+    sources.extend(args.did.iter().cloned().map(VerificationKeySource::Did));
     for name in &args.ens {
         let name = EnsName::parse(name)
             .map_err(|error| anyhow::anyhow!("--ens: {}", UntrustedText::new(&error.to_string())))?;
-        sources.push(TrustRootSource::Ens(name));
+        sources.push(VerificationKeySource::Ens(name));
     }
     if !sources.is_empty() {
         let world = CommandContext::open(&args.world).await?;
@@ -113,20 +113,20 @@ async fn read_trust_roots(args: &SignatureVerifyArguments) -> anyhow::Result<Tru
             roots.push(fetch_trust_root(&world.resolver, source).await);
         }
     }
-    Ok(TrustRoots::new(roots)?)
+    Ok(CardTrustRoots::new(roots)?)
 }
 
 /// Reads the key set in a file. An unusable one is a usage error, not a finding about the card.
-fn root_of_key_file(path: &str) -> anyhow::Result<TrustRoot> {
+fn read_key_file_root(path: &str) -> anyhow::Result<CardTrustRoot> {
     let shown = || format!("--jwks {}", UntrustedText::new(path));
     let keys = read_file_or_stdin(Path::new(path), MAX_KEYS_BYTES).with_context(shown)?;
     if keys.len() > MAX_KEYS_BYTES {
         bail!("{}: a key set has at most {MAX_KEYS_BYTES} bytes", shown());
     }
-    TrustRoot::from_jwks(path, &keys).with_context(shown)
+    CardTrustRoot::from_jwks(path, &keys).with_context(shown)
 }
 
-const fn verdict_state(state: CardSignatureState) -> TrustState {
+const fn signature_verdict_state(state: CardSignatureState) -> TrustState {
     match state {
         CardSignatureState::Verified => TrustState::Trusted,
         CardSignatureState::Refused => TrustState::Untrusted,
@@ -142,8 +142,8 @@ const fn signature_word(state: CardSignatureState) -> &'static str {
     }
 }
 
-fn format_short(verification: &CardSignatureVerification, name: &str, palette: &Palette) -> String {
-    let style = palette.state_style(verdict_state(verification.state));
+fn format_signature_line(verification: &CardSignatureVerification, name: &str, palette: &Palette) -> String {
+    let style = palette.state_style(signature_verdict_state(verification.state));
     let mut codes: Vec<&str> = verification.reasons.iter().map(|reason| reason.code.slug()).collect();
     codes.dedup();
     format!(
@@ -154,8 +154,8 @@ fn format_short(verification: &CardSignatureVerification, name: &str, palette: &
     )
 }
 
-fn format_text(verification: &CardSignatureVerification, name: &str, palette: &Palette) -> String {
-    let style = palette.state_style(verdict_state(verification.state));
+fn format_signature_report(verification: &CardSignatureVerification, name: &str, palette: &Palette) -> String {
+    let style = palette.state_style(signature_verdict_state(verification.state));
     let mut text = format!("{style}{}{style:#}  {}\n", signature_word(verification.state), UntrustedText::new(name));
     for checked in &verification.signatures {
         let _ = writeln!(text, "  {}", format_signature(checked));
@@ -175,13 +175,13 @@ fn format_text(verification: &CardSignatureVerification, name: &str, palette: &P
     text
 }
 
-fn format_signature(checked: &CheckedSignature) -> String {
+fn format_signature(checked: &CheckedCardSignature) -> String {
     let foreign = |text: &Option<String>| UntrustedText::new(text.as_deref().unwrap_or("?")).to_string();
     let said = format!("signature {}  {}  kid {}", checked.index, foreign(&checked.alg), foreign(&checked.kid));
     match &checked.outcome {
-        SignatureOutcome::Verified { root, key, .. } => {
+        CardSignatureOutcome::Verified { root, key, .. } => {
             format!("{said}  holds, by key {key} of {}", UntrustedText::new(root))
         }
-        SignatureOutcome::Refused(code) => format!("{said}  {code}"),
+        CardSignatureOutcome::Refused(code) => format!("{said}  {code}"),
     }
 }

@@ -1,12 +1,12 @@
 //! Signals that stop a command, or reload a daemon's configuration.
 
 /// Completes at Ctrl-C, and on Unix also at SIGTERM. Signals are handled from the call on, not from the first poll.
-pub(super) fn asked_to_stop() -> impl Future<Output = ()> {
-    let mut asks = StopSignals::listen();
+pub(super) fn wait_for_stop() -> impl Future<Output = ()> {
+    let mut asks = StopSignals::listen_for_signals();
     async move { asks.next().await }
 }
 
-/// Requests to stop this process, from [`listen`](Self::listen) on.
+/// Requests to stop this process, from [`listen_for_signals`](Self::listen_for_signals) on.
 ///
 /// A command must use a single listener: signals that arrive before a listener wakes are merged, so two listeners could
 /// count different numbers.
@@ -17,7 +17,7 @@ pub(super) struct StopSignals {
 
 #[cfg(unix)]
 impl StopSignals {
-    pub(super) fn listen() -> Self {
+    pub(super) fn listen_for_signals() -> Self {
         use tokio::signal::unix::{SignalKind, signal};
 
         let both = || Ok((signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?));
@@ -34,14 +34,14 @@ impl StopSignals {
     }
 }
 
-/// Requests to reload the configuration (SIGHUP), from [`listen`](Self::listen) on.
+/// Requests to reload the configuration (SIGHUP), from [`listen_for_signals`](Self::listen_for_signals) on.
 pub(super) struct ReloadSignals {
     #[cfg(unix)]
     signal: std::io::Result<tokio::signal::unix::Signal>,
 }
 
 impl ReloadSignals {
-    pub(super) fn listen() -> Self {
+    pub(super) fn listen_for_signals() -> Self {
         Self {
             #[cfg(unix)]
             signal: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()),
@@ -61,7 +61,7 @@ impl ReloadSignals {
 
 #[cfg(not(unix))]
 impl StopSignals {
-    pub(super) fn listen() -> Self {
+    pub(super) fn listen_for_signals() -> Self {
         Self {}
     }
 

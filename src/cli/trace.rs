@@ -2,8 +2,8 @@
 
 use super::args::VerifyArguments;
 use super::exit::ExitStatus;
-use super::verify::{VerdictView, judge};
+use super::verify::{VerdictView, judge_names};
 
 pub(super) fn run(args: VerifyArguments) -> anyhow::Result<ExitStatus> {
-    super::runtime::run_async(judge(args, VerdictView::Trace))
+    super::runtime::run_async(judge_names(args, VerdictView::Trace))
 }

@@ -2,7 +2,7 @@
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
-pub(super) fn uri_reference(path: &str) -> String {
+pub(super) fn escaped_uri_reference(path: &str) -> String {
     const RESERVED: &AsciiSet = &CONTROLS
         .add(b' ')
         .add(b'"')

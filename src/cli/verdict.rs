@@ -1,20 +1,20 @@
 //! `verdict verify`: checks a signed verdict without a network.
 
-use clresolve_bundle::signed::{ExpectedVerdict, MAX_JWS_BYTES, VerifiedVerdict, verify};
+use clresolve_bundle::signed::{ExpectedVerdict, MAX_JWS_BYTES, VerifiedVerdict, verify_signed_verdict};
 use clresolve_core::name::EnsName;
 use clresolve_core::text::UntrustedText;
 use clresolve_resolver::clock::{Clock as _, SystemClock};
-use clresolve_resolver::config::{Config, ConfigLayer, ProofDemand};
+use clresolve_resolver::config::{ChainProofMode, Config, ConfigLayer};
 use clresolve_resolver::sign::read_trusted_keys;
 
 use super::args::{NetworkArguments, OutputFormat, VerdictCommand, VerdictVerifyArguments};
 use super::exit::ExitStatus;
-use super::input::{input_name, read_file_or_stdin};
+use super::input::{input_label, read_file_or_stdin};
 use super::notice;
 use super::output::{OutputSink, ResultWriter};
-use super::render::{self, AgentObjections};
-use super::verify::{exit_status, report_unmet};
-use super::world::{self, ConfigReaderKind};
+use super::render::{self, ObjectionsToAgent};
+use super::verify::{report_unmet_expectations, verdict_exit_status};
+use super::world::{self, CommandPaymentRole};
 
 /// Maximum length of a line end after a JWS, in bytes.
 const LINE_END: usize = 2;
@@ -22,16 +22,16 @@ const LINE_END: usize = 2;
 pub(super) fn run(VerdictCommand::Verify(args): VerdictCommand) -> anyhow::Result<ExitStatus> {
     let config = world::read_configuration(
         &NetworkArguments::from(&args.about),
-        ConfigReaderKind::Others,
+        CommandPaymentRole::Others,
         ConfigLayer::default(),
     )?;
     let keys = read_trusted_keys(&args.jwks)?;
     let expected = expected_verdict(&args.name, args.chain, args.issuer.clone(), &config)?;
     let jws = String::from_utf8_lossy(&read_file_or_stdin(&args.jws, MAX_JWS_BYTES + LINE_END)?).into_owned();
-    match verify(jws.trim_end_matches(['\r', '\n']), &keys, &expected, SystemClock.now()) {
-        Ok(verified) => show(args, &verified),
+    match verify_signed_verdict(jws.trim_end_matches(['\r', '\n']), &keys, &expected, SystemClock.now()) {
+        Ok(verified) => show_verified_verdict(args, &verified),
         Err(error) => {
-            let file = input_name(&args.jws);
+            let file = input_label(&args.jws);
             let (file, error) = (UntrustedText::new(&file), error.to_string());
             anstream::eprintln!("clresolve: signed verdict in {file} rejected: {}", UntrustedText::new(&error));
             Ok(ExitStatus::Untrusted)
@@ -46,7 +46,7 @@ pub(super) fn expected_verdict(
     issuer: Option<String>,
     config: &Config,
 ) -> anyhow::Result<ExpectedVerdict> {
-    let name = name_of_flag(name)?;
+    let name = parse_name_flag(name)?;
     let (chain, world) = match chain {
         None => (config.chain.id, config.chain.world.clone()),
         Some(id) if id == config.chain.id => (id, config.chain.world.clone()),
@@ -60,15 +60,15 @@ pub(super) fn expected_verdict(
         chain: format!("eip155:{chain}"),
         world,
         issuer,
-        proof: config.chain.proof.map(ProofDemand::grade),
+        proof: config.chain.proof.map(ChainProofMode::grade),
     })
 }
 
-pub(super) fn name_of_flag(name: &str) -> anyhow::Result<EnsName> {
+pub(super) fn parse_name_flag(name: &str) -> anyhow::Result<EnsName> {
     EnsName::parse(name).map_err(|error| anyhow::anyhow!("--name: {}", UntrustedText::new(&error.to_string())))
 }
 
-fn show(args: VerdictVerifyArguments, verified: &VerifiedVerdict) -> anyhow::Result<ExitStatus> {
+fn show_verified_verdict(args: VerdictVerifyArguments, verified: &VerifiedVerdict) -> anyhow::Result<ExitStatus> {
     let verdict = verified.verdict();
     let unmet = args.expect.unmet_expectations(verdict);
     let format = args.output.output_format();
@@ -80,13 +80,13 @@ fn show(args: VerdictVerifyArguments, verified: &VerifiedVerdict) -> anyhow::Res
         UntrustedText::new(&verified.key_id)
     ));
     if format != OutputFormat::Text {
-        report_unmet(verdict, &unmet);
+        report_unmet_expectations(verdict, &unmet);
     }
-    let mut results = ResultWriter::single_result(output, format);
+    let mut results = ResultWriter::for_single_result(output, format);
     results.push(verdict, |format| match format {
-        OutputFormat::Short => render::format_short(verdict, &palette),
-        _ => render::format_walk(verdict, AgentObjections::from_unmet(&unmet), &palette),
+        OutputFormat::Short => render::format_verdict_line(verdict, &palette),
+        _ => render::format_verdict_walk(verdict, ObjectionsToAgent::from_unmet(&unmet), &palette),
     })?;
     results.finish()?;
-    Ok(exit_status(verdict, &unmet))
+    Ok(verdict_exit_status(verdict, &unmet))
 }

@@ -14,7 +14,7 @@ use super::exit::ExitStatus;
 use super::names;
 use super::output::{OutputSink, ResultWriter};
 use super::progress::ProgressLine;
-use super::render::{self, AgentObjections, Palette};
+use super::render::{self, ObjectionsToAgent, Palette};
 use super::world::CommandContext;
 
 /// Number of names judged concurrently: enough to hide latency, few enough for public endpoints.
@@ -30,27 +30,27 @@ pub(super) enum VerdictView {
 }
 
 impl VerdictView {
-    fn format_verdict(self, verdict: &Verdict, against: AgentObjections<'_>, palette: &Palette) -> String {
+    fn format_verdict(self, verdict: &Verdict, against: ObjectionsToAgent<'_>, palette: &Palette) -> String {
         match self {
-            Self::Walk => render::format_walk(verdict, against, palette),
-            Self::Trace => render::format_trace(verdict, against, palette),
+            Self::Walk => render::format_verdict_walk(verdict, against, palette),
+            Self::Trace => render::format_verdict_trace(verdict, against, palette),
         }
     }
 }
 
 pub(super) fn run(args: VerifyArguments) -> anyhow::Result<ExitStatus> {
-    super::runtime::run_async(judge(args, VerdictView::Walk))
+    super::runtime::run_async(judge_names(args, VerdictView::Walk))
 }
 
 /// Judges each name, and writes the verdicts in the order of the arguments.
-pub(super) async fn judge(args: VerifyArguments, view: VerdictView) -> anyhow::Result<ExitStatus> {
+pub(super) async fn judge_names(args: VerifyArguments, view: VerdictView) -> anyhow::Result<ExitStatus> {
     let output = OutputSink::new(&args.output.out)?;
     let palette = output.palette();
     let names = names::expand_stdin_names(args.names)?;
     let progress = ProgressLine::start(progress_message(&names));
-    let world = CommandContext::open_with(&args.world, args.sign.try_into()?).await?;
-    let (signer, format) = signer_and_form(&world, args.output.output_format())?;
-    let mut results = ResultWriter::requested_results(output, format, names.len());
+    let world = CommandContext::open_with_layer(&args.world, args.sign.try_into()?).await?;
+    let (signer, format) = verdict_signer_and_format(&world, args.output.output_format())?;
+    let mut results = ResultWriter::for_requested_results(output, format, names.len());
     if view == VerdictView::Walk {
         results = results.with_short_digests();
     }
@@ -63,23 +63,26 @@ pub(super) async fn judge(args: VerifyArguments, view: VerdictView) -> anyhow::R
         // The gate decides on the present, so it does not apply to a chosen block.
         let is_present = world.config.chain.block.number().is_none();
         let denied = is_present.then(|| world.resolver.gate_denial(&resolution, None)).flatten();
-        let against = AgentObjections { unmet: &unmet, denied };
-        worst = worst.max(exit_status(verdict, &unmet));
+        let against = ObjectionsToAgent { unmet: &unmet, denied };
+        worst = worst.max(verdict_exit_status(verdict, &unmet));
         progress.with_line_hidden(|| {
             if format != OutputFormat::Text {
-                report_unmet(verdict, &unmet);
+                report_unmet_expectations(verdict, &unmet);
             }
-            let signed = match signer.as_ref().map(|signer| signer.sign(&resolution, world.resolver.now())).transpose()
+            let signed = match signer
+                .as_ref()
+                .map(|signer| signer.sign_verdict(&resolution, world.resolver.now()))
+                .transpose()
             {
                 Ok(signed) => signed,
                 Err(error) => {
-                    report_unsigned(verdict, error);
+                    report_unsigned_verdict(verdict, error);
                     return Ok(());
                 }
             };
             results.push(verdict.as_ref(), |format| match format {
                 _ if signed.is_some() => signed.unwrap_or_default() + "\n",
-                OutputFormat::Short => render::format_short(verdict, &palette),
+                OutputFormat::Short => render::format_verdict_line(verdict, &palette),
                 _ if first => view.format_verdict(verdict, against, &palette),
                 _ => format!("\n{}", view.format_verdict(verdict, against, &palette)),
             })
@@ -91,12 +94,12 @@ pub(super) async fn judge(args: VerifyArguments, view: VerdictView) -> anyhow::R
 }
 
 /// The signer, if results are signed, and their format.
-pub(super) fn signer_and_form(
+pub(super) fn verdict_signer_and_format(
     world: &CommandContext,
     form: VerdictFormat,
 ) -> anyhow::Result<(Option<VerdictIssuer>, OutputFormat)> {
     Ok(match form {
-        VerdictFormat::Jws => (Some(signer(world)?), OutputFormat::Short),
+        VerdictFormat::Jws => (Some(verdict_issuer(world)?), OutputFormat::Short),
         VerdictFormat::Text => (None, OutputFormat::Text),
         VerdictFormat::Short => (None, OutputFormat::Short),
         VerdictFormat::Json => (None, OutputFormat::Json),
@@ -104,7 +107,7 @@ pub(super) fn signer_and_form(
     })
 }
 
-fn signer(world: &CommandContext) -> anyhow::Result<VerdictIssuer> {
+fn verdict_issuer(world: &CommandContext) -> anyhow::Result<VerdictIssuer> {
     if world.config.chain.world == SANDBOX {
         bail!("-o jws: the sandbox signs nothing");
     }
@@ -126,7 +129,7 @@ impl TryFrom<VerdictSigningArguments> for ConfigLayer {
 }
 
 /// Reports on standard error why this name has no line.
-fn report_unsigned(verdict: &Verdict, error: VerdictSignError) {
+fn report_unsigned_verdict(verdict: &Verdict, error: VerdictSignError) {
     anstream::eprintln!(
         "clresolve: {} is {}, not signed: {error}",
         UntrustedText::new(&verdict.name.input),
@@ -134,14 +137,14 @@ fn report_unsigned(verdict: &Verdict, error: VerdictSignError) {
     );
 }
 
-pub(super) fn exit_status(verdict: &Verdict, unmet: &[String]) -> ExitStatus {
+pub(super) fn verdict_exit_status(verdict: &Verdict, unmet: &[String]) -> ExitStatus {
     if unmet.is_empty() { verdict.state.into() } else { ExitStatus::Unmet }
 }
 
 /// Reports on standard error which expectations a trusted verdict does not meet.
-pub(super) fn report_unmet(verdict: &Verdict, unmet: &[String]) {
+pub(super) fn report_unmet_expectations(verdict: &Verdict, unmet: &[String]) {
     if !unmet.is_empty() {
-        anstream::eprintln!("{}", render::advice(verdict, AgentObjections::from_unmet(unmet)));
+        anstream::eprintln!("{}", render::verdict_advice(verdict, ObjectionsToAgent::from_unmet(unmet)));
     }
 }
 

@@ -19,26 +19,26 @@ pub(super) fn is_verbose_version_requested(arguments: &[OsString]) -> bool {
     })
 }
 
-pub(super) fn run() -> anyhow::Result<ExitStatus> {
-    OutputSink::new(&OutputFileArguments::default())?.write_whole(build_text().as_bytes())?;
+pub(super) fn print_version() -> anyhow::Result<ExitStatus> {
+    OutputSink::new(&OutputFileArguments::default())?.write_whole(build_info_text().as_bytes())?;
     Ok(ExitStatus::Trusted)
 }
 
-/// Like [`run`], with every profile and manifest and their digests.
+/// Like [`print_version`], with every profile and manifest and their digests.
 pub(super) fn print_verbose_version() -> anyhow::Result<ExitStatus> {
     OutputSink::new(&OutputFileArguments::default())?
         .write_whole(verbose_version_text(&ConformanceProfiles::builtin()).as_bytes())?;
     Ok(ExitStatus::Trusted)
 }
 
-fn build_text() -> String {
+fn build_info_text() -> String {
     let target = format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS);
     let commit = COMMIT.unwrap_or("unknown");
     format!("clresolve {}\ntarget    {target}\ncommit    {commit}\n", env!("CARGO_PKG_VERSION"))
 }
 
 fn verbose_version_text(profiles: &ConformanceProfiles) -> String {
-    let mut text = build_text();
+    let mut text = build_info_text();
     let mut manifests = BTreeMap::new();
     for profile in profiles.iter() {
         let _ = writeln!(text, "profile   {:<26} {}", profile.id(), profile.digest());

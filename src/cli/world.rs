@@ -8,8 +8,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use anyhow::bail;
 use clresolve_core::text::{self, UntrustedText};
-use clresolve_resolver::config::{Config, ConfigError, ConfigLayer, ManifestSource, RedisConfig, VARIABLES};
-use clresolve_resolver::resolve::{Resolver, local_profiles, policy};
+use clresolve_resolver::config::{Config, ConfigError, ConfigLayer, RedisConfig, SchemaManifestSource, VARIABLES};
+use clresolve_resolver::resolve::{Resolver, judgement_policy, local_profiles};
 use clresolve_resolver::sandbox::Sandbox;
 use clresolve_verdict::check::JudgementPolicy;
 use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles};
@@ -39,19 +39,19 @@ pub(super) struct CommandContext {
 
 impl CommandContext {
     pub(super) async fn open(args: &NetworkArguments) -> anyhow::Result<Self> {
-        Self::open_with(args, ConfigLayer::default()).await
+        Self::open_with_layer(args, ConfigLayer::default()).await
     }
 
     /// Like [`CommandContext::open`], for a command that decides on payments.
     pub(super) async fn open_for_payers(args: &NetworkArguments) -> anyhow::Result<Self> {
         let (config, sandbox) =
-            read_config_with_sandbox(args, ConfigReaderKind::Payers, ResolutionDepth::default()).await?;
+            read_config_with_sandbox(args, CommandPaymentRole::Payers, ResolutionDepth::default()).await?;
         Self::from_config(config, sandbox).await
     }
 
-    pub(super) async fn open_with(args: &NetworkArguments, further: ConfigLayer) -> anyhow::Result<Self> {
+    pub(super) async fn open_with_layer(args: &NetworkArguments, further: ConfigLayer) -> anyhow::Result<Self> {
         let (config, sandbox) =
-            read_config_with_sandbox(args, ConfigReaderKind::Others, ResolutionDepth::default()).await?;
+            read_config_with_sandbox(args, CommandPaymentRole::Others, ResolutionDepth::default()).await?;
         Self::from_config(config.with_layers([further])?, sandbox).await
     }
 
@@ -63,7 +63,7 @@ impl CommandContext {
         unless_told: ResolutionDepth,
         at_once: u8,
     ) -> anyhow::Result<Self> {
-        let (mut config, sandbox) = read_config_with_sandbox(args, ConfigReaderKind::Others, unless_told).await?;
+        let (mut config, sandbox) = read_config_with_sandbox(args, CommandPaymentRole::Others, unless_told).await?;
         for pool in [&mut config.cache.trusted, &mut config.cache.untrusted] {
             *pool = VERDICTS_KEPT.min(*pool);
         }
@@ -74,7 +74,7 @@ impl CommandContext {
     }
 
     /// Checks that the command can decide about the present, by the gate's policy.
-    pub(super) fn check_decides_now(&self) -> anyhow::Result<()> {
+    pub(super) fn require_current_judgement(&self) -> anyhow::Result<()> {
         if self.config.chain.block.number().is_some() {
             bail!("--block: this command answers about now; a numbered block is for `verify`");
         }
@@ -101,29 +101,29 @@ impl OfflineRules {
     pub(super) fn read(args: &OfflineRulesArguments) -> anyhow::Result<Self> {
         let world = NetworkArguments::from(args);
         let (config, profiles) = if args.sandbox {
-            (Config::default().with_layers([layer_of_flags(&world)?])?, Sandbox::profiles())
+            (Config::default().with_layers([config_layer_of_flags(&world)?])?, Sandbox::profiles())
         } else {
-            let config = read_configuration(&world, ConfigReaderKind::Others, ConfigLayer::default())?;
+            let config = read_configuration(&world, CommandPaymentRole::Others, ConfigLayer::default())?;
             let profiles = local_profiles(&config)?;
             (config, profiles)
         };
         for source in &config.rules.manifests {
-            if let ManifestSource::Url { url, .. } = source {
+            if let SchemaManifestSource::Url { url, .. } = source {
                 notice::print_notice(format_args!(
                     "note: the manifest at {} is not fetched, since this command opens no connection",
-                    UntrustedText::new(&text::without_secrets(url.as_str()))
+                    UntrustedText::new(&text::strip_url_secrets(url.as_str()))
                 ));
             }
         }
         let id = &config.rules.profile;
         let Some(profile) = profiles.get(id) else { bail!("profile: no profile is called {}", UntrustedText::new(id)) };
-        Ok(Self { profile, policy: policy(&config.rules), profiles })
+        Ok(Self { profile, policy: judgement_policy(&config.rules), profiles })
     }
 }
 
 /// Kind of command that reads the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ConfigReaderKind {
+pub(super) enum CommandPaymentRole {
     /// The daemon, and commands that decide on payments. Other users must not be able to write a file that sets
     /// payees, limits or the evidence that a payee needs.
     Payers,
@@ -133,7 +133,7 @@ pub(super) enum ConfigReaderKind {
 /// Reads the configuration, and starts the sandbox if it is selected.
 pub(super) async fn read_config_with_sandbox(
     args: &NetworkArguments,
-    reader: ConfigReaderKind,
+    reader: CommandPaymentRole,
     depth: ResolutionDepth,
 ) -> anyhow::Result<(Config, Option<Sandbox>)> {
     let unless_told = default_depth_layer(depth)?;
@@ -141,7 +141,7 @@ pub(super) async fn read_config_with_sandbox(
         return Ok((read_configuration(args, reader, unless_told)?, None));
     }
     let sandbox = Sandbox::start().await?;
-    let config = sandbox.config().with_layers([unless_told, layer_of_flags(args)?])?;
+    let config = sandbox.config().with_layers([unless_told, config_layer_of_flags(args)?])?;
     Ok((config, Some(sandbox)))
 }
 
@@ -154,10 +154,10 @@ pub(super) fn default_depth_layer(depth: ResolutionDepth) -> Result<ConfigLayer,
 /// Defaults < file < environment < flags. The sandbox reads neither file nor environment.
 pub(super) fn read_configuration(
     args: &NetworkArguments,
-    reader: ConfigReaderKind,
+    reader: CommandPaymentRole,
     unless_told: ConfigLayer,
 ) -> anyhow::Result<Config> {
-    let layers = read_sources(args, reader)?.into_iter().map(|(_, layer)| layer);
+    let layers = read_config_layers(args, reader)?.into_iter().map(|(_, layer)| layer);
     Ok(Config::default().with_layers([unless_told].into_iter().chain(layers))?)
 }
 
@@ -170,9 +170,9 @@ pub(super) enum ConfigSource {
 
 /// The settings of each source, the strongest last.
 #[cfg_attr(not(unix), allow(unused_variables, reason = "only Unix tells who may write a file"))]
-pub(super) fn read_sources(
+pub(super) fn read_config_layers(
     args: &NetworkArguments,
-    reader: ConfigReaderKind,
+    reader: CommandPaymentRole,
 ) -> anyhow::Result<Vec<(ConfigSource, ConfigLayer)>> {
     let variable = |key: &str| std::env::var(key).ok();
     let mut sources = Vec::new();
@@ -180,7 +180,7 @@ pub(super) fn read_sources(
         let path = &file.path;
         // Checked before reading, so that no other user can replace the text in between.
         #[cfg(unix)]
-        let exposed = if reader == ConfigReaderKind::Payers {
+        let exposed = if reader == CommandPaymentRole::Payers {
             clresolve_server::exposed_path::find_writable_part(path)
         } else {
             Ok(None)
@@ -200,7 +200,7 @@ pub(super) fn read_sources(
     }
     warn_of_misspelt_variables();
     sources.push((ConfigSource::Environment, ConfigLayer::from_environment(variable)?));
-    sources.push((ConfigSource::Flags, layer_of_flags(args)?));
+    sources.push((ConfigSource::Flags, config_layer_of_flags(args)?));
     Ok(sources)
 }
 
@@ -210,7 +210,7 @@ fn warn_of_misspelt_variables() {
         let known = VARIABLES.iter().filter_map(|known| known.strip_prefix(VARIABLE_PREFIX));
         if let Some(given) = name.strip_prefix(VARIABLE_PREFIX)
             && !VARIABLES.contains(&name.as_str())
-            && let Some(meant) = text::nearest(given, known)
+            && let Some(meant) = text::nearest_word(given, known)
         {
             let name = UntrustedText::new(&name);
             notice::print_notice(format!("clresolve: {name} is not read; did you mean {VARIABLE_PREFIX}{meant}?"));
@@ -235,7 +235,7 @@ impl<'a> CommandInputFiles<'a> {
     }
 }
 
-fn layer_of_flags(args: &NetworkArguments) -> Result<ConfigLayer, ConfigError> {
+fn config_layer_of_flags(args: &NetworkArguments) -> Result<ConfigLayer, ConfigError> {
     let time = |time: Duration| format_duration(time).to_string();
     let mut layer = ConfigLayer::default();
     layer.set("rpc", non_empty_list(&args.rpc))?;
@@ -250,8 +250,8 @@ fn layer_of_flags(args: &NetworkArguments) -> Result<ConfigLayer, ConfigError> {
     layer.set("depth", args.rules.depth)?;
     layer.set("links", args.links.then_some(true))?;
     layer.set("timeout", args.timeout.map(time))?;
-    layer.set("connect-to", non_empty_list(&to_texts(&args.connect_to)))?;
-    layer.set("allow-host", non_empty_list(&to_texts(&args.allow_host)))?;
+    layer.set("connect-to", non_empty_list(&display_texts(&args.connect_to)))?;
+    layer.set("allow-host", non_empty_list(&display_texts(&args.allow_host)))?;
     layer.set("ca", non_empty_list(&args.ca))?;
     Ok(layer)
 }
@@ -261,6 +261,6 @@ fn non_empty_list<T>(values: &[T]) -> Option<&[T]> {
     Some(values).filter(|values| !values.is_empty())
 }
 
-fn to_texts(values: &[impl ToString]) -> Vec<String> {
+fn display_texts(values: &[impl ToString]) -> Vec<String> {
     values.iter().map(ToString::to_string).collect()
 }

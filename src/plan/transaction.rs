@@ -23,7 +23,7 @@ const MANAGER: &str = "https://app.ens.domains/";
 
 /// The call data of `multicall(bytes[])` over one `setText` (ENSIP-5) per record and one `setAddr` (ENSIP-9) per
 /// address, as in ENS's PublicResolver.
-pub(super) fn calldata(
+pub(super) fn set_records_calldata(
     name: &EnsName,
     records: &BTreeMap<RecordKey, String>,
     addresses: &BTreeMap<CoinType, Address>,
@@ -41,7 +41,7 @@ pub(super) fn calldata(
 }
 
 /// The page where the holder of a mainnet name can set its records.
-pub(super) fn manager_url(name: &EnsName) -> String {
+pub(super) fn ens_manager_url(name: &EnsName) -> String {
     let mut page = Url::parse(MANAGER).expect("a constant URL");
     page.set_path(name.as_str());
     page.into()
@@ -60,7 +60,7 @@ mod tests {
             (RecordKey::Entry, "x402://summarizeagent.eth/summarize/v1".to_owned()),
             (RecordKey::Owner, "publisher.eth".to_owned()),
         ]);
-        let calldata = calldata(&name, &records, &BTreeMap::new());
+        let calldata = set_records_calldata(&name, &records, &BTreeMap::new());
         assert_eq!(calldata[..4], hex!("ac9650d8"), "the selector of multicall(bytes[])");
         let calls = multicallCall::abi_decode(&calldata).unwrap().data;
         let set: Vec<(B256, String, String)> = calls
@@ -81,7 +81,7 @@ mod tests {
         let name = EnsName::parse("summarizeagent.eth").unwrap();
         let payee = Address::repeat_byte(0xaa);
         let coin = CoinType::for_chain(8453).unwrap();
-        let calldata = calldata(&name, &BTreeMap::new(), &BTreeMap::from([(coin, payee)]));
+        let calldata = set_records_calldata(&name, &BTreeMap::new(), &BTreeMap::from([(coin, payee)]));
         let calls = multicallCall::abi_decode(&calldata).unwrap().data;
         assert_eq!(calls.len(), 1);
         assert_eq!(calls[0][..4], hex!("8b95dd71"), "the selector of setAddr(bytes32,uint256,bytes)");
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn the_page_of_a_name_is_a_url() {
-        let page = |name: &str| manager_url(&EnsName::parse(name).unwrap());
+        let page = |name: &str| ens_manager_url(&EnsName::parse(name).unwrap());
         assert_eq!(page("summarizeagent.eth"), "https://app.ens.domains/summarizeagent.eth");
         assert_eq!(page("🦇.eth"), "https://app.ens.domains/%F0%9F%A6%87.eth");
     }

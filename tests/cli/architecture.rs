@@ -58,7 +58,7 @@ const TRAFFIC: &str = "traffic";
 const UNJUDGED: [&str; 2] = ["sandbox", TRAFFIC];
 
 /// Most lines of a source file without its tests.
-const LINES: usize = 700;
+const LINES: usize = 750;
 
 /// Words that say nothing to a reader who knows the field. No type is called so.
 const OWN_WORDS: [&str; 42] = [
@@ -109,8 +109,8 @@ const OWN_WORDS: [&str; 42] = [
 /// Types that have such a word, since others gave it to them.
 const GIVEN_WORDS: [(&str, &str); 1] = [("Witness", "crates/payment/src/")];
 
-/// Words of many meanings. At most one type is called so.
-const WORDS_OF_ONE_MEANING: [&str; 7] = ["Bound", "Found", "Outcome", "Place", "Refusal", "State", "Walk"];
+/// Names that several types have: those of two builds, and those that a standard hashes (EIP-712).
+const SHARED_NAMES: [&str; 4] = ["LightClient", "Offer", "ReplicaFleet", "StateProofReplay"];
 
 /// Crates that do no I/O.
 const PURE: [&str; 11] =
@@ -301,7 +301,8 @@ fn no_file_is_longer_than_a_sitting() {
 #[test]
 fn types_have_names_of_the_field_and_one_meaning_each() {
     let mut places = BTreeMap::<String, Vec<String>>::new();
-    for source in CRATES.iter().flat_map(|(name, _)| sources(name)) {
+    let crates = CRATES.iter().filter(|(name, _)| *name != TRAFFIC);
+    for source in crates.flat_map(|(name, _)| sources(name)) {
         for name in source.types() {
             places.entry(name).or_default().push(source.place.clone());
         }
@@ -311,9 +312,8 @@ fn types_have_names_of_the_field_and_one_meaning_each() {
     let own: Vec<_> = OWN_WORDS.iter().filter_map(|word| places.get_key_value(*word)).collect();
     let own: Vec<_> = own.into_iter().filter(|(_, places)| !places.is_empty()).collect();
     assert!(own.is_empty(), "{own:#?}");
-    for word in WORDS_OF_ONE_MEANING {
-        assert_eq!(places.get(word).map(Vec::len), Some(1), "{word}: {:#?}", places.get(word));
-    }
+    places.retain(|name, places| places.len() > 1 && !SHARED_NAMES.contains(&name.as_str()));
+    assert!(places.is_empty(), "{places:#?}");
 }
 
 /// A reader of the library meets a name once.

@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use clresolve_audit::governance_log::{GovernanceLog, GovernanceLogFormat, GovernanceLogRow};
+use clresolve_audit::governance_log::{GovernanceLog, GovernanceLogRow, GovernanceTableLayout};
 use clresolve_ipfs::ContentId;
 use clresolve_resolver::config::Config;
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sandbox::{CustomSandbox, Sandbox};
-use clresolve_sandbox::chain::RpcFault;
+use clresolve_sandbox::chain::SandboxRpcFault;
 use clresolve_sandbox::spec::SandboxSpec;
 use clresolve_sandbox::{IpfsGatewayBehaviour, ServedChainState};
 use serde_json::{Value, json};
@@ -120,7 +120,7 @@ fn every_name_of_the_sandbox_gets_the_row_that_its_list_tells() {
     let column = table[0].iter().position(|column| column == "resolution_row").unwrap();
     let printed: Vec<&str> = table[1..].iter().map(|line| &*line[column]).filter(|row| !row.is_empty()).collect();
     let of_log = |printed: &str| {
-        rows_of_log(GovernanceLogFormat::Published, printed).iter().map(of_any_sandbox).collect::<Vec<_>>()
+        rows_of_log(GovernanceTableLayout::Published, printed).iter().map(of_any_sandbox).collect::<Vec<_>>()
     };
     assert_eq!(of_log(&printed.join("\n")), drafts);
     let page = run(list.as_bytes(), &[&options[..], &["--format", "html"]].concat());
@@ -142,7 +142,7 @@ fn of_any_sandbox(row: &Value) -> Value {
 }
 
 /// The rows of a governance log, in the format of drafts in JSON output.
-fn rows_of_log(form: GovernanceLogFormat, rows: &str) -> Vec<Value> {
+fn rows_of_log(form: GovernanceTableLayout, rows: &str) -> Vec<Value> {
     let log = GovernanceLog::parse(format!("{}{rows}\n", form.head()));
     let row = |row: GovernanceLogRow| {
         let GovernanceLogRow { date, subject, kind, action, decision, reason, .. } = row;
@@ -706,7 +706,7 @@ fn resolution(folder: &Path, rows: &str, report: &Value, since: Option<&Value>, 
         let mut drafts = json_of(&programs.stdout)["drafts"].clone();
         // The plain format omits the action.
         drafts.as_array_mut().expect("a list").iter_mut().for_each(|draft| draft["action"] = Value::Null);
-        assert_eq!(json!(rows_of_log(GovernanceLogFormat::Plain, &rows.join("\n"))), drafts, "{printed}");
+        assert_eq!(json!(rows_of_log(GovernanceTableLayout::Plain, &rows.join("\n"))), drafts, "{printed}");
     }
     output
 }
@@ -912,7 +912,7 @@ fn a_log_of_the_published_form_is_held_against_audits_and_gets_its_drafts() {
     rows.push(gone);
     let new = rows.remove(1)["input"].as_str().expect("a name").to_owned();
     let held = |rows: &str, options: &[&str]| {
-        std::fs::write(folder.path().join("log.md"), format!("{}{rows}", GovernanceLogFormat::Published.head()))
+        std::fs::write(folder.path().join("log.md"), format!("{}{rows}", GovernanceTableLayout::Published.head()))
             .unwrap();
         std::fs::write(folder.path().join("report.json"), sealed(&report)).unwrap();
         std::fs::write(folder.path().join("since.json"), sealed(&before)).unwrap();
@@ -922,13 +922,13 @@ fn a_log_of_the_published_form_is_held_against_audits_and_gets_its_drafts() {
     let found = held("| — | — | — | — | — | — |\n", &[]);
     let said = text_of(&found);
     assert_eq!(code(&found), Some(1), "{}", String::from_utf8_lossy(&found.stderr));
-    let (_, printed) = said.split_once(&GovernanceLogFormat::Published.head()).expect("the head of the drafts");
+    let (_, printed) = said.split_once(&GovernanceTableLayout::Published.head()).expect("the head of the drafts");
     let action = |name: &str, action: &str| format!(" | `{name}` | {action} | ");
     for row in [action(&new, "Added"), action("gone.eth", "Removed"), action("summarizeagent.eth", "Updated")] {
         assert!(printed.contains(&row), "{row}: {printed}");
     }
     let json = json_of(&held("", &["--json"]).stdout);
-    assert_eq!(json!(rows_of_log(GovernanceLogFormat::Published, printed)), json["drafts"]);
+    assert_eq!(json!(rows_of_log(GovernanceTableLayout::Published, printed)), json["drafts"]);
     let schema: Value = serde_json::from_str(include_str!("../../schemas/audit-resolution.schema.json")).expect("JSON");
     assert!(jsonschema::validator_for(&schema).expect("a schema").is_valid(&json), "{json:#}");
 
@@ -1366,7 +1366,7 @@ fn a_registry_behind_a_gateway_that_lies_alone_is_unreachable_and_never_proven()
     let manifest = registry["manifest"].as_str().expect("a location");
     assert!(manifest.starts_with("ipfs://") && registry["proven"] == true, "{registry}");
     for manners in [IpfsGatewayBehaviour::Lie, IpfsGatewayBehaviour::Stranger] {
-        config.gateways = vec![world.gateway(manners)];
+        config.gateways = vec![world.ipfs_gateway(manners)];
         for location in [manifest, REGISTRY] {
             let (exit, report) = audited(&config, location);
             assert!(fits_schema(&report), "{report:#}");
@@ -1792,7 +1792,7 @@ impl PrunedPin {
     fn new() -> Self {
         let (runtime, world, config) = start_two_agents();
         let mut later = config.clone();
-        let ahead = world.endpoint(RpcFault::None, ServedChainState::Ahead, true);
+        let ahead = world.start_rpc_endpoint(SandboxRpcFault::None, ServedChainState::Ahead, true);
         later.chain.endpoints[0].url = runtime.block_on(ahead).unwrap().url;
         let blocks = [&config, &later].map(|config| block_read(&AuditFolder::of(config)));
         assert!(blocks[0] < blocks[1], "{blocks:?}");
@@ -1802,9 +1802,9 @@ impl PrunedPin {
     /// Audits through an endpoint in this state that loses the state of the pinned block as soon as it is pinned.
     fn audit(&self, state: ServedChainState) -> AuditFolder {
         let mut config = self.config.clone();
-        let pruned = RpcFault::PrunedBelow(self.blocks[0] + 1);
+        let pruned = SandboxRpcFault::PrunedBelow(self.blocks[0] + 1);
         config.chain.endpoints[0].url = self.runtime.block_on(async {
-            let then = self.world.endpoint(pruned, state, true).await.unwrap().url;
+            let then = self.world.start_rpc_endpoint(pruned, state, true).await.unwrap().url;
             moving_endpoint(config.chain.endpoints[0].url.clone(), then).await
         });
         AuditFolder::of(&config)
@@ -1868,7 +1868,8 @@ fn a_run_that_was_killed_after_its_block_was_gone_goes_on_at_the_one_that_took_i
 fn audit_reads_one_block_while_the_chain_advances() {
     let (runtime, world, config) = start_two_agents();
     let now = config.chain.endpoints[0].url.clone();
-    let later = runtime.block_on(world.endpoint(RpcFault::None, ServedChainState::Ahead, true)).unwrap().url;
+    let later =
+        runtime.block_on(world.start_rpc_endpoint(SandboxRpcFault::None, ServedChainState::Ahead, true)).unwrap().url;
     let moving = || {
         let mut config = config.clone();
         config.chain.endpoints[0].url = runtime.block_on(moving_endpoint(now.clone(), later.clone()));

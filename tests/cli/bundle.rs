@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use clresolve_bundle::signed::ExpectedVerdict;
 use clresolve_bundle::{BundleError, MAX_BYTES, ResolutionBundle};
-use clresolve_cards::project::a2a_card;
+use clresolve_cards::project::project_a2a_card;
 use clresolve_core::cause::ResolverContractError;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{ChainError, ProofGrade};
@@ -17,13 +17,13 @@ use clresolve_core::state::TrustState;
 use clresolve_ipfs::car::{CarLimits, CarReader};
 use clresolve_ipfs::{ContentId, build};
 use clresolve_jose::{Ed25519KeySet, Ed25519SigningKey};
-use clresolve_resolver::config::ProofDemand;
+use clresolve_resolver::config::ChainProofMode;
 use clresolve_resolver::resolve::{NameQuestion, Resolver};
 use clresolve_resolver::sandbox::Sandbox;
 use clresolve_state::{ProvenCallError, StateProofError};
 use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::profile::ConformanceProfiles;
-use clresolve_verdict::trust::TrustOrigin;
+use clresolve_verdict::trust::TrustEvidenceKind;
 use clresolve_verdict::verdict::{ResolutionDepth, Verdict, canonical_digest};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -41,9 +41,10 @@ const RAW: &str = "raw-cid.eth";
 static EXPORTED: LazyLock<Vec<(String, TrustState, Value)>> = LazyLock::new(|| exported(None));
 
 /// The same with proofs of the state.
-static PROVEN: LazyLock<Vec<(String, TrustState, Value)>> = LazyLock::new(|| exported(Some(ProofDemand::StateProof)));
+static PROVEN: LazyLock<Vec<(String, TrustState, Value)>> =
+    LazyLock::new(|| exported(Some(ChainProofMode::StateProof)));
 
-fn exported(proof: Option<ProofDemand>) -> Vec<(String, TrustState, Value)> {
+fn exported(proof: Option<ChainProofMode>) -> Vec<(String, TrustState, Value)> {
     let runtime = tokio::runtime::Runtime::new().expect("threads can be had");
     runtime.block_on(async {
         let sandbox = Sandbox::start().await.expect("the sandbox starts");
@@ -55,7 +56,7 @@ fn exported(proof: Option<ProofDemand>) -> Vec<(String, TrustState, Value)> {
             let mut question = NameQuestion::new(expected.name.as_str());
             question.depth = Some(ResolutionDepth::Schemas).filter(|_| expected.name == GOOD);
             if let Ok(bundle) = resolver.export(&question).await {
-                exported.push((expected.name.clone(), expected.state, bundle.bundle().to_json()));
+                exported.push((expected.name.clone(), expected.state, bundle.unsigned_bundle().to_json()));
             }
         }
         exported
@@ -79,7 +80,7 @@ fn profiles() -> &'static ConformanceProfiles {
 
 /// The id of the verdict that a bundle replays to, and its state.
 fn replayed(bytes: &[u8]) -> Result<(String, TrustState), BundleError> {
-    let verified = ResolutionBundle::read(bytes)?.verify(profiles())?;
+    let verified = ResolutionBundle::from_bytes(bytes)?.verify_by_replay(profiles())?;
     let verdict = verified.replay.verdict();
     Ok((verdict.id.clone(), verdict.state))
 }
@@ -101,7 +102,8 @@ fn resealed(mut bundle: Value) -> Vec<u8> {
 fn every_name_of_the_sandbox_replays_to_its_verdict() {
     let mut names = 0;
     for (name, state, bundle) in EXPORTED.iter() {
-        let verified = ResolutionBundle::read(&bytes(bundle)).and_then(|bundle| bundle.verify(profiles()));
+        let verified =
+            ResolutionBundle::from_bytes(&bytes(bundle)).and_then(|bundle| bundle.verify_by_replay(profiles()));
         let verified = verified.unwrap_or_else(|error| panic!("{name}: {error}"));
         let verdict = verified.replay.verdict();
         assert_eq!(
@@ -119,19 +121,21 @@ fn every_name_of_the_sandbox_replays_to_its_verdict() {
 /// The card of a replayed agent is made of the same bytes, and says that it is as of the block of the bundle.
 #[test]
 fn the_projected_card_of_a_bundle_says_which_block_it_is_of() {
-    let verified =
-        ResolutionBundle::read(&bytes(good())).and_then(|bundle| bundle.verify(profiles())).expect("it holds");
+    let verified = ResolutionBundle::from_bytes(&bytes(good()))
+        .and_then(|bundle| bundle.verify_by_replay(profiles()))
+        .expect("it holds");
     let trusted = verified.replay.trusted().expect("it is trusted");
     let block = verified.replay.verdict().anchor.as_ref().expect("a trusted verdict has an anchor").block.number;
-    assert_eq!(trusted.origin(), TrustOrigin::Replayed { block });
-    let card = a2a_card(&trusted, &GatePolicy::default()).expect("nothing is against it");
+    assert_eq!(trusted.origin(), TrustEvidenceKind::Replayed { block });
+    let card = project_a2a_card(&trusted, &GatePolicy::default()).expect("nothing is against it");
     let said = card.pointer("/capabilities/extensions/0/params/origin");
     assert_eq!(said, Some(&json!({"replayed": {"block": block}})));
     let demanding = GatePolicy { min_proof: Some(ProofGrade::Quorum), ..GatePolicy::default() };
-    assert_eq!(a2a_card(&trusted, &demanding), Err("proof-too-weak"));
+    assert_eq!(project_a2a_card(&trusted, &demanding), Err("proof-too-weak"));
     for (name, _, bundle) in EXPORTED.iter().filter(|(_, state, _)| *state != TrustState::Trusted) {
-        let verified =
-            ResolutionBundle::read(&bytes(bundle)).and_then(|bundle| bundle.verify(profiles())).expect("it holds");
+        let verified = ResolutionBundle::from_bytes(&bytes(bundle))
+            .and_then(|bundle| bundle.verify_by_replay(profiles()))
+            .expect("it holds");
         assert!(verified.replay.trusted().is_none(), "{name}");
     }
 }
@@ -141,7 +145,8 @@ fn the_projected_card_of_a_bundle_says_which_block_it_is_of() {
 fn every_name_replays_from_its_proofs() {
     let (mut with_proofs, mut with_look_ups) = (0, 0);
     for (name, state, bundle) in PROVEN.iter() {
-        let verified = ResolutionBundle::read(&bytes(bundle)).and_then(|bundle| bundle.verify(profiles()));
+        let verified =
+            ResolutionBundle::from_bytes(&bytes(bundle)).and_then(|bundle| bundle.verify_by_replay(profiles()));
         let verified = verified.unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(verified.replay.verdict().state, *state, "{name}");
         let is_proven = bundle.pointer("/reading/given/backing/proven").is_some();
@@ -168,7 +173,7 @@ fn refused_class(bundle: &Value, change: impl FnOnce(&mut Value)) -> &'static st
     let mut changed = bundle.clone();
     change(&mut changed);
     assert_ne!(changed, *bundle, "it is changed");
-    replayed(&resealed(changed)).expect_err("refused").class()
+    replayed(&resealed(changed)).expect_err("refused").error_class()
 }
 
 /// Nodes, code, slots and accounts changed, left out and added, every fourth of a kind; other contracts, another
@@ -415,7 +420,7 @@ fn no_flipped_byte_is_accepted() {
         for place in (0..whole.len()).step_by(stride) {
             let mut changed = whole.clone();
             changed[place] ^= 1 << (place % 8);
-            assert!(ResolutionBundle::read(&changed).is_err(), "byte {place}");
+            assert!(ResolutionBundle::from_bytes(&changed).is_err(), "byte {place}");
             flipped += 1;
         }
     }
@@ -426,10 +431,10 @@ fn no_flipped_byte_is_accepted() {
 fn no_part_of_a_bundle_is_a_bundle() {
     let whole = bytes(good());
     for length in (0..whole.len()).step_by(7).chain([whole.len() - 1]) {
-        assert!(ResolutionBundle::read(&whole[..length]).is_err(), "{length} bytes");
+        assert!(ResolutionBundle::from_bytes(&whole[..length]).is_err(), "{length} bytes");
     }
-    assert!(ResolutionBundle::read(&[whole.clone(), b"{}".to_vec()].concat()).is_err());
-    assert!(matches!(ResolutionBundle::read(&vec![b' '; MAX_BYTES + 1]), Err(BundleError::Json(_))));
+    assert!(ResolutionBundle::from_bytes(&[whole.clone(), b"{}".to_vec()].concat()).is_err());
+    assert!(matches!(ResolutionBundle::from_bytes(&vec![b' '; MAX_BYTES + 1]), Err(BundleError::Json(_))));
 }
 
 /// Whoever changes a bundle can write a digest that fits. Still the verdict must follow from the evidence: what is
@@ -460,7 +465,7 @@ fn no_change_of_the_blocks_is_accepted() {
     let text = good().pointer(place).and_then(Value::as_str).expect("the good agent's card is in blocks");
     let car = STANDARD.decode(text).expect("base64");
     let mut reader = CarReader::new(CarLimits { block_size: car.len(), bytes: car.len(), sections: 64 });
-    reader.push(car.clone().into());
+    reader.push_chunk(car.clone().into());
     let mut blocks = Vec::new();
     while let Some(section) = reader.next_section().expect("a CAR") {
         blocks.push((section.cid, section.block));
@@ -501,7 +506,7 @@ fn the_word_on_the_newest_block_cannot_be_left_out() {
         let (_, _, bundle) = bundles.iter().find(|(name, _, _)| name == "record-pending.eth").expect("it is exported");
         let mut without = bundle.clone();
         *without.pointer_mut("/reading/given/latest").expect("a word on it") = Value::Null;
-        let judged = ResolutionBundle::read(&resealed(without)).expect("of the form").judge(profiles());
+        let judged = ResolutionBundle::from_bytes(&resealed(without)).expect("of the form").judge_evidence(profiles());
         assert!(matches!(judged, Err(BundleError::Inconsistent(_))), "{judged:?}");
     }
 }
@@ -550,7 +555,7 @@ fn no_random_mutation_makes_a_bundle_trusted() {
                         let place = random.below(whole.len());
                         changed[place] =
                             changed[place].wrapping_add(1 + u8::try_from(random.below(255)).expect("a byte"));
-                        assert!(ResolutionBundle::read(&changed).is_err(), "byte {place}");
+                        assert!(ResolutionBundle::from_bytes(&changed).is_err(), "byte {place}");
                     }
                     let mut places = Vec::new();
                     pointers(bundle, String::new(), &mut places);
@@ -569,9 +574,9 @@ fn no_random_mutation_makes_a_bundle_trusted() {
 
 /// Whether the mutated bundle verifies, which it may only with the conclusion of the one before.
 fn is_accepted(bundle: &Value, mutated: &Value) -> bool {
-    let Ok(read) = ResolutionBundle::read(&resealed(mutated.clone())) else { return false };
+    let Ok(read) = ResolutionBundle::from_bytes(&resealed(mutated.clone())) else { return false };
     gives_nothing_better(bundle, &read, mutated);
-    let Ok(verified) = read.verify(consensus::anchors()) else { return false };
+    let Ok(verified) = read.verify_by_replay(consensus::anchors()) else { return false };
     let verdict = verified.replay.verdict();
     let is_same = bundle["verdict"]["conclusion"] == verdict.conclusion;
     assert!(is_same || verdict.state != TrustState::Trusted, "a mutation is trusted: {mutated}");
@@ -581,7 +586,7 @@ fn is_accepted(bundle: &Value, mutated: &Value) -> bool {
 /// A forger writes the verdict that his evidence gives. That of a bad agent gives no `trusted`, and that of a good one
 /// none about anything else.
 fn gives_nothing_better(bundle: &Value, read: &ResolutionBundle, mutated: &Value) {
-    let Ok(judged) = read.judge(consensus::anchors()) else { return };
+    let Ok(judged) = read.judge_evidence(consensus::anchors()) else { return };
     if judged.verdict().state != TrustState::Trusted {
         return;
     }
@@ -651,7 +656,7 @@ fn each_refusal_has_its_class() {
     let class = |change: fn(&mut Value)| {
         let mut changed = good().clone();
         change(&mut changed);
-        replayed(&resealed(changed)).expect_err("refused").class()
+        replayed(&resealed(changed)).expect_err("refused").error_class()
     };
     assert_eq!(class(|b| b["schema"] = json!("clresolve.bundle/2")), "bundle-format-unknown");
     assert_eq!(class(|b| b["extra"] = json!(1)), "bundle-malformed");
@@ -668,10 +673,13 @@ fn each_refusal_has_its_class() {
     assert_eq!(class(|b| b["verdict"]["summary"] = json!("fine")), "bundle-verdict-differs");
     let mut other = good().clone();
     other["digest"] = json!(zeros);
-    assert_eq!(replayed(&bytes(&other)).expect_err("refused").class(), "bundle-digest-mismatch");
+    assert_eq!(replayed(&bytes(&other)).expect_err("refused").error_class(), "bundle-digest-mismatch");
     // The rules of the sandbox are not those of the world.
-    let bundle = ResolutionBundle::read(&bytes(good())).expect("a bundle");
-    assert_eq!(bundle.verify(&ConformanceProfiles::builtin()).expect_err("refused").class(), "bundle-rules-unknown");
+    let bundle = ResolutionBundle::from_bytes(&bytes(good())).expect("a bundle");
+    assert_eq!(
+        bundle.verify_by_replay(&ConformanceProfiles::builtin()).expect_err("refused").error_class(),
+        "bundle-rules-unknown"
+    );
 }
 
 /// A member twice: one reader would take the first, another the last.
@@ -702,9 +710,9 @@ fn each_refusal_has_its_name() {
     let zeros = format!("sha256:{}", "0".repeat(64));
     let mut other = good().clone();
     other["digest"] = json!(zeros);
-    let error = ResolutionBundle::read(&bytes(&other)).expect_err("refused");
+    let error = ResolutionBundle::from_bytes(&bytes(&other)).expect_err("refused");
     assert!(matches!(error, BundleError::Digest { expected, .. } if expected.to_string() == zeros), "{error:?}");
-    let bundle = ResolutionBundle::read(&bytes(good())).expect("a bundle");
+    let bundle = ResolutionBundle::from_bytes(&bytes(good())).expect("a bundle");
     let expected = ExpectedVerdict {
         name: EnsName::parse(GOOD).expect("a name"),
         profile: "agent-cards/1.0.0".to_owned(),
@@ -715,7 +723,7 @@ fn each_refusal_has_its_name() {
         proof: None,
     };
     let keys = Ed25519KeySet::from(Ed25519SigningKey::generate().expect("randomness").public_key());
-    assert_eq!(bundle.check_signature(&keys, &expected, Timestamp::UNIX_EPOCH), Err(BundleError::Unsigned));
+    assert_eq!(bundle.check_verdict_signature(&keys, &expected, Timestamp::UNIX_EPOCH), Err(BundleError::Unsigned));
 }
 
 #[test]
@@ -771,7 +779,7 @@ fn each_refusal_of_proofs_has_its_name() {
 fn a_member_that_stands_twice_is_refused() {
     let text = String::from_utf8(bytes(good())).expect("UTF-8");
     let twice = text.replacen("\"verdict\":", "\"liars\":[],\"verdict\":", 1);
-    assert!(matches!(ResolutionBundle::read(twice.as_bytes()), Err(BundleError::Json(_))));
+    assert!(matches!(ResolutionBundle::from_bytes(twice.as_bytes()), Err(BundleError::Json(_))));
 }
 
 /// A bundle of a purchase from the good agent, as the program writes it.

@@ -74,32 +74,33 @@ fn detail_of(key: &str) -> String {
 #[test]
 fn every_key_is_documented_once_and_no_other_is() {
     let documented = documented();
-    let lists: BTreeSet<_> = documented.iter().filter(|d| d.is_of_a_list()).map(|d| d.table.clone()).collect();
+    let lists: BTreeSet<_> = documented.iter().filter(|d| d.is_list_element_key()).map(|d| d.table.clone()).collect();
     let is_list = |d: &&ConfigKeyDocumentation| d.table.is_empty() && lists.contains(&format!("[[{}]]", d.key));
-    let written: BTreeSet<_> = documented.iter().filter(|d| !is_list(d)).map(ConfigKeyDocumentation::path).collect();
+    let written: BTreeSet<_> =
+        documented.iter().filter(|d| !is_list(d)).map(ConfigKeyDocumentation::key_path).collect();
     assert_eq!(written, keys_of_the_program());
     let mut count: BTreeMap<_, usize> = BTreeMap::new();
-    for key in documented.iter().filter(|d| !d.is_of_a_list()) {
-        *count.entry(key.path()).or_default() += 1;
+    for key in documented.iter().filter(|d| !d.is_list_element_key()) {
+        *count.entry(key.key_path()).or_default() += 1;
     }
     count.retain(|_, times| *times > 1);
     assert!(count.is_empty(), "documented twice: {count:?}");
     let explained: BTreeSet<_> =
-        documented.iter().filter(|d| !d.meaning.is_empty()).map(ConfigKeyDocumentation::path).collect();
-    let unexplained: Vec<_> = documented.iter().filter(|d| !explained.contains(&d.path())).collect();
+        documented.iter().filter(|d| !d.meaning.is_empty()).map(ConfigKeyDocumentation::key_path).collect();
+    let unexplained: Vec<_> = documented.iter().filter(|d| !explained.contains(&d.key_path())).collect();
     assert!(unexplained.is_empty(), "{unexplained:#?}");
-    assert!(documented.iter().all(|d| d.table.is_empty() || d.is_of_a_list() || !d.about_table.is_empty()));
+    assert!(documented.iter().all(|d| d.table.is_empty() || d.is_list_element_key() || !d.about_table.is_empty()));
 }
 
 #[test]
 fn what_is_shown_as_a_default_is_the_default() {
-    for key in documented().iter().filter(|d| !d.is_of_a_list()) {
+    for key in documented().iter().filter(|d| !d.is_list_element_key()) {
         if key.value == "[]" && key.note.default.is_none() {
             // A list that is empty by default; an empty list of manifests cannot be written as a table.
             continue;
         }
         if key.note.none {
-            assert!(!key.set, "{} is left out by default", key.path());
+            assert!(!key.set, "{} is left out by default", key.key_path());
             continue;
         }
         let text = format!("{}\n{} = {}\n", key.table, key.key, key.default_value());
@@ -187,10 +188,10 @@ fn manual_page_describes_every_key_in_its_table() {
         let section = section.split("\n.S").next().unwrap_or_default();
         let (_, entry) = section
             .split_once(&format!(".TP\n\\fB{}\\fR\n", key.key.replace('-', "\\-")))
-            .unwrap_or_else(|| panic!("{}: {section}", key.path()));
+            .unwrap_or_else(|| panic!("{}: {section}", key.key_path()));
         for name in [&key.note.flag, &key.note.variable].into_iter().flatten() {
             let name = name.replace('-', "\\-");
-            assert!(entry.lines().next().is_some_and(|line| line.contains(&name)), "{}: {entry}", key.path());
+            assert!(entry.lines().next().is_some_and(|line| line.contains(&name)), "{}: {entry}", key.key_path());
         }
     }
 }

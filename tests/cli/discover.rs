@@ -7,8 +7,8 @@ use clresolve_cards::system::CardSystem;
 use clresolve_core::reason::ReasonCode;
 use clresolve_core::state::TrustState;
 use clresolve_discover::{
-    AgentSystemName, CardUrlOutcome, DiscoveryOutcome, DiscoveryReport, DiscoveryRequest, DiscoveryTarget,
-    DiscoveryTargetError, discover,
+    CardUrlOutcome, DiscoveryReport, DiscoveryRequest, DiscoveryTarget, DiscoveryTargetError, HostCardValidity,
+    HostedAgentSystemName, discover_host_cards,
 };
 use clresolve_resolver::config::{Config, DnsPolicy};
 use clresolve_resolver::resolve::Resolver;
@@ -78,7 +78,7 @@ impl World {
 async fn ask(config: &Config, question: &DiscoveryRequest) -> DiscoveryReport {
     let resolver = Resolver::new(config).await.expect("a resolver");
     let profile = resolver.profiles().get(DEFAULT).expect("built in");
-    let discovery = discover(&resolver, question, &profile).await;
+    let discovery = discover_host_cards(&resolver, question, &profile).await;
     follows_its_schema(&discovery);
     discovery
 }
@@ -130,7 +130,7 @@ async fn a_host_is_asked_once_for_each_path_and_nothing_that_a_card_names_is_ask
     let card = AEVUM.replace("aevum.sandbox.example", "other.example");
     let world = World::new(move |path| if path == OLDER { ok(card.as_bytes()) } else { nothing() }).await;
     let discovery = world.walk().await;
-    assert_eq!(discovery.outcome, DiscoveryOutcome::Valid, "{discovery:#?}");
+    assert_eq!(discovery.outcome, HostCardValidity::Valid, "{discovery:#?}");
     assert_eq!(discovery.cards[0].report.system, Some(CardSystem::Aevum));
     assert_eq!(world.sorted_paths(), [CARD, DESCRIPTOR, OLDER]);
     assert_eq!(world.server.connections(), 3);
@@ -141,12 +141,12 @@ async fn a_host_is_asked_once_for_each_path_and_nothing_that_a_card_names_is_ask
 async fn aevum_alone_is_looked_for_at_one_path() {
     let world = World::new(|path| if path == OLDER { ok(AEVUM.as_bytes()) } else { nothing() }).await;
     let discovery = world.ask(&of("agent.example", CardSystem::Aevum)).await;
-    assert_eq!((discovery.outcome, world.sorted_paths()), (DiscoveryOutcome::Valid, vec![OLDER.to_owned()]));
+    assert_eq!((discovery.outcome, world.sorted_paths()), (HostCardValidity::Valid, vec![OLDER.to_owned()]));
     let silent = World::new(|_| nothing()).await;
     let discovery = silent.ask(&of("agent.example", CardSystem::Aevum)).await;
     assert_eq!(
         (discovery.outcome, codes(&discovery)),
-        (DiscoveryOutcome::Undecided, vec![ReasonCode::AeCardUnreachable])
+        (HostCardValidity::Undecided, vec![ReasonCode::AeCardUnreachable])
     );
 }
 
@@ -184,7 +184,7 @@ async fn a_host_that_demands_credentials_shows_no_orloj_card() {
     assert_eq!(place(&discovery, SYSTEM), (CardUrlOutcome::Unreachable, &[ReasonCode::OrDiscoveryCredentialed][..]));
     assert_eq!(
         (discovery.outcome, codes(&discovery)),
-        (DiscoveryOutcome::Undecided, vec![ReasonCode::OrCardUnreachable])
+        (HostCardValidity::Undecided, vec![ReasonCode::OrCardUnreachable])
     );
 }
 
@@ -194,7 +194,7 @@ async fn a_host_that_demands_credentials_shows_no_orloj_card() {
 async fn the_same_bytes_at_two_paths_are_one_card() {
     let world = World::new(|path| if path == DESCRIPTOR { nothing() } else { ok(A2A.as_bytes()) }).await;
     let discovery = world.walk().await;
-    assert_eq!((discovery.outcome, discovery.cards.len()), (DiscoveryOutcome::Valid, 1));
+    assert_eq!((discovery.outcome, discovery.cards.len()), (HostCardValidity::Valid, 1));
     let urls = [CARD, OLDER].map(|path| format!("https://agent.example{path}"));
     assert_eq!(discovery.cards[0].urls, urls);
     assert!(discovery.reasons.is_empty());
@@ -213,7 +213,7 @@ async fn different_cards_are_both_judged_and_one_that_is_bad_makes_the_host_inva
     assert_eq!(judged, [(Some(CardSystem::A2a), true), (Some(CardSystem::CommandLayer), false)]);
     assert_eq!(
         (discovery.outcome, codes(&discovery)),
-        (DiscoveryOutcome::Invalid, vec![ReasonCode::DiscoveryCardsDiffer])
+        (HostCardValidity::Invalid, vec![ReasonCode::DiscoveryCardsDiffer])
     );
 }
 
@@ -224,7 +224,7 @@ async fn the_descriptor_of_a_registry_is_no_card_and_is_not_followed() {
     let discovery = world.walk().await;
     assert_eq!(
         (discovery.outcome, discovery.cards.len(), discovery.descriptors.len()),
-        (DiscoveryOutcome::Undecided, 0, 1)
+        (HostCardValidity::Undecided, 0, 1)
     );
     assert_eq!(world.sorted_paths(), [CARD, DESCRIPTOR, OLDER]);
 }
@@ -235,16 +235,16 @@ async fn the_descriptor_of_a_registry_is_no_card_and_is_not_followed() {
 async fn without_a_root_card_the_path_of_the_system_is_tried() {
     let world = World::new(|path| if path == SYSTEM { ok(ORLOJ.as_bytes()) } else { nothing() }).await;
     let mut question = at("https://agent.example");
-    question.target = question.target.with_system(AgentSystemName::parse("research").unwrap()).unwrap();
+    question.target = question.target.with_agent_system(HostedAgentSystemName::parse("research").unwrap()).unwrap();
     let discovery = world.ask(&question).await;
     assert_eq!(place(&discovery, CARD), (CardUrlOutcome::Absent, &[ReasonCode::OrRootCardAbsent][..]));
     assert_eq!(place(&discovery, SYSTEM), (CardUrlOutcome::Found, &[][..]));
     assert_eq!(discovery.cards[0].report.system, Some(CardSystem::Orloj));
-    assert!(discovery.outcome == DiscoveryOutcome::Valid && discovery.reasons.is_empty(), "{discovery:#?}");
+    assert!(discovery.outcome == HostCardValidity::Valid && discovery.reasons.is_empty(), "{discovery:#?}");
 
     let root = world.ask(&of("agent.example", CardSystem::Orloj)).await;
     assert_eq!(place(&root, CARD), (CardUrlOutcome::Absent, &[ReasonCode::OrRootCardAbsent][..]));
-    assert_eq!((root.outcome, codes(&root)), (DiscoveryOutcome::Undecided, vec![ReasonCode::OrCardUnreachable]));
+    assert_eq!((root.outcome, codes(&root)), (HostCardValidity::Undecided, vec![ReasonCode::OrCardUnreachable]));
     let unnamed = world.walk().await;
     assert_eq!(place(&unnamed, CARD), (CardUrlOutcome::Absent, &[ReasonCode::DiscoveryAbsent][..]));
 }
@@ -277,11 +277,13 @@ async fn a_system_of_another_namespace_is_asked_for_in_it_and_no_other_one_passe
         let document = world.ask(&at(&format!("https://agent.example{path}"))).await;
         assert_eq!(place(&document, &path), (CardUrlOutcome::Found, expected), "{document:#?}");
     }
-    let typed =
-        DiscoveryTarget::parse(HOST).unwrap().with_system(AgentSystemName::parse("team-a/research").unwrap()).unwrap();
+    let typed = DiscoveryTarget::parse(HOST)
+        .unwrap()
+        .with_agent_system(HostedAgentSystemName::parse("team-a/research").unwrap())
+        .unwrap();
     let discovery = world.ask(&DiscoveryRequest::new(typed)).await;
     assert_eq!(discovery.asked, "https://agent.example/v1/agent-systems/research?namespace=team-a");
-    assert_eq!((discovery.outcome, discovery.cards.len()), (DiscoveryOutcome::Valid, 1));
+    assert_eq!((discovery.outcome, discovery.cards.len()), (HostCardValidity::Valid, 1));
 }
 
 #[tokio::test]
@@ -305,7 +307,7 @@ async fn the_query_of_a_document_is_sent_and_not_told() {
     let discovery = world.ask(&at("https://agent.example/a.json?token=SECRET")).await;
     assert_eq!(
         (discovery.outcome, discovery.asked.as_str()),
-        (DiscoveryOutcome::Valid, "https://agent.example/a.json")
+        (HostCardValidity::Valid, "https://agent.example/a.json")
     );
     let text = serde_json::to_string(&discovery).expect("JSON");
     assert!(!text.contains("SECRET"), "{text}");
@@ -338,7 +340,7 @@ async fn a_card_that_changed_is_no_finding_and_one_past_its_freshness_is() {
     for (headers, expected) in TURNS {
         let discovery = world.ask(&question).await;
         assert_eq!(place(&discovery, SYSTEM), (CardUrlOutcome::Found, expected), "{headers}");
-        assert!(discovery.outcome == DiscoveryOutcome::Valid && discovery.reasons.is_empty(), "{discovery:#?}");
+        assert!(discovery.outcome == HostCardValidity::Valid && discovery.reasons.is_empty(), "{discovery:#?}");
         digests.push(discovery.cards[0].sha256);
     }
     assert!(digests[0] != digests[1] && digests[1] != digests[2]);
@@ -357,21 +359,21 @@ async fn a_direct_url_is_one_request_and_its_content_type_is_held() {
     })
     .await;
     for (path, outcome, expected) in [
-        ("/cards/a.json", DiscoveryOutcome::Valid, (CardUrlOutcome::Found, &[][..])),
-        ("/cards/charset.json", DiscoveryOutcome::Valid, (CardUrlOutcome::Found, &[])),
-        ("/cards/plain.json", DiscoveryOutcome::Valid, (CardUrlOutcome::Found, &[ReasonCode::AnContentType])),
+        ("/cards/a.json", HostCardValidity::Valid, (CardUrlOutcome::Found, &[][..])),
+        ("/cards/charset.json", HostCardValidity::Valid, (CardUrlOutcome::Found, &[])),
+        ("/cards/plain.json", HostCardValidity::Valid, (CardUrlOutcome::Found, &[ReasonCode::AnContentType])),
         (
             "/cards/page.json",
-            DiscoveryOutcome::Undecided,
+            HostCardValidity::Undecided,
             (CardUrlOutcome::WrongContentType, &[ReasonCode::DiscoveryContentType]),
         ),
-        ("/cards/none.json", DiscoveryOutcome::Undecided, (CardUrlOutcome::Absent, &[ReasonCode::DiscoveryAbsent])),
+        ("/cards/none.json", HostCardValidity::Undecided, (CardUrlOutcome::Absent, &[ReasonCode::DiscoveryAbsent])),
     ] {
         let discovery = world.ask(&of(&format!("https://agent.example{path}"), CardSystem::Anypoint)).await;
         assert_eq!((discovery.outcome, place(&discovery, path)), (outcome, expected), "{discovery:#?}");
         assert_eq!(discovery.places.len(), 1);
         let reasons =
-            if outcome == DiscoveryOutcome::Undecided { vec![ReasonCode::AnCardUnreachable] } else { Vec::new() };
+            if outcome == HostCardValidity::Undecided { vec![ReasonCode::AnCardUnreachable] } else { Vec::new() };
         assert_eq!(codes(&discovery), reasons);
     }
     assert_eq!(world.server.connections(), 5);
@@ -407,18 +409,18 @@ async fn each_failure_has_its_outcome_and_its_code() {
     let forbidden = (CardUrlOutcome::Forbidden, &[ReasonCode::SourceForbidden][..]);
     let oversize = (CardUrlOutcome::Oversize, &[ReasonCode::SourceOversize][..]);
     for (path, outcome, expected) in [
-        ("/moved.json", DiscoveryOutcome::Valid, (CardUrlOutcome::Found, &[][..])),
-        ("/inside.json", DiscoveryOutcome::Undecided, forbidden),
-        ("/local.json", DiscoveryOutcome::Undecided, forbidden),
-        ("/plain.json", DiscoveryOutcome::Undecided, forbidden),
-        ("/loop.json", DiscoveryOutcome::Undecided, unavailable),
-        ("/far.json", DiscoveryOutcome::Undecided, unavailable),
-        ("/big.json", DiscoveryOutcome::Undecided, oversize),
-        ("/cut.json", DiscoveryOutcome::Undecided, unavailable),
-        ("/endless.json", DiscoveryOutcome::Undecided, oversize),
-        ("/gone.json", DiscoveryOutcome::Undecided, (CardUrlOutcome::Absent, &[ReasonCode::DiscoveryAbsent])),
-        ("/down.json", DiscoveryOutcome::Undecided, unavailable),
-        ("/broken.json", DiscoveryOutcome::Invalid, (CardUrlOutcome::Found, &[])),
+        ("/moved.json", HostCardValidity::Valid, (CardUrlOutcome::Found, &[][..])),
+        ("/inside.json", HostCardValidity::Undecided, forbidden),
+        ("/local.json", HostCardValidity::Undecided, forbidden),
+        ("/plain.json", HostCardValidity::Undecided, forbidden),
+        ("/loop.json", HostCardValidity::Undecided, unavailable),
+        ("/far.json", HostCardValidity::Undecided, unavailable),
+        ("/big.json", HostCardValidity::Undecided, oversize),
+        ("/cut.json", HostCardValidity::Undecided, unavailable),
+        ("/endless.json", HostCardValidity::Undecided, oversize),
+        ("/gone.json", HostCardValidity::Undecided, (CardUrlOutcome::Absent, &[ReasonCode::DiscoveryAbsent])),
+        ("/down.json", HostCardValidity::Undecided, unavailable),
+        ("/broken.json", HostCardValidity::Invalid, (CardUrlOutcome::Found, &[])),
     ] {
         let discovery = world.ask(&at(&format!("https://agent.example{path}"))).await;
         assert_eq!((discovery.outcome, place(&discovery, path)), (outcome, expected), "{path}: {discovery:#?}");
@@ -438,9 +440,9 @@ async fn a_host_that_stalls_is_given_up_and_the_other_paths_still_count() {
     world.config.timeout = Duration::from_secs(5);
     let discovery = world.walk().await;
     assert_eq!(place(&discovery, CARD), (CardUrlOutcome::Unreachable, &[ReasonCode::SourceUnavailable][..]));
-    assert_eq!(discovery.outcome, DiscoveryOutcome::Valid);
+    assert_eq!(discovery.outcome, HostCardValidity::Valid);
     world.config.timeout = SHORT;
-    assert_eq!(world.ask(&at(&format!("https://agent.example{CARD}"))).await.outcome, DiscoveryOutcome::Undecided);
+    assert_eq!(world.ask(&at(&format!("https://agent.example{CARD}"))).await.outcome, HostCardValidity::Undecided);
 }
 
 #[tokio::test]
@@ -456,7 +458,7 @@ async fn addresses_that_are_not_public_are_not_asked() {
     ] {
         let discovery = ask(&Config::default(), &at(&target)).await;
         assert!(discovery.places.iter().all(|place| place.outcome == CardUrlOutcome::Forbidden), "{discovery:#?}");
-        assert_eq!(discovery.outcome, DiscoveryOutcome::Undecided);
+        assert_eq!(discovery.outcome, HostCardValidity::Undecided);
     }
     assert_eq!(canary.connections(), 0);
 }
@@ -491,9 +493,9 @@ fn plain(server: &Server, path: &str) -> DiscoveryRequest {
 async fn plain_host_is_asked_only_where_the_operator_named_it() {
     let (server, canary, config) = plain_world().await;
     let discovery = ask(&config, &plain(&server, "")).await;
-    assert_eq!((discovery.outcome, discovery.cards.len()), (DiscoveryOutcome::Valid, 1), "{discovery:#?}");
+    assert_eq!((discovery.outcome, discovery.cards.len()), (HostCardValidity::Valid, 1), "{discovery:#?}");
     assert_eq!(discovery.origin, format!("http://{}", server.address));
-    assert_eq!(ask(&config, &plain(&server, "/moved.json")).await.outcome, DiscoveryOutcome::Valid);
+    assert_eq!(ask(&config, &plain(&server, "/moved.json")).await.outcome, HostCardValidity::Valid);
     let asked = server.connections();
     for question in [plain(&canary, ""), plain(&server, "/inside.json")] {
         let discovery = ask(&config, &question).await;
@@ -562,7 +564,7 @@ async fn a_card_is_bound_by_a_trusted_verdict_on_these_very_bytes_and_by_nothing
     config.network.connect_to.extend(copy.config.network.connect_to.clone());
     config.network.ca_pems.extend(copy.config.network.ca_pems.clone());
     let unbound = ask(&config, &DiscoveryRequest { bind: true, ..at(HOST) }).await;
-    assert_eq!((unbound.outcome, unbound.ens_bound.is_none()), (DiscoveryOutcome::Valid, true));
+    assert_eq!((unbound.outcome, unbound.ens_bound.is_none()), (HostCardValidity::Valid, true));
     assert_eq!(codes(&unbound), [ReasonCode::DiscoveryNotBound]);
     let text = serde_json::to_string(&unbound).expect("JSON");
     assert!(!text.contains("trusted") && !text.contains("verified"), "{text}");
@@ -582,16 +584,16 @@ async fn the_sandbox_has_a_host_for_each_system() {
         ("https://orloj.sandbox.example/v1/agent-systems/research", CardSystem::Orloj),
     ] {
         let discovery = ask(&config, &at(target)).await;
-        assert_eq!(discovery.outcome, DiscoveryOutcome::Valid, "{discovery:#?}");
+        assert_eq!(discovery.outcome, HostCardValidity::Valid, "{discovery:#?}");
         assert_eq!(discovery.cards.len(), 1);
         assert_eq!(discovery.cards[0].report.system, Some(system));
         assert!(discovery.cards[0].report.findings.is_empty(), "{discovery:#?}");
         assert_eq!(ask(&config, &at(target)).await, discovery);
     }
     let hostile = ask(&config, &at("hostile.sandbox.example")).await;
-    assert_eq!((hostile.outcome, codes(&hostile)), (DiscoveryOutcome::Undecided, vec![ReasonCode::DiscoveryNoCard]));
+    assert_eq!((hostile.outcome, codes(&hostile)), (HostCardValidity::Undecided, vec![ReasonCode::DiscoveryNoCard]));
     let broken = ask(&config, &at("broken.sandbox.example")).await;
-    assert_eq!((broken.outcome, broken.cards.len()), (DiscoveryOutcome::Invalid, 2), "{broken:#?}");
+    assert_eq!((broken.outcome, broken.cards.len()), (HostCardValidity::Invalid, 2), "{broken:#?}");
 }
 
 // --- the command line ---
@@ -647,8 +649,8 @@ async fn the_sandbox_looks_up_no_host() {
         let judged = stream::iter(&names).map(|name| resolver.resolve(name)).buffer_unordered(8).count().await;
         assert_eq!(judged, names.len());
         let profile = resolver.profiles().get(DEFAULT).unwrap();
-        let absent = discover(&resolver, &at("nowhere.example"), &profile).await;
-        assert_eq!(absent.outcome, DiscoveryOutcome::Undecided);
+        let absent = discover_host_cards(&resolver, &at("nowhere.example"), &profile).await;
+        assert_eq!(absent.outcome, HostCardValidity::Undecided);
         assert_eq!(system.asked() > 0, is_asked, "{dns:?}");
     }
 }

@@ -127,7 +127,7 @@ fn lines_outside_tables_and_headings_are_short() {
 
 /// The keys of the configuration, as SECTION.KEY.
 fn configuration_keys() -> BTreeSet<String> {
-    documented_keys::documented().iter().map(documented_keys::ConfigKeyDocumentation::path).collect()
+    documented_keys::documented().iter().map(documented_keys::ConfigKeyDocumentation::key_path).collect()
 }
 
 #[test]

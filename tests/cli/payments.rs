@@ -160,7 +160,7 @@ fn with_entry(question: &PaymentDecisionRequest, entry: Value) -> PaymentDecisio
 }
 
 async fn decided(resolver: &Resolver, name: &str) -> Option<PaymentDecision> {
-    let route = resolver.route(&resolver.resolve(name).await, Some("summarize")).ok()?;
+    let route = resolver.agent_route(&resolver.resolve(name).await, Some("summarize")).ok()?;
     Some(resolver.decide(&asked(resolver, name, route.url().as_str()).await).await)
 }
 
@@ -214,7 +214,7 @@ async fn a_seller_that_asks_for_a_further_signature_gets_none() {
     let sandbox = Sandbox::start().await.expect("it starts");
     let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
     let name = "payment-signature-mismatch.eth";
-    let route = resolver.route(&resolver.resolve(name).await, Some("summarize")).expect("a route");
+    let route = resolver.agent_route(&resolver.resolve(name).await, Some("summarize")).expect("a route");
     let question = asked(&resolver, name, route.url().as_str()).await;
     let terms = question.terms().expect("its terms can be read");
     let entry = &terms.entries[0];
@@ -330,7 +330,7 @@ async fn no_changed_byte_of_terms_turns_a_denial_into_an_allowance() {
     let (resolver, _following) = confirming_once(sandbox.config()).await;
     let mut denied = Vec::new();
     for name in ["payee-mismatch.eth", "resource-mismatch.eth", "offer-invalid.eth", "offer-signer-unproven.eth"] {
-        let route = resolver.route(&resolver.resolve(name).await, Some("summarize")).expect("a route");
+        let route = resolver.agent_route(&resolver.resolve(name).await, Some("summarize")).expect("a route");
         denied.push(asked(&resolver, name, route.url().as_str()).await);
     }
     let by_permit2 = with_extra(&asked(&resolver, NAME, URL).await, json!({"assetTransferMethod": "permit2"}));

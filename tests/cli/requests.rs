@@ -4,7 +4,7 @@ use clresolve_core::digest::Digest;
 use clresolve_core::reason::{ReasonCode, ResolutionStep};
 use clresolve_core::state::TrustState;
 use clresolve_messages::request::{OutgoingAgentRequest, RequestCheckDocument};
-use clresolve_resolver::config::{Config, ManifestSource};
+use clresolve_resolver::config::{Config, SchemaManifestSource};
 use clresolve_resolver::fetch::{FetchError, SourceUnavailableError};
 use clresolve_resolver::resolve::{self, Resolver};
 use clresolve_resolver::sandbox::{CustomSandbox, Sandbox};
@@ -179,7 +179,7 @@ async fn requests_of_the_line_1_1_0_are_held_against_what_the_operator_pins() {
         let host = Server::tls(&["schemas.sandbox.example"], move |_| ok(&served)).await;
         let mut config = config.clone();
         std::fs::write(&manifest, pinning(&pinned)).expect("the folder can be written");
-        config.rules.manifests = vec![ManifestSource::File(manifest.clone())];
+        config.rules.manifests = vec![SchemaManifestSource::File(manifest.clone())];
         config.network.connect_to.insert(0, host.detour("schemas.sandbox.example:443").parse().expect("a detour"));
         config.network.ca_pems.push(String::from_utf8(host.root.to_vec()).expect("PEM"));
         let (state, codes, bound) = checked(&config, good).await;

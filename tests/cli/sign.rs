@@ -13,9 +13,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
 use clresolve_bundle::signed::{
     ExpectedVerdict, MAX_LIFETIME, MismatchedPart, SKEW, TYPE, VerdictIssuer, VerdictSignError, VerdictVerifyError,
-    verify,
+    verify_signed_verdict,
 };
-use clresolve_bundle::{BundleError, BundleSignature, ResolutionBundle};
+use clresolve_bundle::{BundleError, ResolutionBundle, VerifiedVerdictSignature};
 use clresolve_core::digest::Digest;
 use clresolve_core::json::JsonError;
 use clresolve_core::name::EnsName;
@@ -30,7 +30,7 @@ use clresolve_resolver::sign::{
     DECISION_TYPE, KeyFileError, read_signing_key, read_trusted_keys, save_signing_key, sign_decision,
 };
 use clresolve_verdict::sample::live_resolution;
-use clresolve_verdict::trust::TrustOrigin;
+use clresolve_verdict::trust::TrustEvidenceKind;
 use clresolve_verdict::verdict::{ResolutionDepth, Verdict, canonical_digest};
 use ed25519_dalek::Signer as _;
 use jiff::{SignedDuration, Timestamp};
@@ -100,7 +100,9 @@ fn expected() -> ExpectedVerdict {
 }
 
 fn signed(verdict: &Verdict, now: i64) -> String {
-    VerdictIssuer::new(key(), ISSUER).sign(&live_resolution(verdict.clone(), None), at(now)).expect("it is signed")
+    VerdictIssuer::new(key(), ISSUER)
+        .sign_verdict(&live_resolution(verdict.clone(), None), at(now))
+        .expect("it is signed")
 }
 
 /// A JWS over any header and payload, with a signature that holds.
@@ -121,17 +123,17 @@ fn claims() -> Value {
 
 #[track_caller]
 fn refused(jws: &str) -> VerdictVerifyError {
-    verify(jws, &keys(), &expected(), at(NOW)).expect_err("it is refused")
+    verify_signed_verdict(jws, &keys(), &expected(), at(NOW)).expect_err("it is refused")
 }
 
 #[test]
 fn what_is_signed_is_verified_and_is_the_whole_verdict() {
     let jws = signed(&verdict(NOW), NOW);
-    let verified = verify(&jws, &keys(), &expected(), at(NOW)).expect("it holds");
+    let verified = verify_signed_verdict(&jws, &keys(), &expected(), at(NOW)).expect("it holds");
     assert_eq!((verified.verdict().as_ref(), verified.issuer.as_str()), (&verdict(NOW), ISSUER));
     assert_eq!((verified.key_id.as_str(), verified.expires), (THUMBPRINT, NOW + 300));
-    let trusted = verified.trusted().expect("its state is trusted");
-    assert_eq!((trusted.origin(), trusted.card()), (TrustOrigin::Signed { until: at(NOW + 300) }, None));
+    let trusted = verified.trusted_verdict().expect("its state is trusted");
+    assert_eq!((trusted.origin(), trusted.card()), (TrustEvidenceKind::Signed { until: at(NOW + 300) }, None));
     let payload: Value = serde_json::from_slice(&decoded(&jws, 1)).expect("JSON");
     assert_eq!(payload, claims());
     assert_eq!(serde_json::from_slice::<Value>(&decoded(&jws, 0)).expect("JSON"), header());
@@ -187,7 +189,7 @@ fn a_signed_decision_names_the_request_that_it_answers() {
 #[test]
 fn an_old_one_and_one_for_another_question_are_refused() {
     let jws = signed(&verdict(NOW), NOW);
-    let later = |seconds| verify(&jws, &keys(), &expected(), at(NOW + seconds)).err();
+    let later = |seconds| verify_signed_verdict(&jws, &keys(), &expected(), at(NOW + seconds)).err();
     assert_eq!(later(300 + SKEW - 1), None);
     assert_eq!(later(300 + SKEW), Some(VerdictVerifyError::Expired { ago: SKEW }));
     assert_eq!(later(-SKEW), None);
@@ -196,7 +198,7 @@ fn an_old_one_and_one_for_another_question_are_refused() {
     let asked = |change: fn(&mut ExpectedVerdict)| {
         let mut expected = expected();
         change(&mut expected);
-        verify(&jws, &keys(), &expected, at(NOW)).expect_err("another question")
+        verify_signed_verdict(&jws, &keys(), &expected, at(NOW)).expect_err("another question")
     };
     let other = |what, expected: &str, observed: &str| VerdictVerifyError::Other {
         what,
@@ -231,9 +233,9 @@ fn one_strangers_word_is_enough_for_who_says_so() {
     let mut proven = strangers_word(NOW);
     proven.anchor.as_mut().expect("it has one").proof.grade = ProofGrade::StateProof;
     let proven = signed(&proven.with_digests(), NOW);
-    assert_eq!(verify(&proven, &keys(), &high, at(NOW)), Err(VerdictVerifyError::OneStrangersWord));
+    assert_eq!(verify_signed_verdict(&proven, &keys(), &high, at(NOW)), Err(VerdictVerifyError::OneStrangersWord));
     let enough = ExpectedVerdict { proof: Some(ProofGrade::SingleRpc), ..expected() };
-    assert!(verify(&jws, &keys(), &enough, at(NOW)).is_ok());
+    assert!(verify_signed_verdict(&jws, &keys(), &enough, at(NOW)).is_ok());
 }
 
 #[test]
@@ -288,8 +290,14 @@ fn a_signer_with_a_key_set_of_its_own_is_refused() {
     let own_keys = Ed25519KeySet::from_jwks(Ed25519KeySet::from(own.public_key()).to_jwks().to_string().as_bytes());
     let payload = claims().to_string();
     let jws = own.sign_compact(TYPE, payload.as_bytes());
-    assert!(verify(&jws, &own_keys.expect("a key set"), &expected(), at(NOW)).is_ok(), "the lie is consistent");
-    assert_eq!(refused(&jws), VerdictVerifyError::Jws(JwsError::KeyUnknown { kid: own.public_key().id().to_owned() }));
+    assert!(
+        verify_signed_verdict(&jws, &own_keys.expect("a key set"), &expected(), at(NOW)).is_ok(),
+        "the lie is consistent"
+    );
+    assert_eq!(
+        refused(&jws),
+        VerdictVerifyError::Jws(JwsError::KeyUnknown { kid: own.public_key().thumbprint().to_owned() })
+    );
 
     // Under the id of a key that is trusted the signature is still the other key's.
     let signed = format!("{}.{}", BASE64URL.encode(header().to_string()), BASE64URL.encode(&payload));
@@ -344,12 +352,12 @@ fn no_changed_character_passes() {
         let mut bytes = jws.clone().into_bytes();
         bytes[at_byte] = if bytes[at_byte] == b'A' { b'B' } else { b'A' };
         let changed = String::from_utf8(bytes).expect("ASCII");
-        assert!(verify(&changed, &keys(), &expected(), at(NOW)).is_err(), "character {at_byte}");
+        assert!(verify_signed_verdict(&changed, &keys(), &expected(), at(NOW)).is_err(), "character {at_byte}");
     }
     for bad in
         [format!("{jws}="), format!("{jws}\n"), format!("{jws}."), format!(".{jws}"), String::new(), "..".to_owned()]
     {
-        assert!(verify(&bad, &keys(), &expected(), at(NOW)).is_err(), "{bad}");
+        assert!(verify_signed_verdict(&bad, &keys(), &expected(), at(NOW)).is_err(), "{bad}");
     }
     for (bad, expected) in [
         (String::new(), JwsError::NotCompact),
@@ -438,8 +446,9 @@ fn key_sets_are_read_strictly_and_foreign_kinds_passed_over() {
 
 #[test]
 fn what_is_stale_numbered_or_of_the_sandbox_is_not_signed() {
-    let sign =
-        |verdict: Verdict, now| VerdictIssuer::new(key(), ISSUER).sign(&live_resolution(verdict, None), at(now)).err();
+    let sign = |verdict: Verdict, now| {
+        VerdictIssuer::new(key(), ISSUER).sign_verdict(&live_resolution(verdict, None), at(now)).err()
+    };
     assert_eq!(sign(verdict(NOW), NOW + 299), None);
     assert_eq!(sign(verdict(NOW), NOW + 300), Some(VerdictSignError::NotFresh));
     let anchored = |change: fn(&mut clresolve_verdict::verdict::ChainAnchor)| {
@@ -515,7 +524,9 @@ impl Desk {
 
     fn signed(&self, verdict: &Verdict, now: i64) -> String {
         let key = read_signing_key(Path::new(&self.path("k.pem"))).expect("a key");
-        VerdictIssuer::new(key, ISSUER).sign(&live_resolution(verdict.clone(), None), at(now)).expect("it is signed")
+        VerdictIssuer::new(key, ISSUER)
+            .sign_verdict(&live_resolution(verdict.clone(), None), at(now))
+            .expect("it is signed")
     }
 }
 
@@ -683,7 +694,7 @@ fn python_example_verifies_signed_verdicts() {
 fn what_was_signed_a_moment_ago_is_not_from_the_future() {
     let verdict = verdict(NOW);
     let early = at(NOW).checked_sub(SignedDuration::from_secs(5)).expect("in range");
-    assert!(verify(&signed(&verdict, NOW), &keys(), &expected(), early).is_ok());
+    assert!(verify_signed_verdict(&signed(&verdict, NOW), &keys(), &expected(), early).is_ok());
 }
 
 /// The identity for R and h·a for S: the plain equation holds for it, whatever is signed. Libraries differ on it, so
@@ -772,16 +783,16 @@ fn the_verdict_in_a_bundle_is_signed_and_the_signature_tells_whose_it_is() {
     let (document, _) = ends(&world.run(&["bundle", "export", NAME], true), 0);
     let (unsigned, _) = ends(&world.run(&["bundle", "export", NAME], false), 0);
     let keys = read_trusted_keys(Path::new(&world.desk.path("keys.json"))).expect("keys");
-    let read = |document: &str| ResolutionBundle::read(document.as_bytes()).expect("a bundle");
+    let read = |document: &str| ResolutionBundle::from_bytes(document.as_bytes()).expect("a bundle");
     let bundle = read(&document);
-    let verified = bundle.verify(&Sandbox::profiles()).expect("it holds together");
-    assert!(bundle.is_signed() && !read(&unsigned).is_signed());
+    let verified = bundle.verify_by_replay(&Sandbox::profiles()).expect("it holds together");
+    assert!(bundle.has_signature() && !read(&unsigned).has_signature());
     fn check(
         bundle: &ResolutionBundle,
         keys: &Ed25519KeySet,
         issuer: Option<&str>,
         now: i64,
-    ) -> Result<BundleSignature, BundleError> {
+    ) -> Result<VerifiedVerdictSignature, BundleError> {
         let expected = ExpectedVerdict {
             profile: "agent-cards/1.0.0".to_owned(),
             chain: "eip155:31337".to_owned(),
@@ -789,7 +800,7 @@ fn the_verdict_in_a_bundle_is_signed_and_the_signature_tells_whose_it_is() {
             issuer: issuer.map(str::to_owned),
             ..expected()
         };
-        bundle.check_signature(keys, &expected, at(now))
+        bundle.check_verdict_signature(keys, &expected, at(now))
     }
     let signature = check(&bundle, &keys, Some(ISSUER), now()).expect("the signature holds");
     assert_eq!((signature.issuer.as_str(), signature.is_expired), (ISSUER, false));
@@ -797,13 +808,13 @@ fn the_verdict_in_a_bundle_is_signed_and_the_signature_tells_whose_it_is() {
     assert!(years_later.is_expired && years_later.expires == signature.expires);
     assert_eq!(verified.replay.verdict().freshness.fresh_until.to_string()[..19], signature.expires.to_string()[..19]);
 
-    let class = |result: Result<BundleSignature, BundleError>| result.err().map(|error| error.class());
+    let class = |result: Result<VerifiedVerdictSignature, BundleError>| result.err().map(|error| error.error_class());
     assert_eq!(class(check(&read(&unsigned), &keys, None, now())), Some("bundle-unsigned"));
     for error in [
         check(&bundle, &self::keys(), None, now()),
         check(&bundle, &keys, Some("x"), now()),
         check(&bundle, &keys, None, now() - 1000),
-        bundle.check_signature(&keys, &ExpectedVerdict { issuer: None, ..expected() }, at(now())),
+        bundle.check_verdict_signature(&keys, &ExpectedVerdict { issuer: None, ..expected() }, at(now())),
     ] {
         assert_eq!(class(error), Some("bundle-signature-refused"));
     }
@@ -821,8 +832,8 @@ fn the_verdict_in_a_bundle_is_signed_and_the_signature_tells_whose_it_is() {
     let (sandbox, _) = ends(&clresolve(&["bundle", "export", "--sandbox", NAME], ""), 0);
     let mut signed: Value = serde_json::from_str(&sandbox).expect("JSON");
     signed["signed"] = json!("a.b.c");
-    let refused = read(&resealed(signed)).verify(&Sandbox::profiles()).expect_err("refused");
-    assert_eq!(refused.class(), "bundle-inconsistent");
+    let refused = read(&resealed(signed)).verify_by_replay(&Sandbox::profiles()).expect_err("refused");
+    assert_eq!(refused.error_class(), "bundle-inconsistent");
 }
 
 /// A bundle with a digest that fits.

@@ -15,21 +15,21 @@ use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FI
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
 use clresolve_cards::signature::{
-    CanonicalCardForm, CardSignError, CardSignatureState, CardSignatureVerification, CardSigner as _, CardSigningKey,
-    DidWeb, MAX_HEADER_BYTES, MAX_ROOTS, MAX_SIGNATURE_BYTES, MAX_SIGNATURES, SignatureOutcome, TrustRoot,
-    TrustRootError, TrustRoots, payload, sign, sign_text, verify,
+    CanonicalCardForm, CardSignError, CardSignatureOutcome, CardSignatureState, CardSignatureVerification,
+    CardSigner as _, CardSigningKey, CardTrustRoot, CardTrustRootError, CardTrustRoots, DidWeb, MAX_HEADER_BYTES,
+    MAX_ROOTS, MAX_SIGNATURE_BYTES, MAX_SIGNATURES, canonical_payload, sign_card, sign_text, verify_card_signatures,
 };
 use clresolve_chain::EnsReader;
 use clresolve_core::json::{JsonLimits, parse};
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::PaymentRecords;
 use clresolve_core::reading::{
-    BlockSelector, ChainBlock, ChainError, EnsAnswer, LatestNameState, NameHolder, NameReading, OwnerReading,
+    BlockSelector, ChainBlock, ChainError, ClOwnerReading, EnsAnswer, LatestNameState, NameHolder, NameReading,
     ProofGrade, ProofStrength, ResolvedRecords,
 };
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
 use clresolve_core::records::{RecordKey, TextRecord};
-use clresolve_discover::{TrustRootSource, fetch_trust_root};
+use clresolve_discover::{VerificationKeySource, fetch_trust_root};
 use clresolve_ipfs::{ContentId, ContentPath, DagWalkBudget};
 use clresolve_jose::Ed25519KeyError;
 use clresolve_resolver::config::Config;
@@ -62,11 +62,11 @@ fn jwk() -> Value {
     json!({"kty": "OKP", "crv": "Ed25519", "x": X, "kid": "k"})
 }
 
-fn jwks(keys: &[Value]) -> Result<TrustRoot, TrustRootError> {
-    TrustRoot::from_jwks("keys", json!({ "keys": keys }).to_string().as_bytes())
+fn jwks(keys: &[Value]) -> Result<CardTrustRoot, CardTrustRootError> {
+    CardTrustRoot::from_jwks("keys", json!({ "keys": keys }).to_string().as_bytes())
 }
 
-fn roots(keys: &[Value]) -> TrustRoots {
+fn roots(keys: &[Value]) -> CardTrustRoots {
     jwks(keys).expect("a key set").into()
 }
 
@@ -97,7 +97,7 @@ fn under(header: &str) -> Value {
 }
 
 fn signed_by_hand(mut card: Value, protected: &str) -> Value {
-    let input = format!("{protected}.{}", BASE64URL.encode(payload(&card).expect("a canonical form")));
+    let input = format!("{protected}.{}", BASE64URL.encode(canonical_payload(&card).expect("a canonical form")));
     let signature = ed25519_dalek::SigningKey::from_bytes(&seed()).sign(input.as_bytes());
     let entry = json!({"protected": protected, "signature": BASE64URL.encode(signature.to_bytes())});
     card["signatures"] = json!([entry]);
@@ -106,14 +106,14 @@ fn signed_by_hand(mut card: Value, protected: &str) -> Value {
 
 /// The one code that a card with one signature gets.
 #[track_caller]
-fn refused(card: &Value, roots: &TrustRoots) -> ReasonCode {
-    let found = verify(card, roots);
+fn refused(card: &Value, roots: &CardTrustRoots) -> ReasonCode {
+    let found = verify_card_signatures(card, roots);
     assert_eq!(found.state, CardSignatureState::Refused, "{found:?}");
     let codes: BTreeSet<ReasonCode> = found.reasons.iter().map(|reason| reason.code).collect();
     assert_eq!(codes.len(), 1, "{found:?}");
     assert!(found.reasons.iter().all(|reason| reason.effect == ReasonEffect::Fail), "{found:?}");
     let code = found.reasons[0].code;
-    assert!(found.signatures.iter().all(|checked| checked.outcome == SignatureOutcome::Refused(code)), "{found:?}");
+    assert!(found.signatures.iter().all(|checked| checked.outcome == CardSignatureOutcome::Refused(code)), "{found:?}");
     code
 }
 
@@ -121,8 +121,8 @@ fn refused(card: &Value, roots: &TrustRoots) -> ReasonCode {
 fn verified(found: &CardSignatureVerification) -> (&str, &str, CanonicalCardForm) {
     assert_eq!(found.state, CardSignatureState::Verified, "{found:?}");
     let held = found.signatures.iter().find_map(|checked| match &checked.outcome {
-        SignatureOutcome::Verified { root, key, form } => Some((root.as_str(), key.as_str(), *form)),
-        SignatureOutcome::Refused(_) => None,
+        CardSignatureOutcome::Verified { root, key, form } => Some((root.as_str(), key.as_str(), *form)),
+        CardSignatureOutcome::Refused(_) => None,
     });
     held.expect("one that holds")
 }
@@ -130,10 +130,10 @@ fn verified(found: &CardSignatureVerification) -> (&str, &str, CanonicalCardForm
 #[test]
 fn the_signed_cards_of_the_corpus_hold_and_their_tampered_copies_do_not() {
     let Some(keys) = published("jwks.authored.json") else { return };
-    let roots = TrustRoots::from(TrustRoot::from_jwks("corpus", &keys).expect("a key set"));
+    let roots = CardTrustRoots::from(CardTrustRoot::from_jwks("corpus", &keys).expect("a key set"));
     for kind in ["eddsa", "es256"] {
         let read = |suffix: &str| json(&published(&format!("signed-{kind}{suffix}.authored.json")).expect("there"));
-        let found = verify(&read(""), &roots);
+        let found = verify_card_signatures(&read(""), &roots);
         let (root, _, form) = verified(&found);
         assert_eq!((root, form), ("corpus", CanonicalCardForm::Specification));
         assert_eq!(refused(&read("-tampered"), &roots), ReasonCode::SignatureInvalid);
@@ -148,14 +148,14 @@ fn the_example_of_the_specification_has_its_canonical_form() {
     else {
         return;
     };
-    let found = payload(&json(&input)).expect("a canonical form");
+    let found = canonical_payload(&json(&input)).expect("a canonical form");
     assert_eq!(String::from_utf8(found).unwrap(), String::from_utf8(expected).unwrap().trim_end());
 }
 
 #[test]
 fn what_is_signed_is_verified_and_nothing_else_of_the_card_changes() {
-    let signed = sign(&card(), &key()).expect("it is signed");
-    let found = verify(&signed, &roots(&[jwk()]));
+    let signed = sign_card(&card(), &key()).expect("it is signed");
+    let found = verify_card_signatures(&signed, &roots(&[jwk()]));
     assert_eq!(verified(&found), ("keys", THUMBPRINT, CanonicalCardForm::Specification));
     assert!(found.reasons.is_empty());
     let mut plain = signed.clone();
@@ -164,14 +164,14 @@ fn what_is_signed_is_verified_and_nothing_else_of_the_card_changes() {
     let header = json(&BASE64URL.decode(entry[0]["protected"].as_str().unwrap()).unwrap());
     assert_eq!(header, json!({"alg": "EdDSA", "kid": THUMBPRINT, "typ": "JOSE"}));
 
-    let twice =
-        sign(&signed, &key().with_key_id("k").with_key_set_url("https://a.example/jwks.json")).expect("it is signed");
+    let twice = sign_card(&signed, &key().with_key_id("k").with_key_set_url("https://a.example/jwks.json"))
+        .expect("it is signed");
     assert_eq!(twice["signatures"][0], signed["signatures"][0], "the first one stays as it is");
     let header = json(&BASE64URL.decode(twice["signatures"][1]["protected"].as_str().unwrap()).unwrap());
     assert_eq!((&header["kid"], &header["jku"]), (&json!("k"), &json!("https://a.example/jwks.json")));
-    let found = verify(&twice, &roots(&[jwk()]));
+    let found = verify_card_signatures(&twice, &roots(&[jwk()]));
     assert!(
-        found.signatures.iter().all(|checked| matches!(checked.outcome, SignatureOutcome::Verified { .. })),
+        found.signatures.iter().all(|checked| matches!(checked.outcome, CardSignatureOutcome::Verified { .. })),
         "{found:?}"
     );
 }
@@ -181,8 +181,8 @@ fn keys_of_all_three_kinds_sign_and_verify() {
     for (key, alg) in [(key(), "EdDSA"), (p256(), "ES256"), (rsa(), "RS256")] {
         assert_eq!(key.algorithm().as_str(), alg);
         let root = jwks(&[key.public_jwk()]).expect("a key set").into();
-        let signed = sign(&card(), &key).expect("it is signed");
-        let found = verify(&signed, &root);
+        let signed = sign_card(&card(), &key).expect("it is signed");
+        let found = verify_card_signatures(&signed, &root);
         assert_eq!(verified(&found), ("keys", key.key_id(), CanonicalCardForm::Specification));
         assert_eq!(found.signatures[0].alg.as_deref(), Some(alg));
         let mut changed = signed;
@@ -208,7 +208,7 @@ fn pem(der: &[u8]) -> String {
 }
 
 /// A card and the roots that it is judged by.
-type Case = (Value, TrustRoots);
+type Case = (Value, CardTrustRoots);
 
 /// The card with a good signature whose protected header has these members too.
 fn header(change: Value) -> Value {
@@ -231,7 +231,7 @@ fn listed(signatures: Value) -> Value {
 }
 
 /// The roots of the good key with one member replaced.
-fn key_with(member: &str, value: Value) -> TrustRoots {
+fn key_with(member: &str, value: Value) -> CardTrustRoots {
     let mut jwk = jwk();
     jwk[member] = value;
     roots(&[jwk])
@@ -302,7 +302,7 @@ fn unvouched() -> Vec<(ReasonCode, Case)> {
     let mut changed = good();
     changed["version"] = json!("1.0.1");
     let mut anothers = good();
-    let other = sign(&json!({"name": "another"}), &key().with_key_id("k")).expect("it is signed");
+    let other = sign_card(&json!({"name": "another"}), &key().with_key_id("k")).expect("it is signed");
     anothers["signatures"] = other["signatures"].clone();
     let mut huge = good();
     huge["x"] = json!(u64::MAX);
@@ -310,7 +310,7 @@ fn unvouched() -> Vec<(ReasonCode, Case)> {
         (SignatureKeyUnknown, (header(json!({"kid": "other"})), roots(&[jwk()]))),
         (SignatureKeyUnknown, (header(json!({"jwk": jwk(), "kid": "other"})), roots(&[jwk()]))),
         (SignatureKeyUnknown, (good(), roots(&[]))),
-        (SignatureKeyUnknown, (good(), TrustRoots::default())),
+        (SignatureKeyUnknown, (good(), CardTrustRoots::default())),
         (SignatureKeyUnfit, (es256(), roots(&[jwk()]))),
         (SignatureKeyUnfit, (rs256(), roots(&[jwk()]))),
         (SignatureKeyUnfit, (good(), roots(&[json!({"kty": "oct", "k": "AA", "kid": "k"})]))),
@@ -339,7 +339,7 @@ fn unvouched() -> Vec<(ReasonCode, Case)> {
 #[test]
 fn every_refusal_has_its_code() {
     assert_eq!(
-        verify(&header(json!({})), &roots(&[jwk()])).state,
+        verify_card_signatures(&header(json!({})), &roots(&[jwk()])).state,
         CardSignatureState::Verified,
         "the cases are changes of it"
     );
@@ -365,10 +365,10 @@ fn headers_that_say_more_than_they_must_are_read_past() {
         json!({"typ": "application/agent-card+jws"}),
         json!({"typ": "JWT"}),
     ] {
-        verified(&verify(&header(more), &roots(&[jwk()])));
+        verified(&verify_card_signatures(&header(more), &roots(&[jwk()])));
     }
-    verified(&verify(&under(r#"{"alg":"EdDSA","kid":"k"}"#), &roots(&[jwk()])));
-    verified(&verify(&entry_with("header", json!({"note": "not signed"})), &roots(&[jwk()])));
+    verified(&verify_card_signatures(&under(r#"{"alg":"EdDSA","kid":"k"}"#), &roots(&[jwk()])));
+    verified(&verify_card_signatures(&entry_with("header", json!({"note": "not signed"})), &roots(&[jwk()])));
 }
 
 #[test]
@@ -376,13 +376,13 @@ fn a_signature_finds_its_key_by_name_by_thumbprint_or_because_neither_has_a_name
     let mut nameless = jwk();
     nameless.as_object_mut().expect("an object").remove("kid");
     let by = |kid: &str| header(json!({ "kid": kid }));
-    verified(&verify(&by(THUMBPRINT), &roots(&[jwk()])));
-    verified(&verify(&by("anything"), &roots(&[nameless])));
-    verified(&verify(&under(r#"{"alg":"EdDSA"}"#), &roots(&[jwk()])));
+    verified(&verify_card_signatures(&by(THUMBPRINT), &roots(&[jwk()])));
+    verified(&verify_card_signatures(&by("anything"), &roots(&[nameless])));
+    verified(&verify_card_signatures(&under(r#"{"alg":"EdDSA"}"#), &roots(&[jwk()])));
     // Two keys of one name: the second is tried too.
     let mut other = p256().public_jwk();
     other["kid"] = json!("k");
-    verified(&verify(&by("k"), &roots(&[other, jwk()])));
+    verified(&verify_card_signatures(&by("k"), &roots(&[other, jwk()])));
 }
 
 #[test]
@@ -393,9 +393,10 @@ fn one_signature_that_holds_is_enough_and_the_others_become_warnings() {
     for other in others {
         card["signatures"].as_array_mut().expect("a list").insert(0, other["signatures"][0].clone());
     }
-    let broken = TrustRoot::without_keys("down", Reason::new(ReasonCode::SignatureRootUnavailable).observed("timeout"));
-    let roots = TrustRoots::new(vec![broken, jwks(&[jwk()]).expect("a key set")]).expect("few");
-    let found = verify(&card, &roots);
+    let broken =
+        CardTrustRoot::without_keys("down", Reason::new(ReasonCode::SignatureRootUnavailable).observed("timeout"));
+    let roots = CardTrustRoots::new(vec![broken, jwks(&[jwk()]).expect("a key set")]).expect("few");
+    let found = verify_card_signatures(&card, &roots);
     assert_eq!(verified(&found).0, "keys");
     let reasons: Vec<_> = found.reasons.iter().map(|r| (r.effect, r.code, r.place.as_deref().unwrap_or(""))).collect();
     assert_eq!(
@@ -412,20 +413,20 @@ fn one_signature_that_holds_is_enough_and_the_others_become_warnings() {
 
 #[test]
 fn a_root_that_could_not_be_asked_leaves_it_open_and_one_that_is_unusable_does_not() {
-    let root = |code| TrustRoots::from(TrustRoot::without_keys("r", Reason::new(code)));
-    let open = verify(&header(json!({})), &root(ReasonCode::SignatureRootUnavailable));
+    let root = |code| CardTrustRoots::from(CardTrustRoot::without_keys("r", Reason::new(code)));
+    let open = verify_card_signatures(&header(json!({})), &root(ReasonCode::SignatureRootUnavailable));
     assert_eq!(open.state, CardSignatureState::Undecided);
     assert!(open.reasons.iter().all(|reason| reason.effect == ReasonEffect::Unknown), "{open:?}");
-    let shut = verify(&header(json!({})), &root(ReasonCode::SignatureRootUnusable));
+    let shut = verify_card_signatures(&header(json!({})), &root(ReasonCode::SignatureRootUnusable));
     assert_eq!(shut.state, CardSignatureState::Refused);
     // Entries that no key can verify are refused even if a root is unavailable.
-    let hopeless = verify(&header(json!({"alg": "none"})), &root(ReasonCode::SignatureRootUnavailable));
+    let hopeless = verify_card_signatures(&header(json!({"alg": "none"})), &root(ReasonCode::SignatureRootUnavailable));
     assert_eq!(hopeless.state, CardSignatureState::Refused);
 }
 
 #[test]
 fn no_changed_byte_passes_unless_it_has_no_meaning() {
-    let signed = sign(&card(), &key().with_key_id("k")).expect("it is signed");
+    let signed = sign_card(&card(), &key().with_key_id("k")).expect("it is signed");
     let text = signed.to_string();
     let roots = roots(&[jwk()]);
     let mut told_apart = 0;
@@ -435,7 +436,7 @@ fn no_changed_byte_passes_unless_it_has_no_meaning() {
             bytes[at] ^= change;
             let Ok(changed) = parse(&bytes, JsonLimits::CARD) else { continue };
             told_apart += 1;
-            let state = verify(&changed, &roots).state;
+            let state = verify_card_signatures(&changed, &roots).state;
             assert!(
                 state != CardSignatureState::Verified || changed == signed,
                 "byte {at}: {}",
@@ -458,8 +459,8 @@ fn what_an_sdk_leaves_out_may_be_missing_from_what_was_signed_and_nothing_more()
     for member in ["capabilities", "description", "skills", "iconUrl"] {
         left_out.as_object_mut().expect("an object").remove(member);
     }
-    given["signatures"] = sign(&left_out, &key()).expect("it is signed")["signatures"].clone();
-    assert_eq!(verified(&verify(&given, &roots(&[jwk()]))).2, CanonicalCardForm::WithoutEmpty);
+    given["signatures"] = sign_card(&left_out, &key()).expect("it is signed")["signatures"].clone();
+    assert_eq!(verified(&verify_card_signatures(&given, &roots(&[jwk()]))).2, CanonicalCardForm::WithoutEmpty);
     // Security requirements, unknown members and capabilities count by their presence.
     for (member, value) in [
         ("securityRequirements", json!([{"schemes": {"key": {}}}])),
@@ -478,8 +479,8 @@ fn what_an_sdk_leaves_out_may_be_missing_from_what_was_signed_and_nothing_more()
 fn signatures_share_one_budget() {
     let many = |keys: usize| roots(&vec![json!({"kty": "OKP", "crv": "Ed25519", "x": X}); keys]);
     let wrong = json!({"protected": BASE64URL.encode(r#"{"alg":"EdDSA"}"#), "signature": "A".repeat(86)});
-    let codes = |card: &Value, roots: &TrustRoots| -> Vec<ReasonCode> {
-        verify(card, roots).reasons.into_iter().map(|reason| reason.code).collect()
+    let codes = |card: &Value, roots: &CardTrustRoots| -> Vec<ReasonCode> {
+        verify_card_signatures(card, roots).reasons.into_iter().map(|reason| reason.code).collect()
     };
     // 16 signatures with 4 keys are 64 attempts.
     let full = listed(vec![wrong.clone(); MAX_SIGNATURES].into());
@@ -498,10 +499,10 @@ fn signatures_share_one_budget() {
 #[test]
 fn cards_that_cannot_be_signed_are_told() {
     let full = listed(vec![json!({}); MAX_SIGNATURES].into());
-    assert_eq!(sign(&full, &key()), Err(CardSignError::TooMany));
-    assert_eq!(sign(&json!([]), &key()), Err(CardSignError::NotObject));
-    assert_eq!(sign(&listed(json!({})), &key()), Err(CardSignError::Signatures));
-    assert!(matches!(sign(&json!({"x": u64::MAX}), &key()), Err(CardSignError::Payload(_))));
+    assert_eq!(sign_card(&full, &key()), Err(CardSignError::TooMany));
+    assert_eq!(sign_card(&json!([]), &key()), Err(CardSignError::NotObject));
+    assert_eq!(sign_card(&listed(json!({})), &key()), Err(CardSignError::Signatures));
+    assert!(matches!(sign_card(&json!({"x": u64::MAX}), &key()), Err(CardSignError::Payload(_))));
     assert!(matches!(sign_text("{\"a\":1,\"a\":2}", &key()), Err(CardSignError::Json(_))));
     assert_eq!(CardSigningKey::from_pem("x").err(), Some(Ed25519KeyError::NotCardKey));
     let p384 = EcdsaKeyPair::generate(&ECDSA_P384_SHA384_FIXED_SIGNING).expect("a key");
@@ -526,7 +527,7 @@ fn signing_a_text_changes_no_other_byte_of_it() {
         for count in 1..=3 {
             let signed = sign_text(&text, &key()).expect("it is signed");
             let card = parse(text.as_bytes(), JsonLimits::CARD).expect("JSON");
-            let expected = sign(&card, &key()).expect("it is signed");
+            let expected = sign_card(&card, &key()).expect("it is signed");
             assert_eq!(parse(signed.as_bytes(), JsonLimits::CARD), Ok(expected), "{signed}");
             assert_eq!(json(signed.as_bytes())["signatures"].as_array().map(Vec::len), Some(count));
             // The new text is the old one with an insertion.
@@ -556,29 +557,32 @@ fn key_sets_are_read_strictly() {
         jwk[member] = value;
         jwks(&[jwk]).err()
     };
-    assert_eq!(with("d", json!(SEED)), Some(TrustRootError::Keys(Ed25519KeyError::Private)));
-    assert_eq!(with("x", json!("AA")), Some(TrustRootError::Keys(Ed25519KeyError::NotJwk)));
+    assert_eq!(with("d", json!(SEED)), Some(CardTrustRootError::Keys(Ed25519KeyError::Private)));
+    assert_eq!(with("x", json!("AA")), Some(CardTrustRootError::Keys(Ed25519KeyError::NotJwk)));
     let ec = json!({"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"});
-    assert_eq!(jwks(std::slice::from_ref(&ec)).err(), Some(TrustRootError::Keys(Ed25519KeyError::NotJwk)));
-    assert_eq!(jwks(&[json!({"kty": "RSA", "e": "AQAB"})]).err(), Some(TrustRootError::Keys(Ed25519KeyError::NotJwk)));
+    assert_eq!(jwks(std::slice::from_ref(&ec)).err(), Some(CardTrustRootError::Keys(Ed25519KeyError::NotJwk)));
+    assert_eq!(
+        jwks(&[json!({"kty": "RSA", "e": "AQAB"})]).err(),
+        Some(CardTrustRootError::Keys(Ed25519KeyError::NotJwk))
+    );
     let enc = json!({"kty": "RSA", "n": "AQAB", "e": "AQAB", "use": "enc"});
     assert_eq!(
         jwks(&[ec.clone(), enc.clone()]).err(),
-        Some(TrustRootError::Keys(Ed25519KeyError::NotJwk)),
+        Some(CardTrustRootError::Keys(Ed25519KeyError::NotJwk)),
         "none is of use"
     );
-    verified(&verify(&header(json!({})), &jwks(&[ec.clone(), enc, jwk()]).expect("a key set").into()));
+    verified(&verify_card_signatures(&header(json!({})), &jwks(&[ec.clone(), enc, jwk()]).expect("a key set").into()));
     let private = json!({"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA", "d": "AA"});
-    assert_eq!(jwks(&[jwk(), private]).err(), Some(TrustRootError::Keys(Ed25519KeyError::Private)));
-    assert!(matches!(jwks(&vec![jwk(); 65]).err(), Some(TrustRootError::Keys(Ed25519KeyError::NotJwks { .. }))));
+    assert_eq!(jwks(&[jwk(), private]).err(), Some(CardTrustRootError::Keys(Ed25519KeyError::Private)));
+    assert!(matches!(jwks(&vec![jwk(); 65]).err(), Some(CardTrustRootError::Keys(Ed25519KeyError::NotJwks { .. }))));
     for bytes in [b"[]".as_slice(), b"{}", b"{\"keys\":{}}", b"{\"keys\":[],\"keys\":[]}", b"\xff"] {
         assert!(matches!(
-            TrustRoot::from_jwks("r", bytes).err(),
-            Some(TrustRootError::Keys(Ed25519KeyError::NotJwks { .. }))
+            CardTrustRoot::from_jwks("r", bytes).err(),
+            Some(CardTrustRootError::Keys(Ed25519KeyError::NotJwks { .. }))
         ));
     }
     let root = jwks(&[jwk()]).expect("a key set");
-    assert_eq!(TrustRoots::new(vec![root; MAX_ROOTS + 1]).err(), Some(TrustRootError::TooMany));
+    assert_eq!(CardTrustRoots::new(vec![root; MAX_ROOTS + 1]).err(), Some(CardTrustRootError::TooMany));
 }
 
 #[test]
@@ -601,7 +605,7 @@ fn dids_lead_to_their_documents() {
         "did:web:[::1]",
         "web:example.com",
     ] {
-        assert_eq!(url(bad), Err(TrustRootError::NoDid), "{bad}");
+        assert_eq!(url(bad), Err(CardTrustRootError::NoDid), "{bad}");
     }
 }
 
@@ -612,10 +616,10 @@ fn a_did_document_vouches_for_the_keys_that_it_lets_make_assertions() {
         json!({"id": id, "type": "JsonWebKey2020", "controller": "did:web:example.com",
         "publicKeyJwk": {"kty": "OKP", "crv": "Ed25519", "x": X}})
     };
-    let read = |document: &Value| TrustRoot::from_did_document(&did, document.to_string().as_bytes());
+    let read = |document: &Value| CardTrustRoot::from_did_document(&did, document.to_string().as_bytes());
     let judged = |document: &Value, kid: &str| {
         let root = read(document).expect("a document").into();
-        verify(&header(json!({ "kid": kid })), &root).state
+        verify_card_signatures(&header(json!({ "kid": kid })), &root).state
     };
     use CardSignatureState::{Refused, Verified};
     let all = json!({"id": "did:web:example.com", "verificationMethod": [method("did:web:example.com#k1"), {"id": "#other"}]});
@@ -634,13 +638,13 @@ fn a_did_document_vouches_for_the_keys_that_it_lets_make_assertions() {
     let mixed = json!({"id": "did:web:example.com", "verificationMethod": [malformed, method("#k1")]});
     assert_eq!(judged(&mixed, "k1"), Verified);
     let none = json!({"id": "did:web:example.com", "verificationMethod": [malformed]});
-    assert_eq!(read(&none).err(), Some(TrustRootError::Keys(Ed25519KeyError::NotJwk)));
+    assert_eq!(read(&none).err(), Some(CardTrustRootError::Keys(Ed25519KeyError::NotJwk)));
 
-    assert_eq!(read(&json!({"id": "did:web:other.example"})).err(), Some(TrustRootError::OtherDid));
-    assert_eq!(read(&json!({"verificationMethod": []})).err(), Some(TrustRootError::OtherDid));
-    assert!(matches!(read(&json!([])).err(), Some(TrustRootError::Document(_))));
+    assert_eq!(read(&json!({"id": "did:web:other.example"})).err(), Some(CardTrustRootError::OtherDid));
+    assert_eq!(read(&json!({"verificationMethod": []})).err(), Some(CardTrustRootError::OtherDid));
+    assert!(matches!(read(&json!([])).err(), Some(CardTrustRootError::Document(_))));
     let many = json!({"id": "did:web:example.com", "verificationMethod": vec![method("#k"); 65]});
-    assert_eq!(read(&many).err(), Some(TrustRootError::Methods));
+    assert_eq!(read(&many).err(), Some(CardTrustRootError::Methods));
 }
 
 #[test]
@@ -648,8 +652,8 @@ fn records_hold_an_ed25519_key_in_base64() {
     let name = EnsName::parse("signer.eth").expect("a name");
     let bytes = BASE64URL.decode(X).expect("base64url");
     let judged = |record: &str, kid: Option<&str>, signature: &str| {
-        let root = TrustRoot::from_record(&name, record, kid).expect("a record").into();
-        verify(&header(json!({ "kid": signature })), &root).state
+        let root = CardTrustRoot::from_record(&name, record, kid).expect("a record").into();
+        verify_card_signatures(&header(json!({ "kid": signature })), &root).state
     };
     let padded = format!("ed25519:{}", STANDARD.encode(&bytes));
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -665,7 +669,7 @@ fn records_hold_an_ed25519_key_in_base64() {
     assert_eq!(judged(&padded, Some("k"), "other"), CardSignatureState::Refused);
     let real = "ed25519:hhyCuPNoMk4JtEvGEV8F6nMZ4uDO1EcyizPufmnJTOY=";
     assert!(
-        TrustRoot::from_record(&name, real, Some("vC4WbcNoq2znSCiQ")).is_ok(),
+        CardTrustRoot::from_record(&name, real, Some("vC4WbcNoq2znSCiQ")).is_ok(),
         "as runtime.commandlayer.eth has it"
     );
     for bad in [
@@ -680,13 +684,16 @@ fn records_hold_an_ed25519_key_in_base64() {
         &format!("0x0x{hex}"),
     ] {
         assert_eq!(
-            TrustRoot::from_record(&name, bad, None).err(),
-            Some(TrustRootError::Keys(Ed25519KeyError::NotRecord)),
+            CardTrustRoot::from_record(&name, bad, None).err(),
+            Some(CardTrustRootError::Keys(Ed25519KeyError::NotRecord)),
             "{bad}"
         );
     }
     let weak = format!("ed25519:{}", STANDARD.encode([0; 32]));
-    assert_eq!(TrustRoot::from_record(&name, &weak, None).err(), Some(TrustRootError::Keys(Ed25519KeyError::Weak)));
+    assert_eq!(
+        CardTrustRoot::from_record(&name, &weak, None).err(),
+        Some(CardTrustRootError::Keys(Ed25519KeyError::Weak))
+    );
 }
 
 /// A chain with one name on it, and nothing else.
@@ -719,8 +726,8 @@ impl EnsReader for OneName {
         })
     }
 
-    async fn read_holding(&self, _: &EnsName, _: &ChainBlock, _: &[String]) -> Result<OwnerReading, ChainError> {
-        Ok(OwnerReading::default())
+    async fn read_holding(&self, _: &EnsName, _: &ChainBlock, _: &[String]) -> Result<ClOwnerReading, ChainError> {
+        Ok(ClOwnerReading::default())
     }
 }
 
@@ -780,16 +787,16 @@ async fn a_record_counts_if_it_is_settled_and_not_one_strangers_word() {
     let record = format!("ed25519:{}", STANDARD.encode(BASE64URL.decode(X).expect("base64url")));
     let good = records(&[(RecordKey::SigPub, &record), (RecordKey::SigKid, "k")]);
     let asked = async |chain: OneName| {
-        let source = TrustRootSource::Ens(EnsName::parse("signer.eth").expect("a name"));
+        let source = VerificationKeySource::Ens(EnsName::parse("signer.eth").expect("a name"));
         fetch_trust_root(&resolver(chain, Pages(BTreeMap::new())), &source).await
     };
     let settled = OneName { answer: good.clone(), latest: Some(good.clone()), proof: QUORUM };
     let root = asked(settled).await;
     assert_eq!(root.label(), "signer.eth");
-    verified(&verify(&header(json!({})), &root.into()));
+    verified(&verify_card_signatures(&header(json!({})), &root.into()));
     let own = ProofStrength { grade: ProofGrade::SingleRpc, asked: 1, agreed: 1, own: true };
     let root = asked(OneName { answer: good.clone(), latest: Some(good.clone()), proof: own }).await;
-    verified(&verify(&header(json!({})), &root.into()));
+    verified(&verify_card_signatures(&header(json!({})), &root.into()));
 
     let failure = async |chain: OneName| {
         let root = asked(chain).await;
@@ -833,10 +840,10 @@ async fn roots_on_the_web_are_pages_that_were_got() {
         ("https://example.com/.well-known/did.json", body(document.to_string())),
     ]));
     let resolver = resolver(unregistered(), pages);
-    let url = |path: &str| TrustRootSource::Url(format!("https://example.com/{path}"));
-    let did = |did: &str| TrustRootSource::Did(did.parse().expect("a DID"));
+    let url = |path: &str| VerificationKeySource::Url(format!("https://example.com/{path}"));
+    let did = |did: &str| VerificationKeySource::Did(did.parse().expect("a DID"));
     for source in [url("jwks"), did("did:web:example.com")] {
-        verified(&verify(&header(json!({})), &fetch_trust_root(&resolver, &source).await.into()));
+        verified(&verify_card_signatures(&header(json!({})), &fetch_trust_root(&resolver, &source).await.into()));
     }
     for (source, code) in [
         (url("no-jwks"), ReasonCode::SignatureRootUnusable),
@@ -854,11 +861,11 @@ async fn roots_on_the_web_are_pages_that_were_got() {
 async fn roots_are_got_through_the_foreign_door() {
     let resolver = Resolver::new(&Config::default()).await.expect("a resolver");
     for source in [
-        TrustRootSource::Url("https://127.0.0.1/jwks.json".to_owned()),
-        TrustRootSource::Url("https://user:pass@example.com/jwks.json".to_owned()),
-        TrustRootSource::Did("did:web:localhost".parse().expect("a DID")),
-        TrustRootSource::Did("did:web:2130706433".parse().expect("a DID")),
-        TrustRootSource::Did("did:web:example.com%3A22".parse().expect("a DID")),
+        VerificationKeySource::Url("https://127.0.0.1/jwks.json".to_owned()),
+        VerificationKeySource::Url("https://user:pass@example.com/jwks.json".to_owned()),
+        VerificationKeySource::Did("did:web:localhost".parse().expect("a DID")),
+        VerificationKeySource::Did("did:web:2130706433".parse().expect("a DID")),
+        VerificationKeySource::Did("did:web:example.com%3A22".parse().expect("a DID")),
     ] {
         let root = fetch_trust_root(&resolver, &source).await;
         assert_eq!(root.failure().map(|reason| reason.code), Some(ReasonCode::SignatureRootUnusable), "{source:?}");
@@ -888,11 +895,11 @@ async fn no_redirect_lets_another_origin_answer_for_a_root() {
     }
     config.network.ca_pems = vec![String::from_utf8(host.root.to_vec()).expect("PEM")];
     let resolver = Resolver::new(&config).await.expect("a resolver");
-    let url = |path: &str| TrustRootSource::Url(format!("https://moved.example{path}"));
+    let url = |path: &str| VerificationKeySource::Url(format!("https://moved.example{path}"));
 
     let near = fetch_trust_root(&resolver, &url("/near.json")).await;
-    verified(&verify(&header(json!({})), &near.into()));
-    let did = TrustRootSource::Did("did:web:moved.example".parse().expect("a DID"));
+    verified(&verify_card_signatures(&header(json!({})), &near.into()));
+    let did = VerificationKeySource::Did("did:web:moved.example".parse().expect("a DID"));
     for (source, origin) in [
         (url("/away.json"), "https://evil.example"),
         (url("/port.json"), "https://moved.example:8443"),
@@ -1069,10 +1076,10 @@ impl Sdk {
                 let card = desk.write("card.json", given.to_string());
                 let (signed, keys) = (desk.path("signed.json"), desk.path("keys.json"));
                 ends(&self.run(&["sign", alg, &card, &signed, &keys]), 0);
-                let root: TrustRoots =
-                    TrustRoot::from_jwks(alg, &fs::read(&keys).expect("keys")).expect("a key set").into();
+                let root: CardTrustRoots =
+                    CardTrustRoot::from_jwks(alg, &fs::read(&keys).expect("keys")).expect("a key set").into();
                 let mut theirs = desk.read("signed.json");
-                let found = verify(&theirs, &root);
+                let found = verify_card_signatures(&theirs, &root);
                 assert_eq!((verified(&found).0, verified(&found).2), (alg, form), "{alg}: {theirs}");
                 theirs["description"] = json!("changed");
                 assert_eq!(refused(&theirs, &root), ReasonCode::SignatureInvalid);
@@ -1081,7 +1088,7 @@ impl Sdk {
         for key in [self::key(), key, rsa()] {
             let keys = desk.write("keys.json", json!({"keys": [key.public_jwk()]}).to_string());
             for given in [&rich, &plain] {
-                let mut signed = sign(given, &key).expect("it is signed");
+                let mut signed = sign_card(given, &key).expect("it is signed");
                 desk.write("ours.json", signed.to_string());
                 ends(&self.run(&["verify", &ours, &keys]), 0);
                 signed["description"] = json!("changed");

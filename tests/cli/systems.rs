@@ -8,8 +8,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use clresolve_cards::convert::convert;
-use clresolve_cards::ledger::{DecayRate, LedgerMetrics, PacrLedger};
+use clresolve_cards::convert::convert_card;
+use clresolve_cards::ledger::{PacrDecayRate, PacrLedger, PacrLedgerMetrics};
 use clresolve_cards::lint::{self, LintReport};
 use clresolve_cards::system::{CardRules, CardSystem, CardSystemDetection, detect};
 use clresolve_core::json::pointer;
@@ -141,10 +141,12 @@ fn profile() -> Arc<ConformanceProfile> {
 }
 
 /// The figures of a ledger at a time after all of its records.
-fn figures(lines: &str) -> LedgerMetrics {
+fn figures(lines: &str) -> PacrLedgerMetrics {
     let mut ledger = PacrLedger::default();
-    lines.lines().for_each(|line| ledger.push(line.as_bytes()).expect("a record"));
-    ledger.compute_metrics("2026-11-21T00:00:00Z".parse().expect("a time"), DecayRate::default()).expect("few links")
+    lines.lines().for_each(|line| ledger.add_line(line.as_bytes()).expect("a record"));
+    ledger
+        .compute_metrics("2026-11-21T00:00:00Z".parse().expect("a time"), PacrDecayRate::default())
+        .expect("few links")
 }
 
 fn card(document: &Value) -> AgentCard {
@@ -176,7 +178,7 @@ fn rows_give_their_codes_and_no_others() {
             let rules =
                 CardRules { previous: previous.as_ref(), ledger: ledger.as_ref(), ..CardRules::from_profile(&profile) };
             let text = format!("{:#}", row.edit.apply(&rows.card));
-            let report = lint::lint(text.as_bytes(), Some(system), &rules);
+            let report = lint::lint_document(text.as_bytes(), Some(system), &rules);
             let fails = |code: &ReasonCode| code.entry().effect == ReasonEffect::Fail;
             let valid = row.valid.unwrap_or_else(|| !row.codes.iter().any(fails));
             let found = (codes(&report), report.valid);
@@ -201,7 +203,8 @@ fn no_crowd_of_warnings_hides_a_failure() {
     let skill = |number| json!({"id": format!("t{number}"), "name": "t", "description": ""});
     card["skills"] = (0..200).map(skill).collect();
     card["version"] = 5.into();
-    let judged = |card: &Value| lint::lint(card.to_string().as_bytes(), None, &CardRules::from_profile(&profile()));
+    let judged =
+        |card: &Value| lint::lint_document(card.to_string().as_bytes(), None, &CardRules::from_profile(&profile()));
     assert!(codes(&judged(&card)).contains(&ReasonCode::OrVersionType));
     card["version"] = "1".into();
     assert!(judged(&card).valid);
@@ -214,7 +217,7 @@ fn good_cards_have_no_finding_and_are_told_by_their_shape() {
     let profile = profile();
     for (system, ..) in SYSTEMS {
         let rows = rows(system);
-        let report = lint::lint(rows.card.as_bytes(), None, &CardRules::from_profile(&profile));
+        let report = lint::lint_document(rows.card.as_bytes(), None, &CardRules::from_profile(&profile));
         assert_eq!((report.system, report.version), (Some(system), Some(rows.version)), "{system}");
         assert_eq!(report.findings, [], "{system}");
     }
@@ -275,7 +278,8 @@ fn a_wrong_type_of_a_member_with_a_rule_gives_that_rules_code() {
             for other in [json!(null), json!(7), json!("x"), json!(true), json!([]), json!({})] {
                 let set = BTreeMap::from([(place.clone(), other)]);
                 let text = Edit { set, ..Edit::default() }.apply(&good.to_string()).to_string();
-                let found = codes(&lint::lint(text.as_bytes(), Some(system), &CardRules::from_profile(&profile)));
+                let found =
+                    codes(&lint::lint_document(text.as_bytes(), Some(system), &CardRules::from_profile(&profile)));
                 if found.contains(&ReasonCode::DocumentSchemaInvalid) {
                     without.insert(place.as_str());
                 }
@@ -348,8 +352,11 @@ fn aevum_pacr_members_are_reported_and_decide_nothing() {
     ] {
         let mut document: Value = serde_json::from_str(&rows(CardSystem::Aevum).card).expect("JSON");
         document["metadata"] = json!({format!("pacr:{name}"): serde_json::from_str::<Value>(value).expect("JSON")});
-        let report =
-            lint::lint(document.to_string().as_bytes(), Some(CardSystem::Aevum), &CardRules::from_profile(&profile()));
+        let report = lint::lint_document(
+            document.to_string().as_bytes(),
+            Some(CardSystem::Aevum),
+            &CardRules::from_profile(&profile()),
+        );
         assert!(report.valid, "{name} {value}");
         let expected = BTreeSet::from([ReasonCode::AePacrSelfDeclared, ReasonCode::AePacrType]);
         assert_eq!(codes(&report), expected, "{name} {value}");
@@ -370,8 +377,9 @@ fn aevum_unknown_members_are_refused_where_the_profile_says_so() {
     let strict = profiles.add_profile(strict.as_bytes()).expect("a profile");
     let set = BTreeMap::from([("/further".to_owned(), Value::from(1))]);
     let card = Edit { set, ..Edit::default() }.apply(&rows(CardSystem::Aevum).card).to_string();
-    let valid =
-        |profile: &ConformanceProfile| lint::lint(card.as_bytes(), None, &CardRules::from_profile(profile)).valid;
+    let valid = |profile: &ConformanceProfile| {
+        lint::lint_document(card.as_bytes(), None, &CardRules::from_profile(profile)).valid
+    };
     assert_eq!((valid(&profile()), valid(&strict)), (true, false));
 }
 
@@ -410,7 +418,7 @@ fn with_unknown_members(system: CardSystem) -> Value {
 fn unknown_members_are_kept_and_are_no_defect() {
     for (system, ..) in SYSTEMS {
         let document = with_unknown_members(system);
-        let converted = convert(&card(&document), system, system, &CardRules::from_profile(&profile()));
+        let converted = convert_card(&card(&document), system, system, &CardRules::from_profile(&profile()));
         assert_eq!((&converted.card, converted.lost.as_slice()), (&document, &[][..]), "{system}");
         let found: Vec<_> = converted.report.findings.iter().map(|finding| (finding.code, finding.effect)).collect();
         // Aevum asks readers to report them (AE-22), except where operators may add their own members (AE-19).
@@ -435,7 +443,7 @@ fn published(folder: &str, system: CardSystem, said: &[(&str, &str, bool, &[&str
     for (name, version, valid, expected) in said {
         assert!(names.remove(*name), "{name} is not there, or named twice");
         let bytes = fs::read(root.join(name)).expect("a card is readable");
-        let report = lint::lint(&bytes, None, &CardRules::from_profile(&profile()));
+        let report = lint::lint_document(&bytes, None, &CardRules::from_profile(&profile()));
         let codes = codes(&report);
         let found: Vec<&str> = codes.iter().map(|code| code.slug()).collect();
         let found = (report.system, report.version.as_deref(), report.valid, found);
@@ -501,7 +509,8 @@ fn judged_otherwise(folder: &str, schema: &str, system: CardSystem) -> Option<BT
     let differs = |row: &&Row| {
         let document = row.edit.apply(&rows.card);
         let valid =
-            lint::lint(document.to_string().as_bytes(), Some(system), &CardRules::from_profile(&profile())).valid;
+            lint::lint_document(document.to_string().as_bytes(), Some(system), &CardRules::from_profile(&profile()))
+                .valid;
         valid != schema.accepts(&document)
     };
     Some(rows.row.iter().filter(differs).map(|row| row.requirement.clone()).collect())
@@ -558,7 +567,7 @@ fn orloj_and_a2a_published_cards() {
     let mut wrong = Vec::new();
     for (name, system, version, valid, expected) in SAID {
         let bytes = fs::read(root.join(name)).expect("a card is readable");
-        let report = lint::lint(&bytes, None, &CardRules::from_profile(&profile()));
+        let report = lint::lint_document(&bytes, None, &CardRules::from_profile(&profile()));
         let codes = codes(&report);
         let found: Vec<&str> = codes.iter().map(|code| code.slug()).collect();
         let found = (report.system, report.version.as_deref(), report.valid, found);
@@ -615,8 +624,11 @@ fn mutated_cards_are_judged_as_by_the_published_schemas() {
             mutants.push(Edit { drop: vec![place.clone()], ..Edit::default() }.apply(&good.to_string()));
             let without = mutants.last().cloned();
             for mutant in mutants {
-                let report =
-                    lint::lint(mutant.to_string().as_bytes(), Some(system), &CardRules::from_profile(&profile()));
+                let report = lint::lint_document(
+                    mutant.to_string().as_bytes(),
+                    Some(system),
+                    &CardRules::from_profile(&profile()),
+                );
                 let fails = report.findings.iter().filter(|finding| finding.effect == ReasonEffect::Fail);
                 let fails: Vec<ReasonCode> = fails.map(|finding| finding.code).collect();
                 tried += 1;
@@ -683,7 +695,7 @@ fn json() -> impl Strategy<Value = Value> {
 fn pointers(document: &Value, place: &str, all: &mut Vec<String>) {
     let mut below = |name: &str, value: &Value| {
         let mut place = place.to_owned();
-        pointer::push(&mut place, name);
+        pointer::push_segment(&mut place, name);
         pointers(value, &place, all);
         all.push(place);
     };
@@ -719,7 +731,7 @@ proptest! {
             }
         }
         // Converting a valid card to its own system leaves it unchanged.
-        let written = convert(&changed, system, system, &CardRules::from_profile(&profile));
+        let written = convert_card(&changed, system, system, &CardRules::from_profile(&profile));
         prop_assert!(!written.report.valid || (&written.card, written.lost.len()) == (changed.document(), 0));
     }
 }
@@ -757,7 +769,7 @@ fn mutated_cards_do_no_harm() {
                 _ => card[at] ^= 1 << below(8),
             }
         }
-        let report = lint::lint(&card, None, &CardRules::from_profile(&profile));
+        let report = lint::lint_document(&card, None, &CardRules::from_profile(&profile));
         recognised += usize::from(report.system.is_some());
         valid += usize::from(report.valid);
         assert!(!report.valid || AgentCard::parse(&card).is_ok(), "{}", String::from_utf8_lossy(&card));

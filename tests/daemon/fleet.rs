@@ -18,7 +18,7 @@ use clresolve_core::reason::ResolutionStep;
 use clresolve_core::state::TrustState;
 use clresolve_resolver::cache::CacheKey;
 use clresolve_resolver::clock::Clock;
-use clresolve_resolver::config::{Config, ConfigLayer, ProofDemand, ProofGrade, RedisConfig};
+use clresolve_resolver::config::{ChainProofMode, Config, ConfigLayer, ProofGrade, RedisConfig};
 use clresolve_resolver::resolve::{NameQuestion, Resolver};
 use clresolve_resolver::sandbox::CustomSandbox;
 use clresolve_resolver::shared::VERSION;
@@ -26,7 +26,7 @@ use clresolve_resolver::shared::mac::{MAC_BYTES, MacKeys};
 use clresolve_resolver::shared::value::{SharedEvidence, SharedEvidenceBinding};
 use clresolve_sandbox::spec::SandboxSpec;
 use clresolve_server::http::HttpDaemon;
-use clresolve_verdict::trust::{Resolution, TrustOrigin};
+use clresolve_verdict::trust::{Resolution, TrustEvidenceKind};
 use clresolve_verdict::verdict::VerdictCopyKind;
 use jiff::{SignedDuration, Timestamp};
 use redis::Commands as _;
@@ -106,7 +106,7 @@ impl Stage {
     async fn serve(&self, daemon: &Resolver) -> SocketAddr {
         let mut config = self.config.clone();
         config.http.listen = "127.0.0.1:0".parse().expect("an address");
-        let server = HttpDaemon::bind_with(&config, daemon.clone()).await.expect("it starts");
+        let server = HttpDaemon::bind_with_resolver(&config, daemon.clone()).await.expect("it starts");
         let address = server.address().tcp_address().expect("an address and a port");
         tokio::spawn(server.run(std::future::pending()));
         address
@@ -162,7 +162,7 @@ async fn evidence_of_one_daemon_gives_the_live_verdict_of_another() {
     assert_eq!(conclusion(&found), conclusion(&own));
     assert_eq!(found.verdict().freshness.fresh_until, own.verdict().freshness.fresh_until);
     assert_eq!(found.verdict().freshness.served, VerdictCopyKind::Cached);
-    assert_eq!(found.trusted().map(|trusted| trusted.origin()), Ok(TrustOrigin::Live));
+    assert_eq!(found.trusted().map(|trusted| trusted.origin()), Ok(TrustEvidenceKind::Live));
     assert_eq!(found.card(), own.card());
     assert_eq!(found.payment(), own.payment());
 }
@@ -184,7 +184,7 @@ async fn what_an_earlier_run_proved_is_proven_again_where_it_arrives() {
 #[tokio::test]
 async fn proofs_of_state_travel_with_the_evidence() {
     let Some(mut stage) = Stage::new(&[]).await else { return };
-    stage.config.chain.proof = Some(ProofDemand::StateProof);
+    stage.config.chain.proof = Some(ChainProofMode::StateProof);
     let (one, other) = (stage.sharer().await, stage.daemon().await);
     let (found, requests) = stage.requests(other.resolve(AGENT)).await;
     assert_eq!(requests, 0);
@@ -202,12 +202,12 @@ async fn evidence_of_a_weaker_grade_is_refused() {
     let stored = stage.redis.get(&stage.place());
     let value = SharedEvidence::decode_verified(&stored, &keys, SharedEvidenceBinding { version: VERSION, key: &weak })
         .expect("it is good");
-    stage.config.chain.proof = Some(ProofDemand::StateProof);
+    stage.config.chain.proof = Some(ChainProofMode::StateProof);
     let strict = stage.daemon().await;
     let key = key(&strict);
     let binding = SharedEvidenceBinding { version: VERSION, key: &key };
     let place = format!("clresolve:evidence:{}", binding.storage_key());
-    stage.redis.set(&place, &value.with_mac(&keys, binding).expect("it is short"));
+    stage.redis.set(&place, &value.encode_with_mac(&keys, binding).expect("it is short"));
     stage.runs_by_itself(&strict, AGENT).await;
 }
 
@@ -273,7 +273,7 @@ async fn a_value_of_a_stranger_is_never_served() {
         let [ours, theirs] = [KEY, NEXT_KEY].map(|key| MacKeys::parse(key).expect("a good key"));
         let binding = SharedEvidenceBinding { version: VERSION, key };
         let value = SharedEvidence::decode_verified(&stage.redis.get(place), &ours, binding).expect("it is good");
-        stage.redis.set(place, &value.with_mac(&theirs, binding).expect("it is short"));
+        stage.redis.set(place, &value.encode_with_mac(&theirs, binding).expect("it is short"));
     })
     .await;
     is_refused(|stage, _, place| {
@@ -291,7 +291,8 @@ async fn a_value_of_another_program_version_is_never_served() {
         let stored = stage.redis.get(place);
         let value = SharedEvidence::decode_verified(&stored, &keys, SharedEvidenceBinding { version: VERSION, key })
             .expect("it is good");
-        let by_another = value.with_mac(&keys, SharedEvidenceBinding { version: "0.0.1", key }).expect("it is short");
+        let by_another =
+            value.encode_with_mac(&keys, SharedEvidenceBinding { version: "0.0.1", key }).expect("it is short");
         stage.redis.set(place, &by_another);
     })
     .await;

@@ -47,12 +47,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use clresolve_bundle::signed::{ExpectedVerdict, verify};
+use clresolve_bundle::signed::{ExpectedVerdict, verify_signed_verdict};
 use clresolve_chain::EnsReader;
 use clresolve_core::cause::ResolverContractError;
 use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
-use clresolve_core::reading::{BlockSelector, ChainBlock, ChainError, NameReading, OwnerReading};
+use clresolve_core::reading::{BlockSelector, ChainBlock, ChainError, ClOwnerReading, NameReading};
 use clresolve_core::reason::Refusal;
 use clresolve_core::records::RecordKey;
 use clresolve_core::state::TrustState;
@@ -344,7 +344,7 @@ async fn readiness_tells_which_upstream_is_down() {
         config.chain.endpoints.insert(0, spare);
         let url = "http://127.0.0.1:1".parse().expect("a URL");
         config.gateways.insert(0, IpfsGateway { label: "gone-gateway".to_owned(), url, own: false });
-        config.chain.proof = Some(clresolve_resolver::config::ProofDemand::SingleRpc);
+        config.chain.proof = Some(clresolve_resolver::config::ChainProofMode::SingleRpc);
     })
     .await;
     daemon.get(&format!("/v1/verdicts/{GOOD}")).await;
@@ -357,7 +357,7 @@ async fn readiness_tells_which_upstream_is_down() {
 async fn a_daemon_that_cannot_read_its_chain_is_not_ready() {
     let daemon = Daemon::start(|config| {
         config.chain.endpoints = vec!["http://127.0.0.1:1".parse().expect("an endpoint")];
-        config.chain.proof = Some(clresolve_resolver::config::ProofDemand::SingleRpc);
+        config.chain.proof = Some(clresolve_resolver::config::ChainProofMode::SingleRpc);
     })
     .await;
     let cause = "no RPC endpoint answered: rpc-1: no connection";
@@ -415,7 +415,7 @@ async fn a_verdict_tells_caches_what_they_need_to_know() {
     let (clock, sandbox) = (Arc::new(Shifted::default()), Sandbox::start().await.expect("the sandbox starts"));
     let config = patient(&sandbox);
     let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("a resolver");
-    let daemon = Daemon::run(HttpDaemon::bind_with(&config, resolver).await.expect("a daemon"), sandbox);
+    let daemon = Daemon::run(HttpDaemon::bind_with_resolver(&config, resolver).await.expect("a daemon"), sandbox);
     let path = format!("/v1/verdicts/{GOOD}");
     let anew = || answer(daemon.request(Method::GET, &path).header("cache-control", "max-age=0, No-Cache"));
 
@@ -1127,7 +1127,7 @@ impl EnsReader for Broken {
         panic!("a bug")
     }
 
-    async fn read_holding(&self, _: &EnsName, _: &ChainBlock, _: &[String]) -> Result<OwnerReading, ChainError> {
+    async fn read_holding(&self, _: &EnsName, _: &ChainBlock, _: &[String]) -> Result<ClOwnerReading, ChainError> {
         panic!("a bug")
     }
 }
@@ -1146,7 +1146,7 @@ impl EnsReader for WithoutRecords {
         Err(ChainError::Resolver(ResolverContractError::CallReverted))
     }
 
-    async fn read_holding(&self, _: &EnsName, _: &ChainBlock, _: &[String]) -> Result<OwnerReading, ChainError> {
+    async fn read_holding(&self, _: &EnsName, _: &ChainBlock, _: &[String]) -> Result<ClOwnerReading, ChainError> {
         Err(ChainError::Resolver(ResolverContractError::CallReverted))
     }
 }
@@ -1157,7 +1157,7 @@ async fn a_daemon_is_ready_although_the_resolver_of_a_name_fails() {
     let config = patient(&sandbox);
     let parts = (ConformanceProfiles::builtin(), Arc::new(WithoutRecords), Arc::new(Nowhere));
     let resolver = Resolver::with_parts(config.clone(), parts.0, parts.1, parts.2).expect("a resolver");
-    Daemon::run(HttpDaemon::bind_with(&config, resolver).await.expect("a daemon"), sandbox).ready().await;
+    Daemon::run(HttpDaemon::bind_with_resolver(&config, resolver).await.expect("a daemon"), sandbox).ready().await;
 }
 
 /// No network.
@@ -1191,7 +1191,7 @@ async fn a_bug_closes_the_gate_and_the_daemon_goes_on() {
     let config = patient(&sandbox);
     let parts = (ConformanceProfiles::builtin(), Arc::new(Broken), Arc::new(Nowhere));
     let resolver = Resolver::with_parts(config.clone(), parts.0, parts.1, parts.2).expect("a resolver");
-    let daemon = Daemon::run(HttpDaemon::bind_with(&config, resolver).await.expect("a daemon"), sandbox);
+    let daemon = Daemon::run(HttpDaemon::bind_with_resolver(&config, resolver).await.expect("a daemon"), sandbox);
     for _ in 0..2 {
         daemon.get(&format!("/v1/gate/{GOOD}")).await.is_closed_gate("internal-error");
         daemon.get(&format!("/v1/verdicts/{GOOD}")).await.is_problem(500, "internal-error");
@@ -1467,8 +1467,11 @@ async fn a_daemon_with_a_key_signs_for_whoever_asks_and_publishes_its_keys() {
         assert_eq!((signed.status, signed.header("content-type")), (200, "application/jose"));
         assert_eq!(signed.header("vary"), "accept");
         let jws = std::str::from_utf8(&signed.body).expect("ASCII");
-        let verified = verify(jws, &trusted, &expected, Timestamp::now()).expect("it holds");
-        assert_eq!((verified.verdict().state, verified.key_id.as_str()), (TrustState::Trusted, key.public_key().id()));
+        let verified = verify_signed_verdict(jws, &trusted, &expected, Timestamp::now()).expect("it holds");
+        assert_eq!(
+            (verified.verdict().state, verified.key_id.as_str()),
+            (TrustState::Trusted, key.public_key().thumbprint())
+        );
     }
     assert_eq!(second.body, third.body, "what is served from the cache is signed once");
     let plain = daemon.get(&verdict).await;

@@ -29,14 +29,15 @@ use clresolve_chain::{ChainReaderConfig, EnsReader, ProvenEnsReader, RpcEndpoint
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::{CoinTypes, EndpointRecordKey};
 use clresolve_core::reading::{
-    BlockSelector, CcipLookupError, ChainBlock, ChainError, EnsAnswer, LatestNameState, LocalLimitError, NameHolder,
-    NameReading, OwnerReading, ProofGrade, ProofGradeDemand, ProofStrength, ResolvedRecords, ResolverContractError,
+    BlockSelector, CcipLookupError, ChainBlock, ChainError, ClOwnerReading, EnsAnswer, LatestNameState,
+    LocalLimitError, NameHolder, NameReading, ProofGrade, ProofGradeDemand, ProofStrength, ResolvedRecords,
+    ResolverContractError,
 };
 use clresolve_core::records::{RecordKey, TextRecord};
 use clresolve_resolver::telemetry::PrometheusExposition;
 use clresolve_sandbox::chain::{
-    CHAIN_ID, ChainBuilder, CustodyContract, HostileResolverMode, NameRegistration, ResolverKind, RpcFault, RpcServer,
-    SandboxChain,
+    CHAIN_ID, CustodyContract, EnsResolverKind, HostileResolverMode, SandboxChain, SandboxChainBuilder,
+    SandboxNameRegistration, SandboxRpcFault, SandboxRpcServer,
 };
 use clresolve_state::{EnsContractAddresses, MAX_LOOK_UPS};
 use jiff::Timestamp;
@@ -61,7 +62,13 @@ struct PlainPost(reqwest::Client);
 
 #[async_trait]
 impl RpcHttpTransport for PlainPost {
-    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
+    async fn post_json(
+        &self,
+        url: &Url,
+        body: Bytes,
+        cap: usize,
+        timeout: Duration,
+    ) -> Result<Bytes, HttpRequestError> {
         let broken = |e: reqwest::Error| match e.is_timeout() {
             true => HttpRequestError::Timeout(timeout),
             false => HttpRequestError::Connection(e.without_url().to_string()),
@@ -119,7 +126,7 @@ impl Gateway {
 
 #[async_trait]
 impl CcipReadGateway for Gateway {
-    async fn request(&self, request: &CcipReadRequest, _: usize) -> Reply {
+    async fn request_first_response(&self, request: &CcipReadRequest, _: usize) -> Reply {
         self.asked.fetch_add(1, Ordering::Relaxed);
         (self.reply)(request)
     }
@@ -133,32 +140,32 @@ fn time(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-fn registration(text: &str, resolver: ResolverKind) -> NameRegistration {
+fn registration(text: &str, resolver: EnsResolverKind) -> SandboxNameRegistration {
     let texts = [("cl.entry", ENTRY), ("cl.owner", "owner.eth")];
     let texts = texts.map(|(key, value)| (key.to_owned(), value.to_owned()));
-    NameRegistration {
+    SandboxNameRegistration {
         resolver,
         texts: BTreeMap::from(texts),
         addr: Some(BOB),
-        ..NameRegistration::new(name(text), ALICE)
+        ..SandboxNameRegistration::new(name(text), ALICE)
     }
 }
 
-fn agent() -> NameRegistration {
-    registration("summarizeagent.eth", ResolverKind::Public)
+fn agent() -> SandboxNameRegistration {
+    registration("summarizeagent.eth", EnsResolverKind::Public)
 }
 
-fn hostile(mode: HostileResolverMode, arg: &str) -> NameRegistration {
-    registration("evil.eth", ResolverKind::Hostile { mode, arg: arg.to_owned() })
+fn hostile(mode: HostileResolverMode, arg: &str) -> SandboxNameRegistration {
+    registration("evil.eth", EnsResolverKind::Hostile { mode, arg: arg.to_owned() })
 }
 
 /// A chain with these names in one block.
-fn chain_of(registrations: &[NameRegistration]) -> Arc<SandboxChain> {
-    let mut builder = ChainBuilder::new().unwrap();
+fn chain_of(registrations: &[SandboxNameRegistration]) -> Arc<SandboxChain> {
+    let mut builder = SandboxChainBuilder::new().unwrap();
     for registration in registrations {
-        builder.register(registration).unwrap();
+        builder.register_name(registration).unwrap();
     }
-    builder.seal(time(NOON)).unwrap();
+    builder.seal_block(time(NOON)).unwrap();
     Arc::new(builder.build().unwrap())
 }
 
@@ -188,18 +195,18 @@ fn reader(endpoints: Vec<RpcEndpointSettings>) -> RpcEnsReader {
 /// A sandbox chain, its endpoint and a reader of it.
 struct World {
     chain: Arc<SandboxChain>,
-    server: RpcServer,
+    server: SandboxRpcServer,
     reader: RpcEnsReader,
 }
 
 impl World {
     async fn new(chain: Arc<SandboxChain>, gateway: Arc<Gateway>) -> Self {
-        let server = RpcServer::bind(Arc::clone(&chain)).await.unwrap();
+        let server = SandboxRpcServer::bind(Arc::clone(&chain)).await.unwrap();
         let reader = RpcEnsReader::new(config(vec![endpoint("sandbox", &server.url())]), &http(), gateway);
         Self { chain, server, reader }
     }
 
-    async fn of(registrations: &[NameRegistration]) -> Self {
+    async fn of(registrations: &[SandboxNameRegistration]) -> Self {
         Self::new(chain_of(registrations), Gateway::refusing()).await
     }
 
@@ -223,13 +230,13 @@ fn found(answer: EnsAnswer) -> ResolvedRecords {
 #[tokio::test]
 async fn one_request_reads_a_name() {
     let expiry = time("2027-06-01T00:00:00Z");
-    let world = World::of(&[NameRegistration { expiry: Some(expiry), ..agent() }]).await;
+    let world = World::of(&[SandboxNameRegistration { expiry: Some(expiry), ..agent() }]).await;
 
     let reading = world.reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
 
-    assert_eq!(world.server.requests(), INTRODUCED, "the first exchange");
+    assert_eq!(world.server.request_count(), INTRODUCED, "the first exchange");
     world.reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
-    assert_eq!(world.server.requests(), INTRODUCED + 1);
+    assert_eq!(world.server.request_count(), INTRODUCED + 1);
     assert_eq!(reading.block, world.chain.finalized());
     assert_eq!(reading.latest, Some(Ok(latest_of(&reading))));
     assert_eq!(reading.holder, NameHolder::Address(ALICE));
@@ -247,10 +254,10 @@ async fn one_request_reads_a_name() {
 #[tokio::test]
 async fn the_wrapper_knows_the_holder_of_a_wrapped_name() {
     let expiry = Some(time("2027-06-01T00:00:00Z"));
-    let wrapped = |text: &str| NameRegistration {
+    let wrapped = |text: &str| SandboxNameRegistration {
         custody: CustodyContract::NameWrapper,
         expiry,
-        ..registration(text, ResolverKind::Public)
+        ..registration(text, EnsResolverKind::Public)
     };
     let world = World::of(&[wrapped("wrapped.eth"), wrapped("sub.wrapped.eth")]).await;
 
@@ -265,13 +272,13 @@ async fn the_wrapper_knows_the_holder_of_a_wrapped_name() {
 async fn absence_is_proven_not_assumed() {
     let world = World::of(
         &[
-            registration("none.eth", ResolverKind::None),
-            registration("nocode.eth", ResolverKind::Address(NO_CODE)),
+            registration("none.eth", EnsResolverKind::None),
+            registration("nocode.eth", EnsResolverKind::Address(NO_CODE)),
             agent(),
         ]
         .map(|r| match r.resolver {
-            ResolverKind::Public => r,
-            _ => NameRegistration { texts: BTreeMap::new(), addr: None, ..r },
+            EnsResolverKind::Public => r,
+            _ => SandboxNameRegistration { texts: BTreeMap::new(), addr: None, ..r },
         }),
     )
     .await;
@@ -284,7 +291,7 @@ async fn absence_is_proven_not_assumed() {
 
 #[tokio::test]
 async fn a_wildcard_names_the_ancestor_that_answers() {
-    let world = World::of(&[registration("fleet.eth", ResolverKind::Wildcard)]).await;
+    let world = World::of(&[registration("fleet.eth", EnsResolverKind::Wildcard)]).await;
 
     let reading = world.reader.read_name(&name("a.b.fleet.eth"), FIRST).await.unwrap();
 
@@ -296,20 +303,20 @@ async fn a_wildcard_names_the_ancestor_that_answers() {
 }
 
 /// Two blocks: `NOON`, finalized, and `LATER`, in which the entry is another.
-fn changed_chain(resolver: ResolverKind) -> Arc<SandboxChain> {
+fn changed_chain(resolver: EnsResolverKind) -> Arc<SandboxChain> {
     let agent = registration("summarizeagent.eth", resolver);
-    let mut builder = ChainBuilder::new().unwrap();
-    builder.register(&agent).unwrap();
-    builder.seal(time(NOON)).unwrap();
-    builder.finalize().unwrap();
+    let mut builder = SandboxChainBuilder::new().unwrap();
+    builder.register_name(&agent).unwrap();
+    builder.seal_block(time(NOON)).unwrap();
+    builder.finalize_newest_block().unwrap();
     builder.set_text(&agent.name, "cl.entry", "x402://summarizeagent.eth/other/v1").unwrap();
-    builder.seal(time(LATER)).unwrap();
+    builder.seal_block(time(LATER)).unwrap();
     Arc::new(builder.build().unwrap())
 }
 
 #[tokio::test]
 async fn a_change_at_latest_shows() {
-    let world = World::new(changed_chain(ResolverKind::Public), Gateway::refusing()).await;
+    let world = World::new(changed_chain(EnsResolverKind::Public), Gateway::refusing()).await;
 
     let reading = world.reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
 
@@ -322,14 +329,14 @@ async fn a_change_at_latest_shows() {
 /// The records of a name that was sold are those of its last holder until the new one sets others.
 #[tokio::test]
 async fn a_new_holder_at_latest_shows() {
-    let mut builder = ChainBuilder::new().unwrap();
-    let agent = registration("summarizeagent.eth", ResolverKind::Public);
-    builder.register(&agent).unwrap();
-    builder.seal(time(NOON)).unwrap();
-    builder.finalize().unwrap();
+    let mut builder = SandboxChainBuilder::new().unwrap();
+    let agent = registration("summarizeagent.eth", EnsResolverKind::Public);
+    builder.register_name(&agent).unwrap();
+    builder.seal_block(time(NOON)).unwrap();
+    builder.finalize_newest_block().unwrap();
     let buyer = Address::repeat_byte(7);
-    builder.transfer(&agent.name, buyer).unwrap();
-    builder.seal(time(LATER)).unwrap();
+    builder.transfer_name(&agent.name, buyer).unwrap();
+    builder.seal_block(time(LATER)).unwrap();
     let world = World::new(Arc::new(builder.build().unwrap()), Gateway::refusing()).await;
 
     let reading = world.reader.read_name(&agent.name, FIRST).await.unwrap();
@@ -343,7 +350,7 @@ async fn a_new_holder_at_latest_shows() {
 
 #[tokio::test]
 async fn numbered_and_newest_blocks_are_not_compared_with_latest() {
-    let world = World::new(changed_chain(ResolverKind::Public), Gateway::refusing()).await;
+    let world = World::new(changed_chain(EnsResolverKind::Public), Gateway::refusing()).await;
     let agent = name("summarizeagent.eth");
 
     let first = world.reader.read_name(&agent, BlockSelector::Number(1)).await.unwrap();
@@ -356,8 +363,8 @@ async fn numbered_and_newest_blocks_are_not_compared_with_latest() {
     assert!(matches!(&absent, ChainError::BlockUnavailable { block, .. } if block == "99"), "{absent}");
 }
 
-fn offchain() -> ResolverKind {
-    ResolverKind::Offchain { urls: vec![GATEWAY_URL.to_owned()] }
+fn offchain() -> EnsResolverKind {
+    EnsResolverKind::Offchain { urls: vec![GATEWAY_URL.to_owned()] }
 }
 
 #[tokio::test]
@@ -378,7 +385,7 @@ async fn offchain_records_come_through_the_gateway_at_both_blocks() {
     assert_eq!(found.records.text(RecordKey::Entry), Some(ENTRY));
     assert_eq!(found.records.get(RecordKey::Checksum), &TextRecord::Absent);
     let holding = world.reader.read_holding(&name("off.eth"), &reading.block, &reading.endpoints).await;
-    assert_eq!(holding, Ok(OwnerReading { address: Some(BOB), holder: NameHolder::Address(ALICE) }));
+    assert_eq!(holding, Ok(ClOwnerReading { address: Some(BOB), holder: NameHolder::Address(ALICE) }));
 }
 
 #[tokio::test]
@@ -406,7 +413,7 @@ async fn gateways_that_fail_or_lie_are_ccip_failures() {
 async fn lookups_can_be_switched_off() {
     let chain = chain_of(&[registration("off.eth", offchain())]);
     let gateway = Gateway::serving(Arc::clone(&chain));
-    let server = RpcServer::bind(chain).await.unwrap();
+    let server = SandboxRpcServer::bind(chain).await.unwrap();
     let config = ChainReaderConfig { lookup_timeout: None, ..config(vec![endpoint("sandbox", &server.url())]) };
     let reader = RpcEnsReader::new(config, &http(), Arc::clone(&gateway) as _);
 
@@ -491,26 +498,31 @@ async fn a_resolver_that_burns_gas_on_its_interfaces_still_answers() {
 
 #[tokio::test]
 async fn the_owners_address_and_holder_are_read_at_the_block() {
-    let unset = NameRegistration { addr: None, ..registration("unset.eth", ResolverKind::Public) };
-    let none = NameRegistration { texts: BTreeMap::new(), addr: None, ..registration("none.eth", ResolverKind::None) };
-    let broken = NameRegistration { texts: BTreeMap::new(), ..hostile(HostileResolverMode::ExtendedGarbage, "") };
+    let unset = SandboxNameRegistration { addr: None, ..registration("unset.eth", EnsResolverKind::Public) };
+    let none = SandboxNameRegistration {
+        texts: BTreeMap::new(),
+        addr: None,
+        ..registration("none.eth", EnsResolverKind::None)
+    };
+    let broken =
+        SandboxNameRegistration { texts: BTreeMap::new(), ..hostile(HostileResolverMode::ExtendedGarbage, "") };
     let world = World::of(&[agent(), unset, none, broken]).await;
     let block = world.chain.finalized();
     let holding = async |text: &str| world.reader.read_holding(&name(text), &block, &["sandbox".to_owned()]).await;
 
     assert_eq!(
         holding("summarizeagent.eth").await,
-        Ok(OwnerReading { address: Some(BOB), holder: NameHolder::Address(ALICE) })
+        Ok(ClOwnerReading { address: Some(BOB), holder: NameHolder::Address(ALICE) })
     );
-    assert_eq!(world.server.requests(), 1);
+    assert_eq!(world.server.request_count(), 1);
     for text in ["unset.eth", "none.eth"] {
         assert_eq!(
             holding(text).await,
-            Ok(OwnerReading { address: None, holder: NameHolder::Address(ALICE) }),
+            Ok(ClOwnerReading { address: None, holder: NameHolder::Address(ALICE) }),
             "{text}"
         );
     }
-    assert_eq!(holding("nobody.eth").await, Ok(OwnerReading::default()));
+    assert_eq!(holding("nobody.eth").await, Ok(ClOwnerReading::default()));
     assert!(matches!(holding("evil.eth").await, Err(ChainError::Resolver(_))));
     let elsewhere = ChainBlock { hash: alloy_primitives::B256::repeat_byte(1), ..block };
     let error =
@@ -522,13 +534,13 @@ async fn the_owners_address_and_holder_are_read_at_the_block() {
 async fn endpoints_that_give_nothing_usable_are_named_with_the_cause() {
     let world = World::of(&[agent()]).await;
     let cases = [
-        (RpcFault::Status(503), "HTTP status 503"),
-        (RpcFault::Html, "the reply is HTML, not JSON"),
-        (RpcFault::NotJson, "the reply is not JSON-RPC"),
-        (RpcFault::DropConnection, "error sending request"),
-        (RpcFault::ErrorReply, "error -32005: limit exceeded"),
-        (RpcFault::Garbage, "Multicall3's answer is garbage"),
-        (RpcFault::AliasedOffsets, "an ABI array has too many elements"),
+        (SandboxRpcFault::Status(503), "HTTP status 503"),
+        (SandboxRpcFault::Html, "the reply is HTML, not JSON"),
+        (SandboxRpcFault::NotJson, "the reply is not JSON-RPC"),
+        (SandboxRpcFault::DropConnection, "error sending request"),
+        (SandboxRpcFault::ErrorReply, "error -32005: limit exceeded"),
+        (SandboxRpcFault::Garbage, "Multicall3's answer is garbage"),
+        (SandboxRpcFault::AliasedOffsets, "an ABI array has too many elements"),
     ];
     for (fault, expected) in cases {
         world.server.set_fault(fault);
@@ -545,7 +557,7 @@ async fn endpoints_that_give_nothing_usable_are_named_with_the_cause() {
 #[tokio::test]
 async fn a_reply_without_end_is_cut_off() {
     let world = World::of(&[agent()]).await;
-    world.server.set_fault(RpcFault::HugeBody);
+    world.server.set_fault(SandboxRpcFault::HugeBody);
     let limit = LocalLimitError::Reply { endpoint: "sandbox".to_owned(), bytes: MAX_REPLY_BYTES };
     assert_eq!(limit.to_string(), "the answer of sandbox has more than 1048576 bytes");
     assert_eq!(world.answer("summarizeagent.eth").await, Err(ChainError::LocalLimit(limit)));
@@ -554,21 +566,22 @@ async fn a_reply_without_end_is_cut_off() {
 #[tokio::test]
 async fn an_endpoint_that_floods_is_named_and_rests() {
     let chain = chain_of(&[agent()]);
-    let (first, second) = (RpcServer::bind(Arc::clone(&chain)).await.unwrap(), RpcServer::bind(chain).await.unwrap());
+    let (first, second) =
+        (SandboxRpcServer::bind(Arc::clone(&chain)).await.unwrap(), SandboxRpcServer::bind(chain).await.unwrap());
     let reader = reader(vec![endpoint("first", &first.url()), endpoint("second", &second.url())]);
-    first.set_fault(RpcFault::HugeBody);
+    first.set_fault(SandboxRpcFault::HugeBody);
     let cause = format!("the answer of first has more than {MAX_REPLY_BYTES} bytes");
     for failed in [vec![("first".to_owned(), cause)], Vec::new()] {
         let reading = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
         assert_eq!((reading.endpoints, reading.failed_endpoints), (vec!["second".to_owned()], failed));
     }
-    assert_eq!(second.requests(), INTRODUCED + 1);
+    assert_eq!(second.request_count(), INTRODUCED + 1);
 }
 
 #[tokio::test]
 async fn an_endpoint_that_stalls_is_given_up() {
-    let server = RpcServer::bind(chain_of(&[agent()])).await.unwrap();
-    server.set_fault(RpcFault::Stall);
+    let server = SandboxRpcServer::bind(chain_of(&[agent()])).await.unwrap();
+    server.set_fault(SandboxRpcFault::Stall);
     let config =
         ChainReaderConfig { timeout: Duration::from_millis(200), ..config(vec![endpoint("slow", &server.url())]) };
     let reader = RpcEnsReader::new(config, &http(), Gateway::refusing());
@@ -582,7 +595,7 @@ async fn an_endpoint_that_stalls_is_given_up() {
 #[tokio::test]
 async fn another_chain_is_refused() {
     let world = World::of(&[agent()]).await;
-    world.server.set_fault(RpcFault::WrongChainId(5));
+    world.server.set_fault(SandboxRpcFault::WrongChainId(5));
     let expected = ChainError::WrongChain { endpoint: "sandbox".to_owned(), expected: CHAIN_ID, observed: 5 };
     assert_eq!(world.answer("summarizeagent.eth").await, Err(expected));
 }
@@ -591,7 +604,7 @@ async fn another_chain_is_refused() {
 async fn a_chain_that_begins_with_another_block_is_refused() {
     let chain = chain_of(&[agent()]);
     let observed = chain.genesis().hash;
-    let server = RpcServer::bind(chain).await.unwrap();
+    let server = SandboxRpcServer::bind(chain).await.unwrap();
     let answer = async |genesis| {
         let config = ChainReaderConfig { genesis: Some(genesis), ..config(vec![endpoint("sandbox", &server.url())]) };
         RpcEnsReader::new(config, &http(), Gateway::refusing())
@@ -606,7 +619,7 @@ async fn a_chain_that_begins_with_another_block_is_refused() {
 
 #[tokio::test]
 async fn a_chain_without_the_contracts_is_refused() {
-    let server = RpcServer::bind(chain_of(&[agent()])).await.unwrap();
+    let server = SandboxRpcServer::bind(chain_of(&[agent()])).await.unwrap();
     let standard = EnsContractAddresses::default();
     let cases = [
         (EnsContractAddresses { multicall3: NO_CODE, ..standard }, "there is no Multicall3 at the configured address"),
@@ -626,14 +639,14 @@ async fn a_chain_without_the_contracts_is_refused() {
 
 #[tokio::test]
 async fn a_header_of_another_block_is_made_up_for_by_asking_by_hash() {
-    let chain = changed_chain(ResolverKind::Public);
+    let chain = changed_chain(EnsResolverKind::Public);
     let world = World::new(Arc::clone(&chain), Gateway::refusing()).await;
-    world.server.set_fault(RpcFault::LaggingHeader);
+    world.server.set_fault(SandboxRpcFault::LaggingHeader);
 
     let reading = world.reader.read_name(&name("summarizeagent.eth"), BlockSelector::Latest).await.unwrap();
 
     // A batch without a call at the newest block, block 0, and the call by hash.
-    assert_eq!(world.server.requests(), 3);
+    assert_eq!(world.server.request_count(), 3);
     assert_eq!(reading.block, chain.finalized());
     assert_eq!(found(reading.answer).records.text(RecordKey::Entry), Some(ENTRY));
 }
@@ -641,22 +654,24 @@ async fn a_header_of_another_block_is_made_up_for_by_asking_by_hash() {
 #[tokio::test]
 async fn the_owner_is_asked_of_the_endpoint_that_gave_the_reading_and_of_no_other() {
     let chain = chain_of(&[agent()]);
-    let (first, second) = (RpcServer::bind(Arc::clone(&chain)).await.unwrap(), RpcServer::bind(chain).await.unwrap());
+    let (first, second) =
+        (SandboxRpcServer::bind(Arc::clone(&chain)).await.unwrap(), SandboxRpcServer::bind(chain).await.unwrap());
     let reader = reader(vec![endpoint("first", &first.url()), endpoint("second", &second.url())]);
 
     let reading = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
     assert_eq!(reading.endpoints, ["first"]);
-    first.set_fault(RpcFault::Html);
+    first.set_fault(SandboxRpcFault::Html);
 
     let holding = reader.read_holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await;
     assert!(matches!(holding, Err(ChainError::Unreachable(_))), "{holding:?}");
-    assert_eq!(second.requests(), 0);
+    assert_eq!(second.request_count(), 0);
 }
 
 #[tokio::test]
 async fn the_next_endpoint_answers_and_the_failed_one_rests() {
     let chain = chain_of(&[agent()]);
-    let (first, second) = (RpcServer::bind(Arc::clone(&chain)).await.unwrap(), RpcServer::bind(chain).await.unwrap());
+    let (first, second) =
+        (SandboxRpcServer::bind(Arc::clone(&chain)).await.unwrap(), SandboxRpcServer::bind(chain).await.unwrap());
     let now = Arc::new(AtomicI64::new(1_000_000));
     let clock = Arc::clone(&now);
     let mut endpoints = vec![endpoint("first", &first.url()), endpoint("second", &second.url())];
@@ -664,29 +679,30 @@ async fn the_next_endpoint_answers_and_the_failed_one_rests() {
     let reader = reader(endpoints)
         .with_clock(Arc::new(move || Timestamp::from_millisecond(clock.load(Ordering::Relaxed)).unwrap()));
     let read = async || reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
-    first.set_fault(RpcFault::Html);
+    first.set_fault(SandboxRpcFault::Html);
 
     let reading = read().await;
     assert_eq!(reading.failed_endpoints, [("first".to_owned(), "the reply is HTML, not JSON".to_owned())]);
     assert!(reading.proof.own);
 
-    first.set_fault(RpcFault::None);
+    first.set_fault(SandboxRpcFault::None);
     let reading = read().await;
     assert_eq!((reading.failed_endpoints, reading.endpoints), (Vec::new(), vec!["second".to_owned()]));
-    assert_eq!(second.requests(), INTRODUCED + 1);
+    assert_eq!(second.request_count(), INTRODUCED + 1);
 
     now.fetch_add(30_000, Ordering::Relaxed);
     let reading = read().await;
     assert!(!reading.proof.own);
-    assert_eq!((reading.endpoints, second.requests()), (vec!["first".to_owned()], INTRODUCED + 1));
+    assert_eq!((reading.endpoints, second.request_count()), (vec!["first".to_owned()], INTRODUCED + 1));
 }
 
 #[tokio::test]
 async fn endpoints_that_fail_in_different_ways_are_all_named() {
     let chain = chain_of(&[agent()]);
-    let (first, second) = (RpcServer::bind(Arc::clone(&chain)).await.unwrap(), RpcServer::bind(chain).await.unwrap());
-    first.set_fault(RpcFault::WrongChainId(5));
-    second.set_fault(RpcFault::Status(502));
+    let (first, second) =
+        (SandboxRpcServer::bind(Arc::clone(&chain)).await.unwrap(), SandboxRpcServer::bind(chain).await.unwrap());
+    first.set_fault(SandboxRpcFault::WrongChainId(5));
+    second.set_fault(SandboxRpcFault::Status(502));
     let reader = reader(vec![endpoint("first", &first.url()), endpoint("second", &second.url())]);
 
     let error = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap_err();
@@ -708,14 +724,14 @@ struct Twisted {
 
 /// An endpoint in front of a sandbox chain with an agent.
 struct Proxy {
-    _server: RpcServer,
+    _server: SandboxRpcServer,
     url: String,
     twisted: Arc<Twisted>,
 }
 
 impl Proxy {
     async fn new(twist: Twist) -> Self {
-        let server = RpcServer::bind(chain_of(&[agent()])).await.unwrap();
+        let server = SandboxRpcServer::bind(chain_of(&[agent()])).await.unwrap();
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         let twisted = Arc::new(Twisted { upstream: server.url(), http, twist, seen: Mutex::default() });
         let router = Router::new().fallback(post(forward)).with_state(Arc::clone(&twisted));
@@ -964,11 +980,11 @@ fn quorum(agree: usize, endpoints: Vec<RpcEndpointSettings>, http: &Arc<dyn RpcH
 }
 
 /// Endpoints `a`, `b`, … of as many operators over these chains.
-async fn endpoints_of(chains: &[&Arc<SandboxChain>]) -> (Vec<RpcServer>, Vec<RpcEndpointSettings>) {
+async fn endpoints_of(chains: &[&Arc<SandboxChain>]) -> (Vec<SandboxRpcServer>, Vec<RpcEndpointSettings>) {
     let mut servers = Vec::new();
     let mut endpoints = Vec::new();
     for (chain, label) in chains.iter().zip(["a", "b", "c", "d"]) {
-        let server = RpcServer::bind(Arc::clone(chain)).await.unwrap();
+        let server = SandboxRpcServer::bind(Arc::clone(chain)).await.unwrap();
         endpoints.push(endpoint(label, &server.url()));
         servers.push(server);
     }
@@ -1001,12 +1017,18 @@ struct FirstFirst {
 
 #[async_trait]
 impl RpcHttpTransport for FirstFirst {
-    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
+    async fn post_json(
+        &self,
+        url: &Url,
+        body: Bytes,
+        cap: usize,
+        timeout: Duration,
+    ) -> Result<Bytes, HttpRequestError> {
         if *url != self.first {
             let _answered = self.answered.acquire().await;
-            return self.door.post(url, body, cap, timeout).await;
+            return self.door.post_json(url, body, cap, timeout).await;
         }
-        let answer = self.door.post(url, body, cap, timeout).await;
+        let answer = self.door.post_json(url, body, cap, timeout).await;
         self.answered.add_permits(1);
         answer
     }
@@ -1017,8 +1039,14 @@ struct OtherAddress(FirstFirst);
 
 #[async_trait]
 impl RpcHttpTransport for OtherAddress {
-    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
-        let reply = self.0.post(url, body, cap, timeout).await?;
+    async fn post_json(
+        &self,
+        url: &Url,
+        body: Bytes,
+        cap: usize,
+        timeout: Duration,
+    ) -> Result<Bytes, HttpRequestError> {
+        let reply = self.0.post_json(url, body, cap, timeout).await?;
         let lies = *url == self.0.first;
         Ok(if lies { String::from_utf8_lossy(&reply).replace("0b0b", "0b0c").into() } else { reply })
     }
@@ -1032,12 +1060,12 @@ async fn a_quorum_takes_one_exchange() {
 
     let reading = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
 
-    assert_eq!(servers.iter().map(RpcServer::requests).collect::<Vec<_>>(), [INTRODUCED; 2]);
+    assert_eq!(servers.iter().map(SandboxRpcServer::request_count).collect::<Vec<_>>(), [INTRODUCED; 2]);
     assert_eq!(reading.proof, ProofStrength { grade: ProofGrade::Quorum, asked: 2, agreed: 2, own: false });
     assert_eq!(reading.latest, Some(Ok(latest_of(&reading))));
     let holding = reader.read_holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await;
-    assert_eq!(holding, Ok(OwnerReading { address: Some(BOB), holder: NameHolder::Address(ALICE) }));
-    let requests: Vec<_> = servers.iter().map(RpcServer::requests).collect();
+    assert_eq!(holding, Ok(ClOwnerReading { address: Some(BOB), holder: NameHolder::Address(ALICE) }));
+    let requests: Vec<_> = servers.iter().map(SandboxRpcServer::request_count).collect();
     assert_eq!(requests, [INTRODUCED + 1; 2], "both are asked for the owner");
 }
 
@@ -1059,7 +1087,7 @@ async fn lies_when_counted(counts: &PrometheusExposition) -> Vec<String> {
 #[tokio::test]
 async fn a_liar_that_answers_first_is_outvoted_and_named() {
     let chain = chain_of(&[agent()]);
-    for fault in [RpcFault::OtherRecords, RpcFault::OtherBlocks] {
+    for fault in [SandboxRpcFault::OtherRecords, SandboxRpcFault::OtherBlocks] {
         let counts = PrometheusExposition::default();
         let _counting = metrics::set_default_local_recorder(&counts);
         let (servers, endpoints) = endpoints_of(&[&chain, &chain, &chain]).await;
@@ -1083,7 +1111,7 @@ async fn a_liar_that_answers_first_is_outvoted_and_named() {
 async fn a_laggard_is_not_waited_for() {
     let chain = chain_of(&[agent()]);
     let (servers, endpoints) = endpoints_of(&[&chain, &chain, &chain]).await;
-    servers[0].set_fault(RpcFault::Stall);
+    servers[0].set_fault(SandboxRpcFault::Stall);
     let config = ChainReaderConfig {
         demand: ProofGradeDemand::Quorum(2),
         timeout: Duration::from_secs(3600),
@@ -1108,8 +1136,8 @@ fn patient(hedge_after: Duration, endpoints: Vec<RpcEndpointSettings>) -> RpcEns
 async fn spare_endpoints_are_asked_beside_those_that_stall() {
     let chain = chain_of(&[agent()]);
     let (servers, endpoints) = endpoints_of(&[&chain, &chain, &chain, &chain]).await;
-    servers[0].set_fault(RpcFault::Stall);
-    servers[1].set_fault(RpcFault::Stall);
+    servers[0].set_fault(SandboxRpcFault::Stall);
+    servers[1].set_fault(SandboxRpcFault::Stall);
     let reader = patient(Duration::from_millis(1), endpoints);
 
     let reading = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
@@ -1122,9 +1150,9 @@ async fn spare_endpoints_are_asked_beside_those_that_stall() {
 async fn endpoints_that_stall_and_lie_do_not_outlast_the_list() {
     let chain = chain_of(&[agent()]);
     let (servers, endpoints) = endpoints_of(&[&chain, &chain, &chain, &chain]).await;
-    servers[0].set_fault(RpcFault::Stall);
-    servers[1].set_fault(RpcFault::OtherRecords);
-    servers[2].set_fault(RpcFault::Html);
+    servers[0].set_fault(SandboxRpcFault::Stall);
+    servers[1].set_fault(SandboxRpcFault::OtherRecords);
+    servers[2].set_fault(SandboxRpcFault::Html);
     let timeout = Duration::from_millis(300);
     let config = ChainReaderConfig { timeout, hedge_after: Duration::from_millis(1), ..config(endpoints) };
     let config = ChainReaderConfig { demand: ProofGradeDemand::Quorum(2), ..config };
@@ -1134,7 +1162,7 @@ async fn endpoints_that_stall_and_lie_do_not_outlast_the_list() {
 
     assert!(matches!(error, ChainError::Disagree(_)), "{error}");
     let most = 2 * INTRODUCED;
-    assert!(servers.iter().all(|server| server.requests() <= most), "no endpoint is asked again and again");
+    assert!(servers.iter().all(|server| server.request_count() <= most), "no endpoint is asked again and again");
 }
 
 #[tokio::test]
@@ -1147,13 +1175,13 @@ async fn no_spare_endpoint_is_asked_while_none_stalls() {
     reader.read_holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await.unwrap();
 
     assert_eq!(reading.proof.asked, 3);
-    assert_eq!(servers[3].requests(), 0);
+    assert_eq!(servers[3].request_count(), 0);
 }
 
 #[tokio::test]
 async fn others_take_the_place_of_those_that_stall_or_fail_when_the_owner_is_asked_for() {
     let chain = chain_of(&[agent()]);
-    for fault in [RpcFault::Stall, RpcFault::Html, RpcFault::Garbage] {
+    for fault in [SandboxRpcFault::Stall, SandboxRpcFault::Html, SandboxRpcFault::Garbage] {
         let (servers, endpoints) = endpoints_of(&[&chain, &chain, &chain, &chain]).await;
         let reader = patient(Duration::from_millis(1), endpoints);
         let reading = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
@@ -1162,7 +1190,7 @@ async fn others_take_the_place_of_those_that_stall_or_fail_when_the_owner_is_ask
 
         let holding = reader.read_holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await;
 
-        assert_eq!(holding, Ok(OwnerReading { address: Some(BOB), holder: NameHolder::Address(ALICE) }), "{fault:?}");
+        assert_eq!(holding, Ok(ClOwnerReading { address: Some(BOB), holder: NameHolder::Address(ALICE) }), "{fault:?}");
     }
 }
 
@@ -1179,26 +1207,26 @@ async fn who_contradicts_the_others_about_the_owner_is_counted() {
     let all = ["a", "b", "c"].map(str::to_owned);
     let holding = reader.read_holding(&name("summarizeagent.eth"), &reading.block, &all).await;
 
-    assert_eq!(holding, Ok(OwnerReading { address: Some(BOB), holder: NameHolder::Address(ALICE) }));
+    assert_eq!(holding, Ok(ClOwnerReading { address: Some(BOB), holder: NameHolder::Address(ALICE) }));
     assert_eq!(lies_when_counted(&counts).await, [r#"clresolve_rpc_lies_total{endpoint="a"} 1"#]);
 }
 
 #[tokio::test]
 async fn endpoints_that_straddle_an_epoch_meet_at_the_block_that_both_have() {
-    let mut builder = ChainBuilder::new().unwrap();
-    builder.register(&agent()).unwrap();
-    builder.seal(time(NOON)).unwrap();
-    builder.finalize().unwrap();
+    let mut builder = SandboxChainBuilder::new().unwrap();
+    builder.register_name(&agent()).unwrap();
+    builder.seal_block(time(NOON)).unwrap();
+    builder.finalize_newest_block().unwrap();
     let behind = Arc::new(builder.build().unwrap());
-    builder.seal(time("2026-11-20T12:06:24Z")).unwrap();
-    builder.finalize().unwrap();
+    builder.seal_block(time("2026-11-20T12:06:24Z")).unwrap();
+    builder.finalize_newest_block().unwrap();
     let ahead = Arc::new(builder.build().unwrap());
     let (servers, endpoints) = endpoints_of(&[&ahead, &behind]).await;
 
     let reading = quorum(2, endpoints, &http()).read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
 
     assert_eq!(reading.block, behind.finalized());
-    let requests: Vec<_> = servers.iter().map(RpcServer::requests).collect();
+    let requests: Vec<_> = servers.iter().map(SandboxRpcServer::request_count).collect();
     assert_eq!(requests, [INTRODUCED + 1, INTRODUCED]);
     assert_eq!(reading.contradicted_by, []);
 }
@@ -1206,12 +1234,12 @@ async fn endpoints_that_straddle_an_epoch_meet_at_the_block_that_both_have() {
 /// Chains of the same agent: the first ends with the first of these blocks, each further one has one block more; all
 /// blocks are finalized.
 fn ever_longer(times: &[&str]) -> Vec<Arc<SandboxChain>> {
-    let mut builder = ChainBuilder::new().unwrap();
-    builder.register(&agent()).unwrap();
+    let mut builder = SandboxChainBuilder::new().unwrap();
+    builder.register_name(&agent()).unwrap();
     let mut chains = Vec::new();
     for at in times {
-        builder.seal(time(at)).unwrap();
-        builder.finalize().unwrap();
+        builder.seal_block(time(at)).unwrap();
+        builder.finalize_newest_block().unwrap();
         chains.push(Arc::new(builder.build().unwrap()));
     }
     chains
@@ -1221,7 +1249,7 @@ fn ever_longer(times: &[&str]) -> Vec<Arc<SandboxChain>> {
 async fn one_that_claims_a_much_newer_block_makes_nobody_wait_for_a_laggard() {
     let chains = ever_longer(&[NOON, "2026-11-20T14:00:00Z"]);
     let (servers, endpoints) = endpoints_of(&[&chains[1], &chains[0], &chains[0], &chains[0]]).await;
-    servers[3].set_fault(RpcFault::Stall);
+    servers[3].set_fault(SandboxRpcFault::Stall);
 
     // The claim is known before the others agree. They have answered long before any of them counts as stalled.
     let door = FirstFirst { door: http(), first: endpoints[0].url.clone(), answered: tokio::sync::Semaphore::new(0) };
@@ -1262,11 +1290,17 @@ struct LateGenesis {
 
 #[async_trait]
 impl RpcHttpTransport for LateGenesis {
-    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
+    async fn post_json(
+        &self,
+        url: &Url,
+        body: Bytes,
+        cap: usize,
+        timeout: Duration,
+    ) -> Result<Bytes, HttpRequestError> {
         if String::from_utf8_lossy(&body).contains("\"0x0\"") && self.asked.fetch_add(1, Ordering::Relaxed) == 0 {
             return Err(HttpRequestError::Timeout(timeout));
         }
-        self.door.post(url, body, cap, timeout).await
+        self.door.post_json(url, body, cap, timeout).await
     }
 }
 
@@ -1291,11 +1325,17 @@ struct OnceOnly {
 
 #[async_trait]
 impl RpcHttpTransport for OnceOnly {
-    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
+    async fn post_json(
+        &self,
+        url: &Url,
+        body: Bytes,
+        cap: usize,
+        timeout: Duration,
+    ) -> Result<Bytes, HttpRequestError> {
         if *url == self.silent && self.asked.fetch_add(1, Ordering::Relaxed) > 0 {
             std::future::pending::<()>().await;
         }
-        self.door.post(url, body, cap, timeout).await
+        self.door.post_json(url, body, cap, timeout).await
     }
 }
 
@@ -1325,11 +1365,17 @@ struct LastLast {
 
 #[async_trait]
 impl RpcHttpTransport for LastLast {
-    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
+    async fn post_json(
+        &self,
+        url: &Url,
+        body: Bytes,
+        cap: usize,
+        timeout: Duration,
+    ) -> Result<Bytes, HttpRequestError> {
         if *url == self.last {
             self.answered.acquire_many(2).await.unwrap().forget();
         }
-        let reply = self.door.post(url, body, cap, timeout).await;
+        let reply = self.door.post_json(url, body, cap, timeout).await;
         if *url != self.last {
             self.answered.add_permits(1);
         }
@@ -1339,16 +1385,16 @@ impl RpcHttpTransport for LastLast {
 
 #[tokio::test]
 async fn one_that_objects_to_the_newest_block_and_one_that_fails_withhold_no_name() {
-    let mut builder = ChainBuilder::new().unwrap();
-    builder.register(&agent()).unwrap();
-    builder.seal(time(NOON)).unwrap();
-    builder.finalize().unwrap();
+    let mut builder = SandboxChainBuilder::new().unwrap();
+    builder.register_name(&agent()).unwrap();
+    builder.seal_block(time(NOON)).unwrap();
+    builder.finalize_newest_block().unwrap();
     let honest = Arc::new(builder.build().unwrap());
     builder.set_text(&agent().name, "cl.entry", "x402://summarizeagent.eth/other/v1").unwrap();
-    builder.seal(time(LATER)).unwrap();
+    builder.seal_block(time(LATER)).unwrap();
     let objecting = Arc::new(builder.build().unwrap());
     let (servers, endpoints) = endpoints_of(&[&honest, &objecting, &honest, &honest]).await;
-    servers[2].set_fault(RpcFault::Html);
+    servers[2].set_fault(SandboxRpcFault::Html);
 
     for demand in [ProofGradeDemand::Quorum(2), ProofGradeDemand::StateProof(2)] {
         let config = ChainReaderConfig { demand, ..config(endpoints.clone()) };
@@ -1371,7 +1417,7 @@ async fn one_that_objects_to_the_newest_block_and_one_that_fails_withhold_no_nam
 async fn endpoints_that_contradict_each_other_are_quoted() {
     let chain = chain_of(&[agent()]);
     let (servers, endpoints) = endpoints_of(&[&chain, &chain]).await;
-    servers[1].set_fault(RpcFault::OtherBlocks);
+    servers[1].set_fault(SandboxRpcFault::OtherBlocks);
 
     let error = quorum(2, endpoints, &http()).read_name(&name("summarizeagent.eth"), FIRST).await.unwrap_err();
 
@@ -1384,7 +1430,7 @@ async fn endpoints_that_contradict_each_other_are_quoted() {
 async fn too_few_endpoints_are_named_with_the_causes() {
     let chain = chain_of(&[agent()]);
     let (servers, endpoints) = endpoints_of(&[&chain, &chain]).await;
-    servers[1].set_fault(RpcFault::Html);
+    servers[1].set_fault(SandboxRpcFault::Html);
 
     let error = quorum(2, endpoints, &http()).read_name(&name("summarizeagent.eth"), FIRST).await.unwrap_err();
 
@@ -1400,7 +1446,7 @@ async fn the_owner_needs_a_quorum_too() {
     let (servers, endpoints) = endpoints_of(&[&chain, &chain]).await;
     let reader = quorum(2, endpoints, &http());
     let reading = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
-    for fault in [RpcFault::Html, RpcFault::Garbage, RpcFault::OtherBlocks] {
+    for fault in [SandboxRpcFault::Html, SandboxRpcFault::Garbage, SandboxRpcFault::OtherBlocks] {
         servers[1].set_fault(fault);
         let holding = reader.read_holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await;
         assert!(holding.is_err(), "{fault:?}: {holding:?}");
@@ -1411,11 +1457,11 @@ async fn the_owner_needs_a_quorum_too() {
 async fn the_first_block_that_a_quorum_names_is_held_against_later_endpoints() {
     let chain = chain_of(&[agent()]);
     let (servers, endpoints) = endpoints_of(&[&chain, &chain, &chain]).await;
-    servers[2].set_fault(RpcFault::Html);
+    servers[2].set_fault(SandboxRpcFault::Html);
     let reader = quorum(2, endpoints, &http());
     reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
-    servers[1].set_fault(RpcFault::Html);
-    servers[2].set_fault(RpcFault::OtherGenesis);
+    servers[1].set_fault(SandboxRpcFault::Html);
+    servers[2].set_fault(SandboxRpcFault::OtherGenesis);
 
     let error = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap_err();
 

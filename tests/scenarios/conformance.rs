@@ -14,7 +14,7 @@ use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::check;
 use clresolve_verdict::check::schemas::check_schemas;
 use clresolve_verdict::evidence::{SchemaEvidence, SchemaResponses};
-use clresolve_verdict::manifest::{SchemaManifest, SchemaSide};
+use clresolve_verdict::manifest::{SchemaReleaseManifest, SchemaSide};
 use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles, DEFAULT};
 use clresolve_verdict::schema::StrictSchema;
 use clresolve_verdict::schema::served::ServedSchema;
@@ -313,7 +313,7 @@ struct Pinned {
     published_crlf: Option<Digest>,
 }
 
-fn pinned(manifest: &SchemaManifest) -> Vec<Pinned> {
+fn pinned(manifest: &SchemaReleaseManifest) -> Vec<Pinned> {
     let bound =
         manifest.verbs().iter().flat_map(|verb| SchemaSide::ALL.map(|side| verb.schema(side))).map(|schema| Pinned {
             path: schema.path.clone(),

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use clresolve_core::name::EnsName;
 use clresolve_resolver::clock::SystemClock;
-use clresolve_resolver::config::{BeaconEndpointConfig, BlockHeaderDemand, Config, ProofDemand, RpcEndpointConfig};
+use clresolve_resolver::config::{
+    BeaconEndpointConfig, BlockHeaderProofMode, ChainProofMode, Config, RpcEndpointConfig,
+};
 use clresolve_resolver::resolve::Resolver;
-use clresolve_resolver::resolve::doctor::{BeaconHealth, examine};
+use clresolve_resolver::resolve::doctor::{BeaconHealth, examine_upstreams};
 use clresolve_resolver::sandbox::CustomSandbox;
-use clresolve_sandbox::beacon::BeaconBehaviour;
+use clresolve_sandbox::beacon::SandboxBeaconBehaviour;
 use clresolve_sandbox::spec::SandboxSpec;
 use serde_json::Value;
 
@@ -45,7 +47,7 @@ async fn world() -> CustomSandbox {
     CustomSandbox::start(&SandboxSpec::parse(AGENTS).expect("a sandbox")).await.expect("it starts")
 }
 
-fn config(world: &CustomSandbox, proof: ProofDemand) -> Config {
+fn config(world: &CustomSandbox, proof: ChainProofMode) -> Config {
     let mut config = world.config();
     (config.timeout, config.gate.deadline) = (PATIENCE, PATIENCE);
     config.chain.proof = Some(proof);
@@ -54,7 +56,7 @@ fn config(world: &CustomSandbox, proof: ProofDemand) -> Config {
 
 /// The configuration with these beacon endpoints, in this order.
 fn consensus(world: &CustomSandbox, endpoints: Vec<BeaconEndpointConfig>) -> Config {
-    let mut config = config(world, ProofDemand::ConsensusProof);
+    let mut config = config(world, ChainProofMode::ConsensusProof);
     config.beacon.endpoints = endpoints;
     config
 }
@@ -81,7 +83,7 @@ fn expect(what: &str, verdict: &Value, state: &str, expected: &[&str]) {
 
 /// The results of `doctor` for each beacon endpoint.
 async fn examined(config: &Config) -> Vec<BeaconHealth> {
-    let found = examine(config, &SystemClock).await.unwrap_or_else(|error| panic!("{error}"));
+    let found = examine_upstreams(config, &SystemClock).await.unwrap_or_else(|error| panic!("{error}"));
     found.light_client.expect("headers come from a light client").endpoints
 }
 
@@ -89,8 +91,8 @@ async fn examined(config: &Config) -> Vec<BeaconHealth> {
 async fn verdict_differs_from_one_under_state_proof_in_its_grade_alone() {
     let world = world().await;
     let [mut expected, mut found] = [
-        verdict(&config(&world, ProofDemand::StateProof)).await,
-        verdict(&config(&world, ProofDemand::ConsensusProof)).await,
+        verdict(&config(&world, ChainProofMode::StateProof)).await,
+        verdict(&config(&world, ChainProofMode::ConsensusProof)).await,
     ];
     expect("state-proof", &expected, "trusted", &[]);
     let grade = |verdict: &mut Value| verdict["anchor"]["proof"].take();
@@ -105,9 +107,9 @@ async fn verdict_differs_from_one_under_state_proof_in_its_grade_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn liar_alone_leaves_the_header_unproven() {
     let world = world().await;
-    for behaviour in BeaconBehaviour::LIARS {
-        let mut config = consensus(&world, vec![world.beacon_endpoint(behaviour).await.expect("a port")]);
-        if behaviour == BeaconBehaviour::Silent {
+    for behaviour in SandboxBeaconBehaviour::LIARS {
+        let mut config = consensus(&world, vec![world.start_beacon_endpoint(behaviour).await.expect("a port")]);
+        if behaviour == SandboxBeaconBehaviour::Silent {
             config.timeout = SHORT;
         }
         let found = verdict(&config).await;
@@ -121,10 +123,11 @@ async fn liar_alone_leaves_the_header_unproven() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_honest_endpoint_is_enough_and_the_liar_is_named() {
     let world = world().await;
-    for behaviour in BeaconBehaviour::LIARS {
-        let [liar, honest] = [behaviour, BeaconBehaviour::Honest].map(|behaviour| world.beacon_endpoint(behaviour));
+    for behaviour in SandboxBeaconBehaviour::LIARS {
+        let [liar, honest] =
+            [behaviour, SandboxBeaconBehaviour::Honest].map(|behaviour| world.start_beacon_endpoint(behaviour));
         let mut config = consensus(&world, vec![liar.await.expect("a port"), honest.await.expect("a port")]);
-        if behaviour == BeaconBehaviour::Silent {
+        if behaviour == SandboxBeaconBehaviour::Silent {
             config.timeout = LONG;
         }
         expect(&behaviour.to_string(), &verdict(&config).await, "trusted", &[]);
@@ -137,21 +140,21 @@ async fn one_honest_endpoint_is_enough_and_the_liar_is_named() {
 }
 
 /// Whether no honest endpoint serves such data. Validators may not sign, and an endpoint may be behind.
-fn is_a_lie(behaviour: BeaconBehaviour) -> bool {
+fn is_a_lie(behaviour: SandboxBeaconBehaviour) -> bool {
     !matches!(
         behaviour,
-        BeaconBehaviour::Honest
-            | BeaconBehaviour::LowParticipation
-            | BeaconBehaviour::Replayed
-            | BeaconBehaviour::Equivocation
-            | BeaconBehaviour::Silent
+        SandboxBeaconBehaviour::Honest
+            | SandboxBeaconBehaviour::LowParticipation
+            | SandboxBeaconBehaviour::Replayed
+            | SandboxBeaconBehaviour::Equivocation
+            | SandboxBeaconBehaviour::Silent
     )
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn change_on_chain_closes_the_gate_at_the_next_signed_header() {
     let mut world = world().await;
-    let mut config = config(&world, ProofDemand::ConsensusProof);
+    let mut config = config(&world, ChainProofMode::ConsensusProof);
     config.chain.head_poll = HEAD_POLL;
     let resolver = resolver(&config).await;
     let _follower = resolver.follow_heads();
@@ -172,8 +175,8 @@ async fn change_on_chain_closes_the_gate_at_the_next_signed_header() {
 #[tokio::test(flavor = "multi_thread")]
 async fn operators_must_have_the_signed_block_if_both_are_demanded() {
     let world = world().await;
-    let mut config = config(&world, ProofDemand::ConsensusProof);
-    config.chain.header = Some(BlockHeaderDemand::Both);
+    let mut config = config(&world, ChainProofMode::ConsensusProof);
+    config.chain.header = Some(BlockHeaderProofMode::Both);
     let upstream = config.chain.endpoints[0].url.clone();
     for (altered, state, expected) in
         [(Altered::Nothing, "trusted", &[][..]), (Altered::HeaderHashRemade, "indeterminate", &["rpc-disagree"][..])]

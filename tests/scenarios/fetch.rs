@@ -20,7 +20,7 @@ use clresolve_chain::ccip::{CcipReadGateway, CcipReadRequest};
 use clresolve_resolver::fetch::ccip::GuardedCcipReadGateway;
 use clresolve_resolver::fetch::https::{self, CARD_LIMIT, FetchLimits, FetchedDocument};
 use clresolve_resolver::fetch::{
-    AddressLookup, Egress, EgressConfig, EgressError, EgressViolation, FetchError, ForbiddenUrlError,
+    AddressLookup, Egress, EgressConfig, EgressSetupError, EgressViolation, FetchError, ForbiddenUrlError,
     SourceUnavailableError,
 };
 use clresolve_state::MAX_LOOK_UP_BYTES;
@@ -232,10 +232,10 @@ fn extra_roots_are_checked_at_once() {
     let with = |pem: &'static str| {
         Egress::new(EgressConfig { extra_roots: vec![pem.into()], ..EgressConfig::default() }).map(|_| ())
     };
-    assert_eq!(with(""), Err(EgressError::NotPem(0)));
-    assert_eq!(with("not PEM at all"), Err(EgressError::NotPem(0)));
+    assert_eq!(with(""), Err(EgressSetupError::NotPem(0)));
+    assert_eq!(with("not PEM at all"), Err(EgressSetupError::NotPem(0)));
     let bad = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-    assert_eq!(with(bad), Err(EgressError::NotAnAnchor(0)));
+    assert_eq!(with(bad), Err(EgressSetupError::NotAnAnchor(0)));
 }
 
 #[tokio::test]
@@ -576,7 +576,7 @@ fn lookup_request(urls: &[&str]) -> CcipReadRequest {
 
 async fn ask(egress: &Egress, urls: &[&str]) -> Result<Vec<u8>, (Option<u16>, String)> {
     let gateway = GuardedCcipReadGateway::new(egress.clone(), AMPLE);
-    let asked = gateway.request(&lookup_request(urls), 100).await;
+    let asked = gateway.request_first_response(&lookup_request(urls), 100).await;
     asked.map(|data| data.to_vec()).map_err(|error| (error.status, error.message))
 }
 
@@ -641,7 +641,7 @@ async fn long_answers_of_ccip_read_gateways_share_one_budget() {
     let gateway = GuardedCcipReadGateway::new(egress, AMPLE);
     let ask = |path: &str| {
         let (gateway, request) = (gateway.clone(), lookup_request(&[&format!("https://cards.example{path}")]));
-        async move { gateway.request(&request, MAX_LOOK_UP_BYTES).await }
+        async move { gateway.request_first_response(&request, MAX_LOOK_UP_BYTES).await }
     };
     let stalling: Vec<_> = (0..4).map(|_| tokio::spawn(ask("/stalls"))).collect();
     let until_one_waits = async { while timeout(SHORT, ask("/long")).await.is_ok() {} };
@@ -657,7 +657,7 @@ async fn long_answers_of_ccip_read_gateways_share_one_budget() {
 #[tokio::test]
 async fn ccip_read_can_be_switched_off() {
     let error = GuardedCcipReadGateway::refusing_all()
-        .request(&lookup_request(&["https://cards.example/"]), 100)
+        .request_first_response(&lookup_request(&["https://cards.example/"]), 100)
         .await
         .unwrap_err();
     assert_eq!(error.message, EgressViolation::Disabled.to_string());

@@ -121,7 +121,7 @@ fn generated_cases() {
     let mut wrong = Vec::new();
     for case in cases {
         let car = read(&corpus.join("generated").join(&case.car));
-        for budget in [DagWalkBudget::for_card(), DagWalkBudget::for_cat()] {
+        for budget in [DagWalkBudget::for_agent_card(), DagWalkBudget::for_cat_command()] {
             let outcome = cat(&case.root, &case.path, budget, &car);
             let allowed = match &case.expect {
                 Expect::Any { any } => any.iter().any(|verdict| verdict.allows(&outcome)),
@@ -147,11 +147,11 @@ fn generated_cars_with_one_byte_changed() {
         if car.len() > LARGEST {
             continue;
         }
-        let honest = cat(&case.root, &case.path, DagWalkBudget::for_card(), &car).unwrap().bytes;
+        let honest = cat(&case.root, &case.path, DagWalkBudget::for_agent_card(), &car).unwrap().bytes;
         for index in 0..car.len() {
             let mut changed = car.to_vec();
             changed[index] ^= 1 << (index % 8);
-            if let Ok(proven) = cat(&case.root, &case.path, DagWalkBudget::for_card(), &Bytes::from(changed)) {
+            if let Ok(proven) = cat(&case.root, &case.path, DagWalkBudget::for_agent_card(), &Bytes::from(changed)) {
                 assert_eq!(proven.bytes, honest, "{}, byte {index}", case.name);
             }
             tried += 1;
@@ -211,7 +211,7 @@ fn upstream_cars_hold_the_expected_blocks() {
             assert_eq!(section.cid, cid(&block.cid), "{name}");
             assert_eq!(section.block.len(), block.size, "{name}");
             // Without a verdict, the tool behind the expectation did not know the hash function.
-            assert_eq!(section.cid.verify(&section.block), block.ok.unwrap_or(true), "{name}: {}", block.cid);
+            assert_eq!(section.cid.is_cid_of_block(&section.block), block.ok.unwrap_or(true), "{name}: {}", block.cid);
         }
     }
     assert_eq!((cars, skipped), (76, 1));
@@ -274,7 +274,7 @@ fn upstream_trees_can_be_rebuilt() {
         for tree in &expected.trees {
             let Some(files) = files_of(tree, &blocks).filter(|files| !files.is_empty()) else { continue };
             for layout in layouts() {
-                let (root, blocks) = build::build_tree(&files, layout);
+                let (root, blocks) = build::build_directory_tree(&files, layout);
                 if Ok(root) == ContentId::parse(&tree.root) {
                     rebuilt.push(name.clone());
                     let again = Bytes::from(build::write_car(&root, &blocks));
@@ -327,8 +327,8 @@ fn dag_pb_fixtures() {
 }
 
 fn read_one_block(root: ContentId, block: Bytes) -> Result<VerifiedFile, DagWalkError> {
-    let mut walk = DagWalk::new(root, &ContentPath::default(), DagWalkBudget::for_card());
-    walk.supply(block)?;
+    let mut walk = DagWalk::new(root, &ContentPath::default(), DagWalkBudget::for_agent_card());
+    walk.supply_block(block)?;
     walk.finish()
 }
 
@@ -336,11 +336,11 @@ fn cat(root: &str, path: &str, budget: DagWalkBudget, car: &Bytes) -> Result<Ver
     read_file_from_car(cid(root), &ContentPath::parse_literal(path)?, budget, car.clone())
 }
 
-/// As [`for_cat`], block by block.
+/// As [`for_cat_command`], block by block.
 fn cat_blocks(root: &str, path: &str, blocks: &BlocksByCid) -> Result<VerifiedFile, DagWalkError> {
-    let mut walk = DagWalk::new(cid(root), &ContentPath::parse_literal(path)?, DagWalkBudget::for_cat());
+    let mut walk = DagWalk::new(cid(root), &ContentPath::parse_literal(path)?, DagWalkBudget::for_cat_command());
     while let Some(block) = walk.wanted_block().and_then(|cid| blocks.get(cid)) {
-        walk.supply(block.clone())?;
+        walk.supply_block(block.clone())?;
     }
     walk.finish()
 }
@@ -354,7 +354,7 @@ fn sections(car: &Bytes) -> (Vec<CarSection>, bool) {
     let mut sections = Vec::new();
     // In small pieces, as a network gives them.
     for chunk in car.chunks(1000) {
-        reader.push(Bytes::copy_from_slice(chunk));
+        reader.push_chunk(Bytes::copy_from_slice(chunk));
         loop {
             match reader.next_section() {
                 Ok(Some(section)) => sections.push(section),
@@ -363,7 +363,7 @@ fn sections(car: &Bytes) -> (Vec<CarSection>, bool) {
             }
         }
     }
-    let whole = reader.is_whole();
+    let whole = reader.is_complete_car();
     (sections, whole)
 }
 

@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 
 use clresolve_core::reading::BlockSelector;
 use clresolve_core::state::TrustState;
-use clresolve_payment::check::{OriginMemoryEntry, SeenIdentity, SeenPayee, WebOrigin};
+use clresolve_payment::check::{OriginMemoryEntry, ProvenSellerIdentity, RememberedPayee, WebOrigin};
 use clresolve_resolver::memory::{MemoryFile, OriginKey, ResolverMemory};
 use clresolve_resolver::resolve::{Resolver, SetupError};
 use clresolve_resolver::sandbox::CustomSandbox;
@@ -173,13 +173,13 @@ fn sellers(folder: &Path) -> std::path::PathBuf {
     let note = |origin: &str, noted| store.note_origin(&key(origin), noted).expect("the disk has room");
     let at = "2026-01-02T03:04:05Z".parse().expect("a time");
     let proposing = |name: &str| {
-        let seen = SeenIdentity { identity: name.parse().expect("an identity"), at, block: Some(16) };
+        let seen = ProvenSellerIdentity { identity: name.parse().expect("an identity"), at, block: Some(16) };
         OriginMemoryEntry { proposed: Some(seen), ..OriginMemoryEntry::default() }
     };
     note("https://shop.example", proposing("shop.eth"));
     store.accept_origin(&key("https://shop.example")).expect("it is proposed");
     note("https://shop.example", proposing("other.eth"));
-    let payee = SeenPayee {
+    let payee = RememberedPayee {
         address: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".parse().expect("an address"),
         network: "eip155:8453".parse().expect("a network"),
         at,

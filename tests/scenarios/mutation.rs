@@ -12,7 +12,7 @@ use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::PaymentRecords;
 use clresolve_core::reading::{
-    BlockSelector, ChainBlock, ChainError, EnsAnswer, LatestNameState, NameHolder, NameReading, OwnerReading,
+    BlockSelector, ChainBlock, ChainError, ClOwnerReading, EnsAnswer, LatestNameState, NameHolder, NameReading,
     ProofGrade, ProofStrength, ResolvedRecords, ResolverContractError,
 };
 use clresolve_core::records::{RecordKey, RecordSet, TextRecord};
@@ -22,7 +22,8 @@ use clresolve_ipfs::{ContentId, ContentPath, DagWalk, DagWalkBudget};
 use clresolve_resolver::fetch::SourceUnavailableError;
 use clresolve_verdict::check::{self, JudgementPolicy};
 use clresolve_verdict::evidence::{
-    self, ContentProofSource, HttpsOutcome, IpfsMirror, IpfsOutcome, OwnerEvidence, RecordUsability, ResolutionEvidence,
+    self, ClOwnerEvidence, ContentProofSource, HttpsOutcome, IpfsMirrorPath, IpfsOutcome, RecordUsability,
+    ResolutionEvidence,
 };
 use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles, DEFAULT};
 use jiff::Timestamp;
@@ -126,12 +127,12 @@ fn store(card: &str, form: Form) -> (ContentId, String, BlocksByCid) {
         Form::Raw => (dag.add_raw_block(card.to_owned()).cid, String::new(), dag.into_blocks()),
         Form::Chunks => (dag.add_file(card.as_bytes(), 512).cid, String::new(), dag.into_blocks()),
         Form::Folder => {
-            let (cid, blocks) = build::build_tree(&files, DagLayout::default());
+            let (cid, blocks) = build::build_directory_tree(&files, DagLayout::default());
             (cid, path, blocks)
         }
         Form::Sharded => {
             let layout = DagLayout { shard_above: 2, fanout: HamtFanout::SMALLEST, chunk: 700 };
-            let (cid, blocks) = build::build_tree(&files, layout);
+            let (cid, blocks) = build::build_directory_tree(&files, layout);
             (cid, path, blocks)
         }
     }
@@ -218,7 +219,7 @@ fn gather(world: &World) -> ResolutionEvidence {
         (Some(_), _) => HttpsOutcome::Unavailable(SourceUnavailableError::Status(404).into()),
     };
     let cid = text(RecordKey::CidAgentcard).and_then(|value| ContentId::parse(value).ok());
-    let mirror = text(RecordKey::MirrorIpfs).and_then(|value| IpfsMirror::parse(value).ok());
+    let mirror = text(RecordKey::MirrorIpfs).and_then(|value| IpfsMirrorPath::parse(value).ok());
     let path = mirror.as_ref().map(|mirror| mirror.path.clone()).unwrap_or_default();
     let walked = |cid: Option<ContentId>, path: &ContentPath| match cid {
         Some(cid) => walk(cid, path, https.bytes(), &world.blocks).0,
@@ -230,14 +231,14 @@ fn gather(world: &World) -> ResolutionEvidence {
         None => IpfsOutcome::NotAsked,
     };
     let holder = NameHolder::Address(world.reading.holder.into());
-    let owner = OwnerReading { address: Some(world.reading.owner.into()), holder: NameHolder::Nobody };
+    let owner = ClOwnerReading { address: Some(world.reading.owner.into()), holder: NameHolder::Nobody };
     ResolutionEvidence {
         name: EnsName::parse(NAME).expect("a good name"),
         now: Timestamp::UNIX_EPOCH,
         chain_id: 1,
         block: BlockSelector::Finalized,
         reading: reading(world, holder),
-        owner: OwnerEvidence::Read(owner),
+        owner: ClOwnerEvidence::Read(owner),
         https,
         ipfs,
         mirror: mirrored,
@@ -300,14 +301,14 @@ fn walk(
     known: Option<&Bytes>,
     blocks: &BlocksByCid,
 ) -> (IpfsOutcome, BTreeSet<ContentId>) {
-    let mut walk = DagWalk::new(cid, path, DagWalkBudget::for_card());
+    let mut walk = DagWalk::new(cid, path, DagWalkBudget::for_agent_card());
     let mut taken = BTreeSet::new();
     while let Some(wanted) = walk.wanted_block().copied() {
-        if wanted.is_raw() && known.is_some_and(|bytes| walk.supply(bytes.clone()).is_ok()) {
+        if wanted.is_raw() && known.is_some_and(|bytes| walk.supply_block(bytes.clone()).is_ok()) {
             continue;
         }
         let Some(block) = blocks.get(&wanted) else { break };
-        if walk.supply(block.clone()).is_err() {
+        if walk.supply_block(block.clone()).is_err() {
             break;
         }
         taken.insert(wanted);
@@ -323,7 +324,7 @@ fn binds(good: &World, changed: &World) -> bool {
     let pinned = record_set(&changed.records);
     let served = changed.served.as_ref().filter(|_| pinned.text(RecordKey::Agentcard).is_some_and(|url| url == URL));
     let cid = ContentId::parse(pinned.text(RecordKey::CidAgentcard).unwrap_or_default());
-    let mirror = IpfsMirror::parse(pinned.text(RecordKey::MirrorIpfs).unwrap_or_default());
+    let mirror = IpfsMirrorPath::parse(pinned.text(RecordKey::MirrorIpfs).unwrap_or_default());
     let (Ok(cid), Ok(mirror)) = (cid, mirror) else { return false };
     let (_, needed) = walk(cid, &mirror.path, served, &good.blocks);
     KEYS.iter().all(record)
@@ -343,7 +344,7 @@ fn says_the_same(key: RecordKey, good: &[u8], changed: &[u8]) -> bool {
             RecordKey::Checksum => changed.parse() == good.parse::<Digest>(),
             // Any multibase, and either CID version.
             RecordKey::CidAgentcard => ContentId::parse(changed) == ContentId::parse(good),
-            RecordKey::MirrorIpfs => IpfsMirror::parse(changed) == IpfsMirror::parse(good),
+            RecordKey::MirrorIpfs => IpfsMirrorPath::parse(changed) == IpfsMirrorPath::parse(good),
             // The location of a copy, not its identity: any https URL, at which nothing is served.
             RecordKey::Agentcard => evidence::is_https_url(changed),
             RecordKey::Entry | RecordKey::Owner => changed == good,
@@ -479,7 +480,7 @@ fn check_all(worlds: &[(String, World)], problem: impl Fn(&World, TrustState) ->
 }
 
 fn state(world: &World, profile: &ConformanceProfile) -> TrustState {
-    check::judge(&gather(world), profile, &JudgementPolicy::default()).state
+    check::judge_evidence(&gather(world), profile, &JudgementPolicy::default()).state
 }
 
 /// A good agent stays trusted exactly if the change is insignificant.

@@ -18,11 +18,13 @@ use clresolve_core::cause::ResolverContractError;
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::CoinTypes;
 use clresolve_core::reading::{
-    BlockSelector, ChainError, EnsAnswer, NameHolder, NameReading, OwnerReading, ProofGradeDemand,
+    BlockSelector, ChainError, ClOwnerReading, EnsAnswer, NameHolder, NameReading, ProofGradeDemand,
 };
 use clresolve_core::records::RecordKey;
 use clresolve_resolver::telemetry::PrometheusExposition;
-use clresolve_sandbox::chain::{CHAIN_ID, ChainBuilder, NameRegistration, ResolverKind, RpcServer, SandboxChain};
+use clresolve_sandbox::chain::{
+    CHAIN_ID, EnsResolverKind, SandboxChain, SandboxChainBuilder, SandboxNameRegistration, SandboxRpcServer,
+};
 use clresolve_state::EnsContractAddresses;
 use serde_json::Value;
 use url::Url;
@@ -65,7 +67,7 @@ impl Counted {
 
 #[async_trait]
 impl RpcHttpTransport for Counted {
-    async fn post(&self, url: &Url, body: Bytes, _: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
+    async fn post_json(&self, url: &Url, body: Bytes, _: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
         let round = self.rounds.load(Ordering::SeqCst) + 1;
         self.posts.fetch_add(1, Ordering::SeqCst);
         self.open.fetch_add(1, Ordering::SeqCst);
@@ -86,34 +88,38 @@ struct NoGateway;
 
 #[async_trait]
 impl CcipReadGateway for NoGateway {
-    async fn request(&self, _: &CcipReadRequest, _: usize) -> Result<alloy_primitives::Bytes, CcipReadGatewayError> {
+    async fn request_first_response(
+        &self,
+        _: &CcipReadRequest,
+        _: usize,
+    ) -> Result<alloy_primitives::Bytes, CcipReadGatewayError> {
         Err(CcipReadGatewayError::new("there is no gateway"))
     }
 }
 
 struct World {
     chain: Arc<SandboxChain>,
-    server: RpcServer,
+    server: SandboxRpcServer,
     counted: Arc<Counted>,
 }
 
 impl World {
     async fn new() -> Self {
-        let mut builder = ChainBuilder::new().unwrap();
+        let mut builder = SandboxChainBuilder::new().unwrap();
         for text in ["agent.eth", "owner.eth", "other.eth"] {
             let texts = [("cl.entry", ENTRY), ("cl.owner", "owner.eth")];
             let texts = texts.map(|(key, value)| (key.to_owned(), value.to_owned()));
-            let registration = NameRegistration {
-                resolver: ResolverKind::Public,
+            let registration = SandboxNameRegistration {
+                resolver: EnsResolverKind::Public,
                 texts: BTreeMap::from(texts),
                 addr: Some(BOB),
-                ..NameRegistration::new(name(text), ALICE)
+                ..SandboxNameRegistration::new(name(text), ALICE)
             };
-            builder.register(&registration).unwrap();
+            builder.register_name(&registration).unwrap();
         }
-        builder.seal("2026-11-20T12:00:00Z".parse().unwrap()).unwrap();
+        builder.seal_block("2026-11-20T12:00:00Z".parse().unwrap()).unwrap();
         let chain = Arc::new(builder.build().unwrap());
-        let server = RpcServer::bind(Arc::clone(&chain)).await.unwrap();
+        let server = SandboxRpcServer::bind(Arc::clone(&chain)).await.unwrap();
         Self { chain, server, counted: Arc::new(Counted::new()) }
     }
 
@@ -281,6 +287,10 @@ async fn spare_endpoints_prove_what_others_keep_back() {
         let reading = reading.expect("nobody waits in vain").unwrap_or_else(|error| panic!("{altered:?}: {error}"));
         assert_eq!(entry(&reading), Some(ENTRY), "{altered:?}");
         let holding = chain.read_holding(&name("owner.eth"), &reading.block, &reading.endpoints).await;
-        assert_eq!(holding, Ok(OwnerReading { address: Some(BOB), holder: NameHolder::Address(ALICE) }), "{altered:?}");
+        assert_eq!(
+            holding,
+            Ok(ClOwnerReading { address: Some(BOB), holder: NameHolder::Address(ALICE) }),
+            "{altered:?}"
+        );
     }
 }

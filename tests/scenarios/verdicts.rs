@@ -4,11 +4,11 @@
 
 use std::collections::BTreeSet;
 
-use clresolve_bundle::{ResolutionBundle, TrustAnchors};
+use clresolve_bundle::{BundleTrustAnchors, ResolutionBundle};
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::ReasonCode;
 use clresolve_core::state::TrustState;
-use clresolve_resolver::config::ProofDemand;
+use clresolve_resolver::config::ChainProofMode;
 use clresolve_resolver::resolve::{NameQuestion, Resolver};
 use clresolve_resolver::sandbox::Sandbox;
 use serde_json::Value;
@@ -97,7 +97,7 @@ fn scenarios_replay_from_their_bundles() {
             let resolver = stage.resolver(&case.ask.setting).await;
             let bundle = match resolver.export(&NameQuestion::new(case.ask.name.as_str())).await {
                 Ok(bundle) => {
-                    let bundle = bundle.bundle().to_json();
+                    let bundle = bundle.unsigned_bundle().to_json();
                     let errors =
                         form.iter_errors(&bundle).map(|e| format!("{}\n    {}: {e}", case.id, e.instance_path()));
                     wrong.extend(errors);
@@ -108,8 +108,8 @@ fn scenarios_replay_from_their_bundles() {
                     continue;
                 }
             };
-            let anchors = || TrustAnchors { profiles: resolver.profiles(), checkpoint };
-            match ResolutionBundle::read(&bundle).and_then(|bundle| bundle.verify(anchors())) {
+            let anchors = || BundleTrustAnchors { profiles: resolver.profiles(), checkpoint };
+            match ResolutionBundle::from_bytes(&bundle).and_then(|bundle| bundle.verify_by_replay(anchors())) {
                 Ok(verified) if library[&case.id]["conclusion"] == verified.replay.verdict().conclusion => {}
                 Ok(_) => wrong.push(format!("{}\n    library and bundle conclude differently", case.id)),
                 Err(error) => wrong.push(format!("{}\n    refused: {error}", case.id)),
@@ -169,7 +169,7 @@ fn the_gate_decides_as_the_scenarios_say() {
             let daemon = stage.daemon(setting).await;
             for Decision { verb, network, code } in &case.ask.gate {
                 let (verb, network) = (verb.as_deref(), network.as_deref());
-                let by_library = config.gate.policy().objection(&resolution, verb, network).map(str::to_owned);
+                let by_library = config.gate.gate_policy().objection(&resolution, verb, network).map(str::to_owned);
                 let said = [
                     ("library", by_library),
                     ("program", stage::gate(&file, name, verb, network).await),
@@ -198,7 +198,7 @@ fn every_code_matters() {
                 wrong.push(format!("{code}: no scenario expects it"));
                 continue;
             };
-            let resolver: Resolver = stage.resolver(&case.ask.setting).await.without_code(**code);
+            let resolver: Resolver = stage.resolver(&case.ask.setting).await.without_reason_code(**code);
             let verdict = serde_json::to_value(&**resolver.resolve(&case.ask.name).await.verdict()).expect("JSON");
             if judge::problems(&case.ask, &verdict).is_empty() {
                 wrong.push(format!("{code}: {} passes without it", case.id));
@@ -213,7 +213,7 @@ fn every_code_matters() {
 fn computed_records_lead_to_the_conclusion_that_told_ones_lead_to() {
     on_stage(async |stage| {
         let library = stage.library().await;
-        let setting = Setting { proof: Some(ProofDemand::StateProof), ..Setting::default() };
+        let setting = Setting { proof: Some(ChainProofMode::StateProof), ..Setting::default() };
         let resolver = stage.resolver(&setting).await;
         let cases: Vec<&Case> =
             stage.scenarios.cases.iter().filter(|case| !case.alone && case.ask.session.is_none()).collect();

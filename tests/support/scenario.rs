@@ -11,10 +11,10 @@ use std::time::Duration;
 use clresolve_core::reading::BlockSelector;
 use clresolve_core::reason::ReasonCode;
 use clresolve_core::state::{ProfileNearMiss, TrustState};
-use clresolve_resolver::config::{BlockHeaderDemand, ProofDemand};
-use clresolve_sandbox::beacon::BeaconBehaviour;
-use clresolve_sandbox::chain::RpcFault;
-use clresolve_sandbox::spec::{AgentSpec, CardlessNameSpec, DefectiveSchema, SandboxSpec};
+use clresolve_resolver::config::{BlockHeaderProofMode, ChainProofMode};
+use clresolve_sandbox::beacon::SandboxBeaconBehaviour;
+use clresolve_sandbox::chain::SandboxRpcFault;
+use clresolve_sandbox::spec::{CardlessNameSpec, DefectiveSchema, SandboxAgentSpec, SandboxSpec};
 use clresolve_sandbox::{IpfsGatewayBehaviour, ServedChainState};
 use clresolve_verdict::gate::{DENIED_BY_DEFAULT, GateVerbs};
 use clresolve_verdict::verdict::{ResolutionDepth, StepStatus};
@@ -28,7 +28,7 @@ struct File {
     /// The common topic of the scenarios.
     title: String,
     #[serde(default, rename = "agent")]
-    agents: Vec<AgentSpec>,
+    agents: Vec<SandboxAgentSpec>,
     #[serde(default, rename = "name")]
     names: Vec<CardlessNameSpec>,
     #[serde(default, rename = "schema")]
@@ -108,7 +108,7 @@ pub(crate) struct Setting {
     /// Endpoints that replace those of the sandbox.
     pub(crate) rpc: Vec<Rpc>,
     /// Beacon endpoints that replace the one of the sandbox.
-    pub(crate) beacon: Vec<BeaconBehaviour>,
+    pub(crate) beacon: Vec<SandboxBeaconBehaviour>,
     /// Gateways that replace the one of the sandbox.
     pub(crate) gateways: Vec<IpfsGatewayBehaviour>,
     /// The profile, if not the default one.
@@ -138,10 +138,10 @@ pub(crate) struct Setting {
     pub(crate) gate_verbs: GateVerbs,
     /// The demanded proof, if not the default one.
     #[serde(deserialize_with = "proof")]
-    pub(crate) proof: Option<ProofDemand>,
+    pub(crate) proof: Option<ChainProofMode>,
     /// Who must vouch for the header, if not the default.
     #[serde(deserialize_with = "header")]
-    pub(crate) header: Option<BlockHeaderDemand>,
+    pub(crate) header: Option<BlockHeaderProofMode>,
     /// How many operators must agree.
     pub(crate) quorum: Option<usize>,
     /// The time limit, if not the default one.
@@ -171,7 +171,7 @@ pub(crate) struct Seen {
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Rpc {
     /// How it fails.
-    pub(crate) fault: RpcFault,
+    pub(crate) fault: SandboxRpcFault,
     /// What it reads.
     pub(crate) state: ServedChainState,
     /// Whether it is trusted alone.
@@ -258,7 +258,7 @@ impl Scenarios {
             let alone = ask.setting != Setting::default();
             self.cases.push(Case { id: format!("{file}: ask {} {}", number + 1, ask.name), ask, alone });
         }
-        self.spec = std::mem::take(&mut self.spec).combined_with(spec);
+        self.spec = std::mem::take(&mut self.spec).merged_with_spec(spec);
     }
 
     fn check(&self) {
@@ -276,7 +276,7 @@ impl Setting {
 }
 
 impl Ask {
-    fn of(agent: &AgentSpec, state: TrustState) -> Self {
+    fn of(agent: &SandboxAgentSpec, state: TrustState) -> Self {
         Self {
             about: agent.about.clone(),
             requirements: agent.requirements.clone(),
@@ -304,12 +304,12 @@ fn block<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BlockSelec
     text.parse().map(Some).map_err(serde::de::Error::custom)
 }
 
-fn proof<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ProofDemand>, D::Error> {
+fn proof<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ChainProofMode>, D::Error> {
     let text = String::deserialize(deserializer)?;
     text.parse().map(Some).map_err(serde::de::Error::custom)
 }
 
-fn header<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BlockHeaderDemand>, D::Error> {
+fn header<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BlockHeaderProofMode>, D::Error> {
     let text = String::deserialize(deserializer)?;
     text.parse().map(Some).map_err(serde::de::Error::custom)
 }

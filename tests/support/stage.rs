@@ -12,7 +12,7 @@ use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
 use clresolve_core::state::TrustState;
 use clresolve_resolver::clock::Clock;
-use clresolve_resolver::config::{BlockSelector, Config, ManifestSource, RpcEndpointConfig};
+use clresolve_resolver::config::{BlockSelector, Config, RpcEndpointConfig, SchemaManifestSource};
 use clresolve_resolver::fetch::https::{self, FetchLimits};
 use clresolve_resolver::fetch::{Egress, EgressConfig};
 use clresolve_resolver::memory::{HistoryKey, MemoryFile};
@@ -111,11 +111,11 @@ impl Stage {
             config.beacon.endpoints.clear();
         }
         for behaviour in &setting.beacon {
-            let endpoint = self.world.beacon_endpoint(*behaviour).await;
+            let endpoint = self.world.start_beacon_endpoint(*behaviour).await;
             config.beacon.endpoints.push(endpoint.unwrap_or_else(|error| panic!("{error}")));
         }
         if !setting.gateways.is_empty() {
-            config.gateways = setting.gateways.iter().map(|manners| self.world.gateway(*manners)).collect();
+            config.gateways = setting.gateways.iter().map(|manners| self.world.ipfs_gateway(*manners)).collect();
         }
         if let Some(profile) = &setting.profile {
             config.rules.profile.clone_from(profile);
@@ -144,7 +144,7 @@ impl Stage {
     async fn take_out_cid(&self, config: &mut Config) {
         let written = async || {
             let mut urls = config.rules.manifests.iter().filter_map(|source| match source {
-                ManifestSource::Url { url, .. } => Some(url),
+                SchemaManifestSource::Url { url, .. } => Some(url),
                 _ => None,
             });
             let url =
@@ -163,7 +163,7 @@ impl Stage {
             folder
         };
         let file = self.without_cid.get_or_init(written).await.path().join(WITHOUT_CID);
-        config.rules.manifests.push(ManifestSource::File(file));
+        config.rules.manifests.push(SchemaManifestSource::File(file));
     }
 
     /// Gives the configuration a memory of its own.
@@ -197,7 +197,8 @@ impl Stage {
         if let Some((_, endpoint)) = endpoints.iter().filter(|(known, _)| known == rpc).nth(before) {
             return endpoint.clone();
         }
-        let mut endpoint = self.world.endpoint(rpc.fault, rpc.state, rpc.own).await.expect("a port can be had");
+        let mut endpoint =
+            self.world.start_rpc_endpoint(rpc.fault, rpc.state, rpc.own).await.expect("a port can be had");
         if let Some(operator) = &rpc.operator {
             endpoint.operator.clone_from(operator);
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::registry::RegistryFindingCounts;
+use super::registry::RegistryMismatchCounts;
 use super::row::AuditRow;
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::{ReasonCode, ReasonEffect};
@@ -39,7 +39,7 @@ pub struct AuditCounts {
     /// Names for which the holder, or the holder of the name in `cl.owner`, cannot be read.
     pub holder_unreadable: u64,
     /// Comparison of a registry with the chain.
-    pub registry: RegistryFindingCounts,
+    pub registry: RegistryMismatchCounts,
     /// Names that would be trusted under another profile, by its identifier.
     pub near_misses: BTreeMap<String, u64>,
     /// The lowest and the highest block read.

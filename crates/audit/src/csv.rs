@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use super::governance_log::GovernanceLogFormat;
+use super::governance_log::GovernanceTableLayout;
 use super::on_chain::OnChainFact;
 use super::waiver::{AppliedWaiver, Waiver};
-use super::words::slugs;
+use super::words::joined_slugs;
 use super::{AuditReport, AuditRow, AuditRows, LogRowDraft};
 use clresolve_core::reason::{MAX_VALUE_BYTES, ReasonEffect};
 use clresolve_core::text::UntrustedText;
@@ -50,14 +50,14 @@ const RESOLUTION_ROW: usize = 23;
 /// Maximum length of a cell, in characters: a cell with some dozens of codes fits.
 const MAX_CELL_CHARACTERS: usize = 4 * MAX_VALUE_BYTES;
 
-pub(super) fn write(report: &AuditReport, rows: &dyn AuditRows, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_csv_report(report: &AuditReport, rows: &dyn AuditRows, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "{}\r\n", COLUMNS.join(","))?;
     rows.for_each_row(&mut |row| {
         let mut cells = row_cells(report, row)
             .map(|cell| UntrustedText::new(&cell).with_limit(MAX_CELL_CHARACTERS).csv().to_string());
         // The draft is already escaped and begins with a bar. It is read back verbatim.
         let draft = LogRowDraft::from_row(report, row)
-            .map_or_else(String::new, |draft| draft.markdown(GovernanceLogFormat::Published));
+            .map_or_else(String::new, |draft| draft.markdown(GovernanceTableLayout::Published));
         cells[RESOLUTION_ROW] = format!("\"{}\"", draft.replace('"', "\"\""));
         write!(out, "{}\r\n", cells.join(","))
     })?;
@@ -82,9 +82,9 @@ fn row_cells(report: &AuditReport, row: &AuditRow) -> [String; 31] {
         row.normalized.clone().unwrap_or_default(),
         row.state.to_string(),
         row.summary.clone(),
-        slugs(&row.codes(ReasonEffect::Fail), " "),
-        slugs(&row.codes(ReasonEffect::Unknown), " "),
-        slugs(&row.codes(ReasonEffect::Warn), " "),
+        joined_slugs(&row.codes(ReasonEffect::Fail), " "),
+        joined_slugs(&row.codes(ReasonEffect::Unknown), " "),
+        joined_slugs(&row.codes(ReasonEffect::Warn), " "),
         txt_https,
         txt_ipfs,
         https_ipfs,
@@ -107,12 +107,12 @@ fn row_cells(report: &AuditReport, row: &AuditRow) -> [String; 31] {
         read(OnChainFact::Expiry),
         row.carried.as_ref().map_or_else(String::new, |carried| carried.members.join(" ")),
         report.generated_at.map_or_else(String::new, |at| at.to_string()),
-        waivers(report, row),
+        waivers_text(report, row),
     ]
 }
 
 /// The waivers for a name, each with its status.
-fn waivers(report: &AuditReport, row: &AuditRow) -> String {
+fn waivers_text(report: &AuditReport, row: &AuditRow) -> String {
     let waivers = report.waivers.for_row(row).iter().map(|AppliedWaiver { waiver, status, .. }| {
         let Waiver { code, place, until, reason, .. } = waiver;
         let place = place.as_deref().map_or_else(String::new, |place| format!(" at {place}"));

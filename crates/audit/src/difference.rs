@@ -7,11 +7,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::layers::{self, SchemaAuditRow};
+use super::layers::{self, PublishedSchemaRow};
 use super::on_chain::{OnChainFact, RecordsByKey};
 use super::past::{ComparableName, ComparableReport};
-use super::words::slugs;
-use super::{AuditScope, AuditSettings, CardSnapshot, DecidedState, NameSnapshot, OnChainSnapshot};
+use super::words::joined_slugs;
+use super::{AuditScope, CardSnapshot, DecidedState, NameSnapshot, OnChainSnapshot, StateDecidingSettings};
 use clresolve_core::state::TrustState;
 use clresolve_verdict::check::edition;
 use clresolve_verdict::evidence::edition::CardEdition;
@@ -54,7 +54,7 @@ pub struct AuditRules {
     /// The depth of the audit.
     pub depth: ResolutionDepth,
     /// Other settings that decide states. `None` if the report does not contain them.
-    pub demands: Option<AuditSettings>,
+    pub demands: Option<StateDecidingSettings>,
 }
 
 /// One change of one name.
@@ -298,7 +298,7 @@ struct ChangeCollector {
 impl ChangeCollector {
     fn compare_names(&mut self, before: &ComparableName, after: &ComparableName) {
         self.compare_states(before, after);
-        let codes = |name: &ComparableName| Some(slugs(&name.codes(), ", ")).filter(|codes| !codes.is_empty());
+        let codes = |name: &ComparableName| Some(joined_slugs(&name.codes(), ", ")).filter(|codes| !codes.is_empty());
         self.compare(AuditChangeKind::Findings, codes(before), codes(after));
         let (before, after) = (&before.known, &after.known);
         if let Some((before, after)) = other_card(before, after) {
@@ -363,7 +363,7 @@ impl ChangeCollector {
         }
     }
 
-    fn compare_layers(&mut self, before: &[SchemaAuditRow], after: &[SchemaAuditRow]) {
+    fn compare_layers(&mut self, before: &[PublishedSchemaRow], after: &[PublishedSchemaRow]) {
         for (schema, [before, after]) in layers::paired_findings(before, after) {
             self.of = schema;
             self.compare(AuditChangeKind::Schema, before, after);
@@ -380,7 +380,7 @@ impl ChangeCollector {
         let keys: BTreeSet<&String> = before.1.keys().chain(after.1.keys()).collect();
         for key in keys {
             let read = |(chain, records): (&OnChainSnapshot, &RecordsByKey)| {
-                chain.record(records, key).map(|value| value.map(|value| format!("{key}: {value}")))
+                chain.record_value(records, key).map(|value| value.map(|value| format!("{key}: {value}")))
             };
             if let (Some(before), Some(after)) = (read(before), read(after)) {
                 self.compare(kind, before, after);

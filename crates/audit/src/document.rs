@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::counts::AuditCounts;
 use super::difference::AuditDifference;
 use super::history::ReportStateCounts;
-use super::layers::SchemaAuditRow;
+use super::layers::PublishedSchemaRow;
 use super::scope::{AuditScope, AuditedNameList};
 use super::waiver::Waivers;
 use super::words;
@@ -35,7 +35,7 @@ pub struct AuditReport {
     /// The audited list.
     pub list: AuditedNameList,
     /// The published schemas of the layers, if they were checked.
-    pub schema_layers: Option<Vec<SchemaAuditRow>>,
+    pub schema_layers: Option<Vec<PublishedSchemaRow>>,
     /// The command-line flags that select this audit's network, one word each.
     pub flags: Vec<String>,
     /// The waivers applied.
@@ -69,7 +69,7 @@ impl AuditReport {
         ))
     }
 
-    pub(super) fn schemas_with_findings(&self) -> impl Iterator<Item = &SchemaAuditRow> {
+    pub(super) fn schemas_with_findings(&self) -> impl Iterator<Item = &PublishedSchemaRow> {
         self.schema_layers.iter().flatten().filter(|schema| !schema.reasons.is_empty())
     }
 
@@ -95,8 +95,8 @@ impl AuditReport {
         let scope = &self.scope;
         let mut facts = vec![
             ("rules (profile)", format!("{} {}", scope.profile.id, scope.profile.digest)),
-            ("depth", format!("{}: {}", scope.depth.as_str(), words::depth(scope.depth))),
-            ("network", format!("{}: {}", scope.world, words::chain(&scope.chain))),
+            ("depth", format!("{}: {}", scope.depth.as_str(), words::depth_phrase(scope.depth))),
+            ("network", format!("{}: {}", scope.world, words::chain_label(&scope.chain))),
         ];
         facts.extend(scope.demands.iter().flat_map(|demands| {
             [("proof demanded", demands.in_words()), ("other settings", demands.settings.clone())]

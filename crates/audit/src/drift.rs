@@ -106,10 +106,10 @@ impl SourceComparison {
             claimed,
             served,
             proven,
-            txt_https: SourceAgreement::between(claimed, served).differ_if(facts.fails(ReasonCode::CidMismatch)),
+            txt_https: SourceAgreement::between(claimed, served).differ_if(facts.has_failure(ReasonCode::CidMismatch)),
             txt_ipfs: SourceAgreement::between(claimed, proven).differ_if(walk_failed),
             https_ipfs: SourceAgreement::between(served, proven)
-                .differ_if(facts.fails(ReasonCode::MirrorContentMismatch)),
+                .differ_if(facts.has_failure(ReasonCode::MirrorContentMismatch)),
             txt_card: SourceAgreement::from(facts.status(ResolutionStep::Binding)).differ_if(unlike_card),
             card_manifest: facts.status(ResolutionStep::Verbs).into(),
             schemas_manifest: facts.status(ResolutionStep::Schemas).into(),
@@ -199,7 +199,7 @@ impl<'a> VerdictFacts<'a> {
         self.step(ResolutionStep::Card)?.evidence["owner"].as_str().map(str::to_owned)
     }
 
-    fn fails(&self, code: ReasonCode) -> bool {
+    fn has_failure(&self, code: ReasonCode) -> bool {
         self.0.reasons.iter().any(|reason| reason.code == code && reason.effect == ReasonEffect::Fail)
     }
 
@@ -216,13 +216,13 @@ impl<'a> VerdictFacts<'a> {
     /// Whether the checksum record must change to name the `proven` bytes.
     fn checksum_differs_from(&self, proven: Digest) -> bool {
         let differs = self.claimed_digest().is_some_and(|claimed| claimed != proven);
-        (differs && self.fails(ReasonCode::ChecksumMismatch)) || self.record_fails(RecordKey::Checksum)
+        (differs && self.has_failure(ReasonCode::ChecksumMismatch)) || self.record_fails(RecordKey::Checksum)
     }
 
     /// Whether the card itself has no known defect.
     fn card_is_sound(&self) -> bool {
         let passed = |step| self.status(step) == StepStatus::Pass;
         [ResolutionStep::Card, ResolutionStep::Entry, ResolutionStep::Verbs].into_iter().all(passed)
-            && !self.fails(ReasonCode::CardEnsMismatch)
+            && !self.has_failure(ReasonCode::CardEnsMismatch)
     }
 }

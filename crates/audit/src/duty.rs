@@ -37,7 +37,7 @@ pub(super) fn is_due(actor: FixerRole, row: &AuditRow) -> bool {
     let mut decisive = row.reasons.iter().filter(|reason| reason.effect != ReasonEffect::Warn).peekable();
     if decisive.peek().is_none() {
         // The sources differ although nothing fails: the publisher owns their content.
-        return actor == FixerRole::Publisher && row.has_findings();
+        return actor == FixerRole::Publisher && row.has_details();
     }
     decisive.any(|reason| reason.code.entry().fixer == actor)
 }
@@ -79,7 +79,7 @@ fn asker_task(row: &AuditRow) -> RepairTask {
 
 fn waiting_task(report: &AuditReport, row: &AuditRow) -> RepairTask {
     let duty = RepairTask::new("Wait until the newer block is final, some 15 minutes, then ask again:");
-    match command(report, row, "verify") {
+    match row_command_line(report, row, "verify") {
         Some(line) => duty.with_line(line),
         None => duty,
     }
@@ -95,7 +95,7 @@ fn publisher_tasks(report: &AuditReport, row: &AuditRow) -> Vec<RepairTask> {
         duties.push(RepairTask::new("Pin the content of cl.cid.agentcard where public gateways find it."));
     }
     let last = if duties.is_empty() { "Correct what the findings name, then check:" } else { "Then check:" };
-    duties.extend(command(report, row, "verify").map(|line| RepairTask::new(last).with_line(line)));
+    duties.extend(row_command_line(report, row, "verify").map(|line| RepairTask::new(last).with_line(line)));
     if duties.is_empty() {
         duties.push(RepairTask::new("Correct what the findings name."));
     }
@@ -104,7 +104,7 @@ fn publisher_tasks(report: &AuditReport, row: &AuditRow) -> Vec<RepairTask> {
 
 fn operator_tasks(report: &AuditReport, row: &AuditRow) -> Vec<RepairTask> {
     let duty = RepairTask::new("See which endpoint or gateway failed, and which rule decided:");
-    vec![match command(report, row, "trace") {
+    vec![match row_command_line(report, row, "trace") {
         Some(line) => duty.with_line(line),
         None => duty,
     }]
@@ -112,7 +112,7 @@ fn operator_tasks(report: &AuditReport, row: &AuditRow) -> Vec<RepairTask> {
 
 /// The command that checks a row's name on the report's network and under its rules; `None` if one of its characters
 /// would be escaped in output.
-fn command(report: &AuditReport, row: &AuditRow, command: &str) -> Option<String> {
+fn row_command_line(report: &AuditReport, row: &AuditRow, command: &str) -> Option<String> {
     let name = row.normalized.as_deref()?;
     let scope = &report.scope;
     let mut words = vec!["clresolve", command];

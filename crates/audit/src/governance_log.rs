@@ -1,6 +1,6 @@
 //! Parses the table of a governance log (`RESOLUTION.md`). Pure.
 //!
-//! The head of a table determines its [form](GovernanceLogFormat). Other text, other tables, code blocks and comments
+//! The head of a table determines its [form](GovernanceTableLayout). Other text, other tables, code blocks and comments
 //! are skipped. Malformed rows are reported with their position, and the other rows are still parsed.
 
 use std::borrow::Cow;
@@ -37,7 +37,7 @@ pub const NOTHING: &str = "—";
 
 /// The form of a log's table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum GovernanceLogFormat {
+pub enum GovernanceTableLayout {
     /// As in the published governance logs.
     #[default]
     Published,
@@ -53,7 +53,7 @@ struct LogTableColumns {
     delimiter: &'static str,
 }
 
-impl GovernanceLogFormat {
+impl GovernanceTableLayout {
     const ALL: [Self; 2] = [Self::Published, Self::Plain];
 
     const fn columns(self) -> LogTableColumns {
@@ -95,7 +95,7 @@ impl GovernanceLogFormat {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GovernanceLog {
     /// The form of the first table.
-    pub form: GovernanceLogFormat,
+    pub form: GovernanceTableLayout,
     /// In the order of the file.
     pub rows: Vec<GovernanceLogRow>,
     /// Malformed rows in the order of the file. They record nothing. If there are more than a thousand, the last entry
@@ -221,7 +221,7 @@ impl GovernanceLog {
         let text = String::from_utf8_lossy(log);
         let (mut parser, mut blocks) = (GovernanceLogParser::new(), MarkdownBlocks::from_text(&text));
         let mut start = 0;
-        for (number, (bytes, line)) in (1..).zip(lines(log).zip(lines(text.as_bytes()))) {
+        for (number, (bytes, line)) in (1..).zip(split_lines(log).zip(split_lines(text.as_bytes()))) {
             let end = start + line.len();
             parser.process_line(number, bytes, &text[start..end], blocks.block_kind_at(start..end));
             start = end + if text[end..].starts_with("\r\n") { 2 } else { 1 };
@@ -257,7 +257,7 @@ fn strip_byte_order_marks(mut text: &[u8]) -> &[u8] {
 }
 
 /// The lines of a text without their endings: line feed, carriage return, or both (CommonMark 0.31, 2.1).
-fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+fn split_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -310,7 +310,7 @@ impl MarkdownBlocks {
 struct GovernanceLogParser {
     log: GovernanceLog,
     /// The form of the first table.
-    form: Option<GovernanceLogFormat>,
+    form: Option<GovernanceTableLayout>,
     position: TablePosition,
     /// Whether a line looks like part of a table.
     has_parts: bool,
@@ -320,7 +320,7 @@ struct GovernanceLogParser {
 
 impl GovernanceLogParser {
     const fn new() -> Self {
-        let log = GovernanceLog { form: GovernanceLogFormat::Published, rows: Vec::new(), malformed: Vec::new() };
+        let log = GovernanceLog { form: GovernanceTableLayout::Published, rows: Vec::new(), malformed: Vec::new() };
         Self { log, form: None, position: TablePosition::Outside, has_parts: false, more: None }
     }
 
@@ -350,13 +350,13 @@ impl GovernanceLogParser {
 
     /// A line outside of the log's tables.
     fn parse_outside_table(&mut self, line: usize, text: &str, block: MarkdownBlockKind) -> LogLineResult {
-        let Some(cells) = cells(text) else {
+        let Some(cells) = split_cells(text) else {
             if is_bare_head(text) {
                 return Err(malformed_row(line, "expected | at the start of each line of the table"));
             }
             return Ok(None);
         };
-        if let Some(form) = GovernanceLogFormat::from_column_heads(cells.iter().map(|cell| &*cell.text)) {
+        if let Some(form) = GovernanceTableLayout::from_column_heads(cells.iter().map(|cell| &*cell.text)) {
             self.position = TablePosition::BelowHead(form);
             return Ok(None);
         }
@@ -370,7 +370,7 @@ impl GovernanceLogParser {
             return Ok(None);
         }
         // An empty line ends a table, so a row below it is rendered as text.
-        let of_length = GovernanceLogFormat::from_cell_count(cells.len());
+        let of_length = GovernanceTableLayout::from_cell_count(cells.len());
         let may_be_row = of_length.is_some() || text.trim_end().ends_with('|');
         let form = self.form.or(of_length).filter(|_| may_be_row);
         form.map_or(Ok(None), |form| GovernanceLogRow::from_cells(line, form, &cells).map(|_| None))
@@ -379,22 +379,22 @@ impl GovernanceLogParser {
     /// The line below the head of a log's table. Rows may follow even if the delimiter is missing.
     fn parse_below_head(
         &mut self,
-        form: GovernanceLogFormat,
+        form: GovernanceTableLayout,
         line: usize,
         text: &str,
         block: MarkdownBlockKind,
     ) -> LogLineResult {
         let missing = malformed_row(line, form.columns().delimiter);
-        let Some(cells) = cells(text).filter(|_| block != MarkdownBlockKind::Hidden) else { return Err(missing) };
+        let Some(cells) = split_cells(text).filter(|_| block != MarkdownBlockKind::Hidden) else { return Err(missing) };
         self.position = TablePosition::Table(form);
         self.form.get_or_insert(form);
-        if is_delimiter(form, &cells) { Ok(None) } else { Err(missing) }
+        if is_delimiter_row(form, &cells) { Ok(None) } else { Err(missing) }
     }
 
     /// A line below the delimiter of a log's table.
     fn parse_in_table(
         &mut self,
-        form: GovernanceLogFormat,
+        form: GovernanceTableLayout,
         line: usize,
         text: &str,
         block: MarkdownBlockKind,
@@ -404,7 +404,7 @@ impl GovernanceLogParser {
         }
         if block != MarkdownBlockKind::Hidden {
             self.position = TablePosition::Table(form);
-            if let Some(cells) = cells(text) {
+            if let Some(cells) = split_cells(text) {
                 return GovernanceLogRow::from_cells(line, form, &cells);
             }
         }
@@ -449,8 +449,8 @@ fn malformed_row(line: usize, why: &'static str) -> MalformedLogRow {
 enum TablePosition {
     #[default]
     Outside,
-    BelowHead(GovernanceLogFormat),
-    Table(GovernanceLogFormat),
+    BelowHead(GovernanceTableLayout),
+    Table(GovernanceTableLayout),
 }
 
 /// A cell's text, and the column of its first character.
@@ -463,14 +463,14 @@ struct TableCell {
 const MAX_INDENT: usize = 3;
 
 /// The line without its indentation; `None` for a line of code.
-fn unindented(line: &str) -> Option<&str> {
+fn strip_indentation(line: &str) -> Option<&str> {
     let text = line.trim_start_matches(' ');
     (line.len() - text.len() <= MAX_INDENT).then_some(text)
 }
 
 /// The cells of a table's line; `None` for any other line. `\|` does not separate cells.
-fn cells(line: &str) -> Option<Vec<TableCell>> {
-    let text = unindented(line)?;
+fn split_cells(line: &str) -> Option<Vec<TableCell>> {
+    let text = strip_indentation(line)?;
     let start = line.len() - text.len();
     let row = text.trim_end().strip_prefix('|')?;
     let mut column = start + 2;
@@ -501,10 +501,10 @@ fn cells(line: &str) -> Option<Vec<TableCell>> {
 
 /// Whether a line is a table's head without outer borders, which Markdown permits.
 fn is_bare_head(line: &str) -> bool {
-    GovernanceLogFormat::from_column_heads(line.trim_end_matches('|').split('|')).is_some()
+    GovernanceTableLayout::from_column_heads(line.trim_end_matches('|').split('|')).is_some()
 }
 
-fn is_delimiter(form: GovernanceLogFormat, cells: &[TableCell]) -> bool {
+fn is_delimiter_row(form: GovernanceTableLayout, cells: &[TableCell]) -> bool {
     cells.len() == form.columns().names.len() && cells.iter().all(|cell| is_delimiter_cell(&cell.text))
 }
 
@@ -517,12 +517,12 @@ fn is_delimiter_cell(cell: &str) -> bool {
 
 /// Whether a row outside of the log's tables certainly belongs to a log.
 fn is_stray_log_row(cells: &[TableCell]) -> bool {
-    GovernanceLogFormat::from_cell_count(cells.len()).is_some() && cells[0].text.parse::<Date>().is_ok()
+    GovernanceTableLayout::from_cell_count(cells.len()).is_some() && cells[0].text.parse::<Date>().is_ok()
 }
 
 impl TableCell {
     /// Whether the cell is empty or a dash.
-    fn is_nothing(&self) -> bool {
+    fn is_blank_or_dash(&self) -> bool {
         self.text.chars().all(|c| matches!(c, '-' | '–' | '—'))
     }
 }
@@ -532,12 +532,12 @@ type InvalidCell<'c> = (&'c TableCell, &'static str);
 
 impl GovernanceLogRow {
     /// Parses a row from its cells; `None` if all cells are empty.
-    fn from_cells(line: usize, form: GovernanceLogFormat, cells: &[TableCell]) -> LogLineResult {
+    fn from_cells(line: usize, form: GovernanceTableLayout, cells: &[TableCell]) -> LogLineResult {
         let row = match (form, cells) {
-            (GovernanceLogFormat::Published, [date, names, action, reason, resolution, approvers]) => {
+            (GovernanceTableLayout::Published, [date, names, action, reason, resolution, approvers]) => {
                 Self::from_published_cells(line, [date, names, action, reason, resolution, approvers])
             }
-            (GovernanceLogFormat::Plain, [date, subject, kind, decision, reason]) => {
+            (GovernanceTableLayout::Plain, [date, subject, kind, decision, reason]) => {
                 Self::from_plain_cells(line, [date, subject, kind, decision, reason])
             }
             _ => {
@@ -546,7 +546,7 @@ impl GovernanceLogRow {
                 return Err(MalformedLogRow { line, column, why: expected.into() });
             }
         };
-        if cells.iter().all(TableCell::is_nothing) {
+        if cells.iter().all(TableCell::is_blank_or_dash) {
             return Ok(None);
         }
         row.map(Some).map_err(|(cell, why)| MalformedLogRow { line, column: cell.column, why: why.into() })
@@ -556,24 +556,24 @@ impl GovernanceLogRow {
         let [date, subject, action, reason, resolution, approvers] = cells;
         let word = GovernanceAction::ALL.into_iter().find(|known| known.as_str() == action.text);
         let wanted = "expected Added, Updated, Deprecated, Replaced or Removed";
-        if reason.is_nothing() {
+        if reason.is_blank_or_dash() {
             return Err((reason, "expected a reason"));
         }
-        if resolution.is_nothing() {
+        if resolution.is_blank_or_dash() {
             return Err((resolution, "expected a decision"));
         }
         let (kind, reason) = GovernanceEventKind::split_reason(&reason.text);
-        let kind = if subject.is_nothing() { GovernanceEventKind::Decision } else { kind };
+        let kind = if subject.is_blank_or_dash() { GovernanceEventKind::Decision } else { kind };
         Ok(Self {
             action: Some(word.ok_or((action, wanted))?),
-            is_approved: !approvers.is_nothing(),
+            is_approved: !approvers.is_blank_or_dash(),
             ..Self::from_common_cells(line, kind, [date, subject], [&resolution.text, reason])?
         })
     }
 
     fn from_plain_cells(line: usize, cells: [&TableCell; 5]) -> Result<Self, InvalidCell<'_>> {
         let [date, subject, kind, decision, reason] = cells;
-        if subject.is_nothing() {
+        if subject.is_blank_or_dash() {
             return Err((subject, "expected a subject"));
         }
         let word = GovernanceEventKind::ALL.into_iter().find(|known| known.as_str() == kind.text);
@@ -587,11 +587,11 @@ impl GovernanceLogRow {
         [date, subject]: [&'c TableCell; 2],
         [decision, reason]: [&str; 2],
     ) -> Result<Self, InvalidCell<'c>> {
-        let names = if kind == GovernanceEventKind::Decision { Ok(Vec::new()) } else { names(&subject.text) };
+        let names = if kind == GovernanceEventKind::Decision { Ok(Vec::new()) } else { subject_names(&subject.text) };
         Ok(Self {
             line,
             date: date.text.parse().map_err(|_| (date, "expected a date such as 2026-11-20"))?,
-            subject: code_span(&subject.text).unwrap_or_else(|| subject.text.clone()),
+            subject: code_span_text(&subject.text).unwrap_or_else(|| subject.text.clone()),
             names: names.map_err(|why| (subject, why))?,
             kind,
             action: None,
@@ -608,9 +608,9 @@ impl GovernanceLogRow {
 }
 
 /// The names in a subject: one code span with any text, or names separated by commas or spaces.
-fn names(subject: &str) -> Result<Vec<String>, &'static str> {
+fn subject_names(subject: &str) -> Result<Vec<String>, &'static str> {
     let normal = |name: &str| EnsName::parse(name).map(|name| name.as_str().to_owned());
-    if let Some(name) = code_span(subject) {
+    if let Some(name) = code_span_text(subject) {
         return Ok(vec![normal(&name).unwrap_or(name)]);
     }
     let words = subject.split(|c: char| c.is_whitespace() || [',', ';'].contains(&c));
@@ -624,7 +624,7 @@ fn names(subject: &str) -> Result<Vec<String>, &'static str> {
 
 /// The text of a cell that is one code span, with the escapes of [`UntrustedText`](clresolve_core::text::UntrustedText)
 /// decoded.
-fn code_span(cell: &str) -> Option<String> {
+fn code_span_text(cell: &str) -> Option<String> {
     let span = cell.strip_prefix('`')?.strip_suffix('`').filter(|span| !span.contains('`'))?;
     let (mut text, mut rest) = (String::new(), span);
     while let Some((before, escape)) = rest.split_once('\\') {
@@ -714,7 +714,7 @@ mod tests {
         for ((subject, kind), form) in subjects
             .into_iter()
             .flat_map(|subject| kinds.map(|kind| (subject, kind)))
-            .flat_map(|of| GovernanceLogFormat::ALL.map(|form| (of, form)))
+            .flat_map(|of| GovernanceTableLayout::ALL.map(|form| (of, form)))
         {
             let draft = LogRowDraft {
                 date: "2026-11-20".to_owned(),
@@ -728,7 +728,7 @@ mod tests {
             let [row] = &log.rows[..] else { panic!("{log:?}") };
             assert!(row.is_draft() && row.names == [subject] && log.form == form, "{row:?}");
             let GovernanceLogRow { date, subject, kind, action, decision, reason, .. } = row.clone();
-            assert_eq!(action, (form == GovernanceLogFormat::Published).then_some(draft.action));
+            assert_eq!(action, (form == GovernanceTableLayout::Published).then_some(draft.action));
             assert_eq!(
                 LogRowDraft { date: date.to_string(), subject, kind, action: draft.action, decision, reason },
                 draft
@@ -744,11 +744,11 @@ mod tests {
         let log = GovernanceLog::parse(format!("{PUBLISHED}| — | — | — | — | — | — |\n{verbs}"));
         assert_eq!(
             log,
-            GovernanceLog { form: GovernanceLogFormat::Published, rows: Vec::new(), malformed: Vec::new() }
+            GovernanceLog { form: GovernanceTableLayout::Published, rows: Vec::new(), malformed: Vec::new() }
         );
         assert_eq!(malformed(verbs), [format!("line 1, column 1: {NO_TABLE}")]);
         let one = GovernanceLog::parse(PUBLISHED.replace("Approver(s)", "Approver"));
-        assert_eq!((one.form, one.malformed), (GovernanceLogFormat::Published, vec![]));
+        assert_eq!((one.form, one.malformed), (GovernanceTableLayout::Published, vec![]));
     }
 
     #[test]
@@ -936,9 +936,9 @@ mod tests {
                 assert_eq!((&rows[..], &places[..]), (&[5][..], &[(6, 3)][..]), "{end:?}, {marks}");
             }
         }
-        let all: Vec<_> = lines(b"a\r\rb\r\nc\n\rd\n").collect();
+        let all: Vec<_> = split_lines(b"a\r\rb\r\nc\n\rd\n").collect();
         assert_eq!(all, [&b"a"[..], b"", b"b", b"c", b"", b"d"]);
-        assert_eq!((lines(b"").count(), lines(b"\n").count(), lines(b"a").count()), (0, 1, 1));
+        assert_eq!((split_lines(b"").count(), split_lines(b"\n").count(), split_lines(b"a").count()), (0, 1, 1));
         let only = malformed(&format!("\u{feff}\u{feff}{}", &HEAD["# Log\n\n".len()..]));
         assert_eq!(only, [""; 0], "the head is in the first line");
     }

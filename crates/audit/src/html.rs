@@ -17,8 +17,9 @@ use jiff::Timestamp;
 use maud::{DOCTYPE, Markup, PreEscaped, Render as _, html};
 
 use self::markup::{
-    HtmlColumn, SLOT, actor_word, cells, code, joined, line_markup, more_items_note, name_link, omitted, role_sentence,
-    row, section, small_print, table, text, write_around, write_part,
+    HtmlColumn, SLOT, actor_word, cells_markup, code_markup, join_markup, line_markup, more_items_note, name_link,
+    omitted_note, plain_text, role_sentence, row_markup, section_markup, small_print, table_markup, write_around,
+    write_part,
 };
 use self::picture::STATES;
 use super::cause::DefectCategory;
@@ -26,12 +27,14 @@ use super::duty::ACTORS;
 use super::history::ReportStateCounts;
 use super::overview::{AuditOverview, CHECKS, NOTICE_DAYS, days_between};
 use super::owners::OnChainOwner;
-use super::page::{self, ItemQuota, circumstances, day, headline, name_count_text as counted, subject};
-use super::words::{self, actor_noun, effect, plural_duty_phrase, role, role_in_words};
+use super::page::{
+    self, ItemQuota, audit_subject, headline, name_count_text as counted, rules_network_and_time, utc_day,
+};
+use super::words::{self, actor_noun, effect_word, plural_duty_phrase, role_in_words, role_slug};
 use super::{AuditReport, AuditRows, ReasonSummary, opening};
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::FixerRole;
-use clresolve_core::text::{UntrustedText, capitalized};
+use clresolve_core::text::{UntrustedText, capitalize_first};
 
 const STYLE: &str = include_str!("html/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
@@ -57,25 +60,25 @@ const REASON_COLUMNS: [HtmlColumn; 7] = [
     ("wide", "examples"),
 ];
 
-pub(super) fn write(report: &AuditReport, rows: &dyn AuditRows, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_html_report(report: &AuditReport, rows: &dyn AuditRows, out: &mut dyn Write) -> io::Result<()> {
     let overview = AuditOverview::from_rows(report, rows)?;
     let table = overview.lines_shown();
-    write_around(frame(report, &overview), out, |out| {
-        write_part(summary(report, &overview), out)?;
-        write_part(actors(&overview), out)?;
+    write_around(page_frame(report, &overview), out, |out| {
+        write_part(summary_section(report, &overview), out)?;
+        write_part(actors_section(&overview), out)?;
         write_part(table_of_contents(report, &overview), out)?;
         write_part(changes::changes_section(report, rows, &table)?, out)?;
         write_part(waivers::waivers_section(report), out)?;
-        let shown = work::write(report, &overview, rows, &table, out)?;
+        let shown = work::write_articles(report, &overview, rows, &table, out)?;
         write_part(registry_section(report, rows, &table)?, out)?;
         write_part(layers::layers_section(report), out)?;
-        write_part(checks(&overview), out)?;
-        write_part(states_over_time(report), out)?;
-        write_part(expiries(report, &overview), out)?;
-        write_part(reasons(report), out)?;
-        names::write(report, rows, &table, &shown, out)?;
-        write_part(work::records(rows, &table)?, out)?;
-        write_part(work::drafts(report, rows)?, out)?;
+        write_part(checks_section(&overview), out)?;
+        write_part(state_history_section(report), out)?;
+        write_part(expiries_section(report, &overview), out)?;
+        write_part(reasons_section(report), out)?;
+        names::write_names_table(report, rows, &table, &shown, out)?;
+        write_part(work::records_section(rows, &table)?, out)?;
+        write_part(work::drafts_section(report, rows)?, out)?;
         write_part(scope_section(report), out)
     })
 }
@@ -91,9 +94,9 @@ fn content_security_policy() -> String {
 }
 
 /// The page around its sections.
-fn frame(report: &AuditReport, overview: &AuditOverview) -> Markup {
+fn page_frame(report: &AuditReport, overview: &AuditOverview) -> Markup {
     let title = headline(report, overview);
-    let circumstances: Vec<String> = circumstances(report).iter().map(|fact| text(fact)).collect();
+    let circumstances: Vec<String> = rules_network_and_time(report).iter().map(|fact| plain_text(fact)).collect();
     // Only style and script are `PreEscaped`: they are files of this crate, without foreign text.
     html! {
         (DOCTYPE)
@@ -102,13 +105,13 @@ fn frame(report: &AuditReport, overview: &AuditOverview) -> Markup {
                 meta charset="utf-8";
                 meta http-equiv="Content-Security-Policy" content=(content_security_policy());
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                title { "Audit of " (text(&subject(report))) ", " (circumstances.join(", ")) ": " (title) }
+                title { "Audit of " (plain_text(&audit_subject(report))) ", " (circumstances.join(", ")) ": " (title) }
                 style { (PreEscaped(STYLE)) }
             }
             body {
                 main {
                     header {
-                        p.kicker { "Audit of " (line_markup(&subject(report))) ": " (words::depth(report.scope.depth)) }
+                        p.kicker { "Audit of " (line_markup(&audit_subject(report))) ": " (words::depth_phrase(report.scope.depth)) }
                         h1 { (title) "." }
                         ul.opening {
                             @for opening in opening::summary_lines(report, overview) {
@@ -128,10 +131,10 @@ fn frame(report: &AuditReport, overview: &AuditOverview) -> Markup {
 }
 
 /// The states now and in the previous report, as a chart and as numbers.
-fn summary(report: &AuditReport, overview: &AuditOverview) -> Markup {
-    let now = states(report);
+fn summary_section(report: &AuditReport, overview: &AuditOverview) -> Markup {
+    let now = report_state_counts(report);
     let before = report.before.as_ref();
-    let besides = others_must_act(overview);
+    let besides = other_actor_duties(overview);
     html! {
         section #states aria-label="States" {
             div.lane.now { span { "now" } (picture::states_bar("now", "States now", now)) }
@@ -158,12 +161,12 @@ fn summary(report: &AuditReport, overview: &AuditOverview) -> Markup {
     }
 }
 
-const fn states(report: &AuditReport) -> [u64; 3] {
+const fn report_state_counts(report: &AuditReport) -> [u64; 3] {
     [report.counts.trusted, report.counts.untrusted, report.counts.indeterminate]
 }
 
 fn report_date(report: &ReportStateCounts) -> String {
-    report.checked.map_or_else(|| "before".to_owned(), day)
+    report.checked.map_or_else(|| "before".to_owned(), utc_day)
 }
 
 fn count_change(before: u64, now: u64) -> String {
@@ -175,12 +178,12 @@ fn count_change(before: u64, now: u64) -> String {
 }
 
 /// The actors other than the first: their roles, and on how many names they must act.
-fn others_must_act(overview: &AuditOverview) -> Vec<String> {
+fn other_actor_duties(overview: &AuditOverview) -> Vec<String> {
     let most = overview.busiest_actor().map(|(actor, _)| actor);
     let due = ACTORS.into_iter().zip(overview.due).filter(|(actor, due)| *due > 0 && Some(*actor) != most);
     let mut sentences: Vec<String> = due
         .map(|(actor, due)| {
-            let (who, are) = (capitalized(actor_noun(actor)), plural_duty_phrase(actor));
+            let (who, are) = (capitalize_first(actor_noun(actor)), plural_duty_phrase(actor));
             format!("{who}, who {are}, must act on {}.", counted(due))
         })
         .collect();
@@ -199,7 +202,7 @@ fn others_must_act(overview: &AuditOverview) -> Vec<String> {
 }
 
 /// Who must act, on how many names, and why.
-fn actors(overview: &AuditOverview) -> Markup {
+fn actors_section(overview: &AuditOverview) -> Markup {
     let longest = longest_bar(overview);
     let content = html! {
         ul.actors {
@@ -210,45 +213,45 @@ fn actors(overview: &AuditOverview) -> Markup {
                     @if due == 0 {
                         p { "Nothing to do." }
                     } @else {
-                        (causes(overview, actor, longest))
-                        @if actor == FixerRole::Publisher { (owners(overview, due)) }
-                        p { a href={ "#act-" (role(actor)) } { "What to do" } }
+                        (causes_markup(overview, actor, longest))
+                        @if actor == FixerRole::Publisher { (owners_markup(overview, due)) }
+                        p { a href={ "#act-" (role_slug(actor)) } { "What to do" } }
                     }
                 }
             }
         }
     };
-    section("who", "Who must act, and why", &content)
+    section_markup("who", "Who must act, and why", &content)
 }
 
 /// Number of names for a bar of full width. All actors share one scale.
 fn longest_bar(overview: &AuditOverview) -> u64 {
     let of_actor = |actor| {
-        let [most, others] = causes_at_the_top(overview, actor);
-        most.iter().map(|(_, names)| *names).chain([names_of(&others)]).max()
+        let [most, others] = split_top_causes(overview, actor);
+        most.iter().map(|(_, names)| *names).chain([total_names(&others)]).max()
     };
     ACTORS.into_iter().filter_map(of_actor).max().unwrap_or(0)
 }
 
 /// The most frequent causes, and the others, with their numbers of names.
-fn causes_at_the_top(overview: &AuditOverview, actor: FixerRole) -> [Vec<(DefectCategory, u64)>; 2] {
+fn split_top_causes(overview: &AuditOverview, actor: FixerRole) -> [Vec<(DefectCategory, u64)>; 2] {
     let mut most = overview.causes_of(actor);
     let others = most.split_off(most.len().min(CAUSES_AT_THE_TOP));
     [most, others]
 }
 
-fn names_of(causes: &[(DefectCategory, u64)]) -> u64 {
+fn total_names(causes: &[(DefectCategory, u64)]) -> u64 {
     causes.iter().map(|(_, names)| names).sum()
 }
 
 /// Why an actor must act. The numbers add up to the names on which the actor must act.
-fn causes(overview: &AuditOverview, actor: FixerRole, longest: u64) -> Markup {
-    let [most, others] = causes_at_the_top(overview, actor);
+fn causes_markup(overview: &AuditOverview, actor: FixerRole, longest: u64) -> Markup {
+    let [most, others] = split_top_causes(overview, actor);
     let item = |cause, words, class, names| {
         html! {
             li {
                 a href={ "#" (work::cause_anchor(actor, cause)) } { (words) }
-                (picture::length(class, names, longest))
+                (picture::length_bar(class, names, longest))
                 b { (names) }
             }
         }
@@ -257,14 +260,14 @@ fn causes(overview: &AuditOverview, actor: FixerRole, longest: u64) -> Markup {
         ul.lengths {
             @for (cause, names) in most { (item(cause, cause.in_words(), "bad", names)) }
             @if let Some((first, _)) = others.first() {
-                (item(*first, "Other causes", "plain", names_of(&others)))
+                (item(*first, "Other causes", "plain", total_names(&others)))
             }
         }
     }
 }
 
 /// The owners of the names on which publishers must act: the owner of the most, and the others.
-fn owners(overview: &AuditOverview, due: u64) -> Markup {
+fn owners_markup(overview: &AuditOverview, due: u64) -> Markup {
     let most = overview.owners.sorted_by_names();
     let Some(((owner, owned), others)) = most.split_first() else { return html! {} };
     let mut rows = vec![(owner_in_words(owner), owned.names)];
@@ -280,14 +283,14 @@ fn owners(overview: &AuditOverview, due: u64) -> Markup {
 
 fn owner_in_words(owner: &OnChainOwner) -> Markup {
     match owner {
-        OnChainOwner::Account(account) => html! { "Owned by " (code(account)) },
-        OnChainOwner::Nobody | OnChainOwner::Unread => capitalized(owner.in_words()).render(),
+        OnChainOwner::Account(account) => html! { "Owned by " (code_markup(account)) },
+        OnChainOwner::Nobody | OnChainOwner::Unread => capitalize_first(owner.in_words()).render(),
     }
 }
 
 fn other_owners(overview: &AuditOverview) -> Markup {
     html! {
-        @match overview.owners.accounts() {
+        @match overview.owners.account_count() {
             Some(owners) => { "Owned by " (owners - 1) " others" }
             None => "Other owners, or none known",
         }
@@ -324,50 +327,50 @@ fn registry_section(report: &AuditReport, rows: &dyn AuditRows, table_has: &BTre
     let Some(counts) = report.registry_sentence() else { return Ok(html! {}) };
     let mut quota = ItemQuota::with_limit(MAX_REGISTRY_FINDINGS_SHOWN);
     let mut findings = Vec::new();
-    page::each_finding(rows, &mut |finding, of| {
+    page::for_each_registry_mismatch(rows, &mut |finding, of| {
         if quota.try_take() {
-            findings.push(row(&COLUMNS, &[name_link(of, table_has), finding.in_words().render()]));
+            findings.push(row_markup(&COLUMNS, &[name_link(of, table_has), finding.in_words().render()]));
         }
         Ok(())
     })?;
     let content = html! {
         p { (counts) }
-        (table("registry-table", "registry", &COLUMNS, &findings))
-        (omitted(quota.over, "names"))
+        (table_markup("registry-table", "registry", &COLUMNS, &findings))
+        (omitted_note(quota.over, "names"))
     };
-    Ok(section("registry", "Registry", &content))
+    Ok(section_markup("registry", "Registry", &content))
 }
 
 /// The results of both depths and of the pairs of sources, over all names.
-fn checks(overview: &AuditOverview) -> Markup {
+fn checks_section(overview: &AuditOverview) -> Markup {
     const COLUMNS: [HtmlColumn; 5] =
         [("subject", "check"), ("number", "passes"), ("number", "fails"), ("number", "open"), ("wide", "share")];
     let row = |(check, counts): (&str, [u64; 3])| {
         let [passes, fails, open] = counts.map(|count| count.render());
         let share = html! { td.wide { (picture::small_bar(counts)) } };
-        html! { tr { (cells(&COLUMNS, &[check.render(), passes, fails, open])) (share) } }
+        html! { tr { (cells_markup(&COLUMNS, &[check.render(), passes, fails, open])) (share) } }
     };
     let rows: Vec<Markup> = CHECKS.into_iter().zip(overview.checks).map(row).collect();
     let content = html! {
         p.soft { "Both depths, then the pairs of sources. Open: not requested, no response, or not reached." }
-        (table("checks-table", "checks", &COLUMNS, &rows))
+        (table_markup("checks-table", "checks", &COLUMNS, &rows))
     };
-    section("checks", "Checks", &content)
+    section_markup("checks", "Checks", &content)
 }
 
 /// The states in earlier reports and this one, if there are enough for a chart.
-fn states_over_time(report: &AuditReport) -> Markup {
+fn state_history_section(report: &AuditReport) -> Markup {
     if report.earlier.len() < 2 {
         return html! {};
     }
     let reports = report.counts_over_time();
     let legend = STATES.iter().map(|(class, word, _)| html! { span class={ "key " (class) } {} (word) });
     let content = html! {
-        (picture::states_over_time(&reports))
+        (picture::states_chart(&reports))
         @if reports.len() > picture::MAX_LABELLED {
             p.ends { span { (report_date(&reports[0])) } span { (report_date(&reports[reports.len() - 1])) } }
         }
-        p.legend { "Names, from the base: " (joined(legend, ", ")) "." }
+        p.legend { "Names, from the base: " (join_markup(legend, ", ")) "." }
         details {
             summary { "The numbers" }
             ul {
@@ -375,10 +378,10 @@ fn states_over_time(report: &AuditReport) -> Markup {
             }
         }
     };
-    section("over-time", "States over time", &content)
+    section_markup("over-time", "States over time", &content)
 }
 
-fn expiries(report: &AuditReport, overview: &AuditOverview) -> Markup {
+fn expiries_section(report: &AuditReport, overview: &AuditOverview) -> Markup {
     const COLUMNS: [HtmlColumn; 3] = [("subject", "name"), ("", "expiry"), ("", "in")];
     let Some(expiries) = overview.expiries.as_ref().filter(|expiries| expiries.known_expiries() > 0) else {
         return html! {};
@@ -390,34 +393,34 @@ fn expiries(report: &AuditReport, overview: &AuditOverview) -> Markup {
         } else {
             format!("{} days", days_between(expiries.from, *expiry))
         };
-        row(&COLUMNS, &[code(name), html! { (day(*expiry)) (small_print(as_of)) }, left.render()])
+        row_markup(&COLUMNS, &[code_markup(name), html! { (utc_day(*expiry)) (small_print(as_of)) }, left.render()])
     };
     let rows: Vec<Markup> = expiries.soonest.iter().map(expiry_row).collect();
     let content = html! {
         p.soft {
-            "As of " (day(expiries.from)) ". The expiry of " (counted(unknown))
+            "As of " (utc_day(expiries.from)) ". The expiry of " (counted(unknown))
             " does not exist or could not be read."
         }
-        (picture::expiries(expiries))
+        (picture::expiries_chart(expiries))
         @if rows.is_empty() { p { "No name expires within " (NOTICE_DAYS) " days." } }
-        (table("expiries-table", "expiries", &COLUMNS, &rows))
-        (omitted(expiries.over, &format!("names that have expired, or will within {NOTICE_DAYS} days,")))
+        (table_markup("expiries-table", "expiries", &COLUMNS, &rows))
+        (omitted_note(expiries.over, &format!("names that have expired, or will within {NOTICE_DAYS} days,")))
     };
-    section("expiries", "Expiries", &content)
+    section_markup("expiries", "Expiries", &content)
 }
 
-fn reasons(report: &AuditReport) -> Markup {
+fn reasons_section(report: &AuditReport) -> Markup {
     let rows: Vec<Markup> =
         report.counts.sorted_summaries().into_iter().map(|group| reason_row(report, group)).collect();
     let content = html! {
         @if rows.is_empty() { p { "None." } }
-        (table("reasons-table", "reasons", &REASON_COLUMNS, &rows))
+        (table_markup("reasons-table", "reasons", &REASON_COLUMNS, &rows))
     };
-    section("reasons", "Reasons", &content)
+    section_markup("reasons", "Reasons", &content)
 }
 
 fn reason_row(report: &AuditReport, group: &ReasonSummary) -> Markup {
-    let (entry, effect) = (group.code.entry(), effect(group.effect));
+    let (entry, effect) = (group.code.entry(), effect_word(group.effect));
     let more = group.names.saturating_sub(u64::try_from(group.examples.len()).unwrap_or(u64::MAX));
     let contents = [
         html! { code class=(effect) { (group.code) } },
@@ -426,9 +429,9 @@ fn reason_row(report: &AuditReport, group: &ReasonSummary) -> Markup {
         entry.requirement.render(),
         role_in_words(entry.fixer).render(),
         html! { (entry.title) details.explanation { summary { "More" } (entry.explanation) } },
-        joined(group.examples.iter().map(|name| code(name)).chain(more_items_note(more)), ", "),
+        join_markup(group.examples.iter().map(|name| code_markup(name)).chain(more_items_note(more)), ", "),
     ];
-    html! { tr id=[reason_anchor(report, group)] { (cells(&REASON_COLUMNS, &contents)) } }
+    html! { tr id=[reason_anchor(report, group)] { (cells_markup(&REASON_COLUMNS, &contents)) } }
 }
 
 /// The anchor of a code, which exists once: at its gravest effect.
@@ -441,5 +444,5 @@ fn reason_anchor(report: &AuditReport, group: &ReasonSummary) -> Option<String> 
 fn scope_section(report: &AuditReport) -> Markup {
     let content =
         html! { dl { @for (what, value) in report.facts() { dt { (what) } dd { (UntrustedText::new(&value)) } } } };
-    section("about", "About this report", &content)
+    section_markup("about", "About this report", &content)
 }

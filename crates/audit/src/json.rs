@@ -6,35 +6,35 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::past::{DIGEST_LINE, END};
-use super::registry::RegistryFinding;
-use super::words::fixer;
+use super::registry::RegistryChainMismatch;
+use super::words::fixer_word;
 use super::{AuditReport, AuditRows, LogRowDraft, SCHEMA, page};
 use clresolve_core::digest::Digester;
 use clresolve_core::text::escape_unsafe_json;
 
-pub(super) fn write(report: &AuditReport, rows: &dyn AuditRows, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_json_report(report: &AuditReport, rows: &dyn AuditRows, out: &mut dyn Write) -> io::Result<()> {
     let mut digesting = DigestWriter { out, written: Digester::default() };
     write_lines(report, rows, &mut digesting)?;
     let DigestWriter { out, written } = digesting;
-    writeln!(out, "{DIGEST_LINE}{}", line(&written.digest())?)?;
+    writeln!(out, "{DIGEST_LINE}{}", json_line(&written.digest())?)?;
     out.write_all(END)
 }
 
 /// Writes all lines except those with the digest over them.
 fn write_lines(report: &AuditReport, rows: &dyn AuditRows, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{{\n\"schema\": {},", line(&SCHEMA)?)?;
-    writeln!(out, "\"tool\": {},", line(&report.tool)?)?;
-    writeln!(out, "\"generated_at\": {},", line(&report.generated_at)?)?;
-    writeln!(out, "\"block_time\": {},", line(&report.block_time())?)?;
+    writeln!(out, "{{\n\"schema\": {},", json_line(&SCHEMA)?)?;
+    writeln!(out, "\"tool\": {},", json_line(&report.tool)?)?;
+    writeln!(out, "\"generated_at\": {},", json_line(&report.generated_at)?)?;
+    writeln!(out, "\"block_time\": {},", json_line(&report.block_time())?)?;
     writeln!(out, "\"complete\": {},", report.is_complete())?;
-    writeln!(out, "\"warning\": {},", line(&report.warning)?)?;
-    writeln!(out, "\"scope\": {},", line(&report.scope)?)?;
-    writeln!(out, "\"list\": {},", line(&report.list)?)?;
-    writeln!(out, "\"flags\": {},", line(&report.flags)?)?;
-    writeln!(out, "\"counts\": {},", line(&counts(report))?)?;
-    writeln!(out, "\"waivers\": {},", line(&report.waivers)?)?;
-    writeln!(out, "\"reasons\": {},", line(&groups(report))?)?;
-    writeln!(out, "\"schema_layers\": {},", line(&report.schema_layers)?)?;
+    writeln!(out, "\"warning\": {},", json_line(&report.warning)?)?;
+    writeln!(out, "\"scope\": {},", json_line(&report.scope)?)?;
+    writeln!(out, "\"list\": {},", json_line(&report.list)?)?;
+    writeln!(out, "\"flags\": {},", json_line(&report.flags)?)?;
+    writeln!(out, "\"counts\": {},", json_line(&counts_json(report))?)?;
+    writeln!(out, "\"waivers\": {},", json_line(&report.waivers)?)?;
+    writeln!(out, "\"reasons\": {},", json_line(&groups_json(report))?)?;
+    writeln!(out, "\"schema_layers\": {},", json_line(&report.schema_layers)?)?;
     let mut list = JsonArrayWriter::start(out, "rows")?;
     rows.for_each_row(&mut |row| list.push(row))?;
     list.end(",")?;
@@ -45,9 +45,9 @@ fn write_lines(report: &AuditReport, rows: &dyn AuditRows, out: &mut dyn Write) 
     })?;
     list.end(",")?;
     write_registry_comparison(report, rows, out)?;
-    writeln!(out, "\"before\": {},", line(&report.before)?)?;
-    writeln!(out, "\"earlier\": {},", line(&report.earlier)?)?;
-    writeln!(out, "\"since\": {},", line(&report.since)?)
+    writeln!(out, "\"before\": {},", json_line(&report.before)?)?;
+    writeln!(out, "\"earlier\": {},", json_line(&report.earlier)?)?;
+    writeln!(out, "\"since\": {},", json_line(&report.since)?)
 }
 
 /// The names on which registry and chain disagree; null if no registry is audited.
@@ -57,11 +57,11 @@ fn write_registry_comparison(report: &AuditReport, rows: &dyn AuditRows, out: &m
     }
     let counts = &report.counts.registry;
     writeln!(out, "\"registry\": {{\n\"agreeing\": {},", counts.agreeing_names())?;
-    for finding in RegistryFinding::ALL {
-        writeln!(out, "{}: {},", line(&finding.member())?, counts.finding_count(finding))?;
+    for finding in RegistryChainMismatch::ALL {
+        writeln!(out, "{}: {},", json_line(&finding.member())?, counts.finding_count(finding))?;
     }
     let mut list = JsonArrayWriter::start(out, "findings")?;
-    page::each_finding(rows, &mut |finding, row| {
+    page::for_each_registry_mismatch(rows, &mut |finding, row| {
         let entry = row.registry.and_then(|listing| listing.entry);
         list.push(&json!({"name": row.name(), "finding": finding, "entry": entry}))
     })?;
@@ -86,7 +86,7 @@ impl Write for DigestWriter<'_> {
     }
 }
 
-fn counts(report: &AuditReport) -> Value {
+fn counts_json(report: &AuditReport) -> Value {
     let counts = &report.counts;
     json!({
         "names": counts.names,
@@ -102,7 +102,7 @@ fn counts(report: &AuditReport) -> Value {
     })
 }
 
-fn groups(report: &AuditReport) -> Vec<Value> {
+fn groups_json(report: &AuditReport) -> Vec<Value> {
     let groups = report.counts.sorted_summaries();
     let group = |group: &super::ReasonSummary| {
         let entry = group.code.entry();
@@ -110,7 +110,7 @@ fn groups(report: &AuditReport) -> Vec<Value> {
             "code": group.code,
             "effect": group.effect,
             "requirement": Some(entry.requirement).filter(|r| !r.is_empty()),
-            "fixer": fixer(group.code),
+            "fixer": fixer_word(group.code),
             "title": entry.title,
             "names": group.names,
             "examples": group.examples,
@@ -133,7 +133,7 @@ impl<'a> JsonArrayWriter<'a> {
 
     pub(super) fn push(&mut self, value: &impl Serialize) -> io::Result<()> {
         let separator = if std::mem::take(&mut self.empty) { "\n" } else { ",\n" };
-        write!(self.out, "{separator}{}", line(value)?)
+        write!(self.out, "{separator}{}", json_line(value)?)
     }
 
     pub(super) fn end(self, after: &str) -> io::Result<()> {
@@ -143,6 +143,6 @@ impl<'a> JsonArrayWriter<'a> {
 }
 
 /// JSON without characters that could mislead a reader of a terminal.
-pub(super) fn line(value: &impl Serialize) -> io::Result<String> {
+pub(super) fn json_line(value: &impl Serialize) -> io::Result<String> {
     Ok(escape_unsafe_json(&serde_json::to_string(value)?))
 }

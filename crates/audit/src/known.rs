@@ -6,7 +6,7 @@ use super::SourceComparison;
 use super::on_chain::{OnChainFact, OnChainSnapshot, copy_missing_value};
 use clresolve_core::digest::Digest;
 use clresolve_core::state::TrustState;
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_verdict::evidence::edition::CardEdition;
 use clresolve_verdict::verdict::Verdict;
 
@@ -88,7 +88,7 @@ impl NameSnapshot {
         let judged = verdict.identity.as_ref();
         let seen = |sha256: Digest| {
             let judged = judged.filter(|identity| identity.card.sha256 == sha256.hex());
-            CardSnapshot { sha256, version: judged.and_then(|identity| identity.version.as_deref()).map(excerpt) }
+            CardSnapshot { sha256, version: judged.and_then(|identity| identity.version.as_deref()).map(excerpt_text) }
         };
         Self {
             edition: None,

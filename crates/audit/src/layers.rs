@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::words::slugs;
+use super::words::joined_slugs;
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
 use clresolve_core::state::TrustState;
 use clresolve_verdict::card::SchemaSide;
@@ -12,7 +12,7 @@ use clresolve_verdict::manifest::ManifestVerb;
 
 /// The row of a report about one published schema of a layer: its state, and what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SchemaAuditRow {
+pub struct PublishedSchemaRow {
     /// The manifest.
     pub layer: String,
     /// The verb.
@@ -27,7 +27,7 @@ pub struct SchemaAuditRow {
     pub reasons: Vec<Reason>,
 }
 
-impl SchemaAuditRow {
+impl PublishedSchemaRow {
     /// The schema of a verb with these findings.
     pub fn new(layer: &str, verb: &ManifestVerb, side: SchemaSide, reasons: Vec<Reason>) -> Self {
         let has = |effect| reasons.iter().any(|reason: &Reason| reason.effect == effect);
@@ -71,15 +71,15 @@ impl SchemaAuditRow {
 
     /// The codes of the findings, or a text for none.
     fn codes_in_words(&self) -> String {
-        let codes = slugs(&self.codes(), ", ");
+        let codes = joined_slugs(&self.codes(), ", ");
         if codes.is_empty() { self.state_in_words().to_owned() } else { codes }
     }
 }
 
 /// The findings of both audits on each schema that either of them contains, by key.
 pub(super) fn paired_findings(
-    before: &[SchemaAuditRow],
-    after: &[SchemaAuditRow],
+    before: &[PublishedSchemaRow],
+    after: &[PublishedSchemaRow],
 ) -> BTreeMap<String, [Option<String>; 2]> {
     let mut pairs = BTreeMap::<String, [Option<String>; 2]>::new();
     for (place, schemas) in [before, after].into_iter().enumerate() {

@@ -44,13 +44,13 @@ pub use self::document::AuditReport;
 pub use self::drift::{SourceAgreement, SourceComparison};
 pub use self::history::ReportStateCounts;
 pub use self::known::{CardSnapshot, DecidedState, NameSnapshot};
-pub use self::layers::SchemaAuditRow;
+pub use self::layers::PublishedSchemaRow;
 pub use self::on_chain::OnChainSnapshot;
 pub use self::past::{AuditReportError, ComparableReport};
-pub use self::registry::{AgentPresence, AuditedRegistry, RegistryListing};
+pub use self::registry::{AuditedRegistryManifest, OnChainAgentPresence, RegistryChainComparison};
 pub use self::resolution::LogRowDraft;
 pub use self::row::{AuditRow, AuditRows, MAX_NAME_BYTES, truncate_input};
-pub use self::scope::{AuditEnding, AuditScope, AuditSettings, AuditedNameList, SCHEMA};
+pub use self::scope::{AuditEnding, AuditScope, AuditedNameList, SCHEMA, StateDecidingSettings};
 pub use self::waiver::{Waiver, Waivers};
 
 /// The format of a report.
@@ -76,11 +76,11 @@ impl AuditReport {
     /// If a row cannot be read or `out` cannot be written.
     pub fn write(&self, format: AuditReportFormat, rows: &dyn AuditRows, out: &mut dyn Write) -> io::Result<()> {
         match format {
-            AuditReportFormat::Markdown => markdown::write(self, rows, out),
-            AuditReportFormat::Json => json::write(self, rows, out),
-            AuditReportFormat::Csv => csv::write(self, rows, out),
-            AuditReportFormat::Html => html::write(self, rows, out),
-            AuditReportFormat::Sarif => sarif::write(self, rows, out),
+            AuditReportFormat::Markdown => markdown::write_markdown_report(self, rows, out),
+            AuditReportFormat::Json => json::write_json_report(self, rows, out),
+            AuditReportFormat::Csv => csv::write_csv_report(self, rows, out),
+            AuditReportFormat::Html => html::write_html_report(self, rows, out),
+            AuditReportFormat::Sarif => sarif::write_sarif_report(self, rows, out),
         }
     }
 }

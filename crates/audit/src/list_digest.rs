@@ -5,7 +5,7 @@ use clresolve_core::name::EnsName;
 
 /// The key of a row: its name, or the start of the typed text. If the row contains only the start, the digest of the
 /// whole text is appended.
-pub fn key(input: &str, whole: Option<Digest>) -> String {
+pub fn row_key(input: &str, whole: Option<Digest>) -> String {
     match whole {
         Some(digest) => format!("{input} {digest}"),
         None => input.to_owned(),
@@ -18,7 +18,7 @@ pub fn key(input: &str, whole: Option<Digest>) -> String {
 pub struct ListDigester(Digester);
 
 impl ListDigester {
-    /// Adds the [`key`] of a line.
+    /// Adds the [`row_key`] of a line.
     pub fn add(&mut self, line: u64, key: &str) {
         self.0.update(&line.to_be_bytes());
         self.0.update(normalized_digest(key).as_bytes());

@@ -104,7 +104,7 @@ impl GovernanceLogCheck {
         let difference = earlier.map(|earlier| AuditDifference::between(earlier, latest)).transpose()?;
         let span = ReportDaySpan::from_reports(earlier, latest)?;
         let changes = difference.as_ref().map_or(&[][..], |difference| &difference.changes);
-        let rows = rows(log, &span);
+        let rows = counted_rows(log, &span);
         let judge = GovernanceLogComparer {
             undone: corrected_names(&rows, &span),
             rows,
@@ -187,7 +187,7 @@ impl ReportDaySpan {
         if before.zip(now).is_some_and(|(before, now)| before > now) {
             return Err(GovernanceLogCheckError::Swapped);
         }
-        Ok(Self { since: before.map(day), last: now.map(day) })
+        Ok(Self { since: before.map(utc_date), last: now.map(utc_date) })
     }
 
     fn contains_row(&self, row: &GovernanceLogRow) -> bool {
@@ -202,7 +202,7 @@ impl ReportDaySpan {
 }
 
 /// The rows that count, by name and ordered by day.
-fn rows<'l>(log: &'l GovernanceLog, span: &ReportDaySpan) -> BTreeMap<&'l str, Vec<&'l GovernanceLogRow>> {
+fn counted_rows<'l>(log: &'l GovernanceLog, span: &ReportDaySpan) -> BTreeMap<&'l str, Vec<&'l GovernanceLogRow>> {
     let mut rows = log.rows_by_name();
     for rows in rows.values_mut() {
         rows.retain(|row| span.contains_row(row) && !row.is_draft());
@@ -462,7 +462,7 @@ pub(super) fn draft_of(change: &AuditChange) -> LogRowDraft {
     missing.draft("2026-11-20")
 }
 
-fn day(at: Timestamp) -> Date {
+fn utc_date(at: Timestamp) -> Date {
     at.to_zoned(TimeZone::UTC).date()
 }
 

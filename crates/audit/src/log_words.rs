@@ -33,23 +33,23 @@ pub(super) fn shortened(value: &str) -> String {
 
 /// Whether a row mentions a change: by a word for what changed, or by its old or new value.
 pub(super) fn mentions_change(row: &GovernanceLogRow, change: &AuditChange) -> bool {
-    let text = text_of(row);
+    let text = row_text(row);
     let values = [&change.before, &change.after].into_iter().flatten();
     change.kind.change_words().log_words.iter().any(|word| mentions_word(&text, word))
         || values.into_iter().any(|value| mentions_value(&text, value))
 }
 
 pub(super) fn mentions_code(row: &GovernanceLogRow, code: ReasonCode) -> bool {
-    mentions_word(&text_of(row), code.slug())
+    mentions_word(&row_text(row), code.slug())
 }
 
 /// Whether a row states that its name is trusted or fixed.
 pub(super) fn mentions_trust(row: &GovernanceLogRow) -> bool {
-    let text = text_of(row);
+    let text = row_text(row);
     ["trusted", "corrected", "restored"].iter().any(|word| mentions_word(&text, word))
 }
 
-fn text_of(row: &GovernanceLogRow) -> String {
+fn row_text(row: &GovernanceLogRow) -> String {
     let action = row.action.map_or("", GovernanceAction::as_str);
     format!("{action} {} {}", row.decision, row.reason).to_lowercase()
 }
@@ -88,7 +88,7 @@ mod tests {
 
     use super::*;
     use crate::difference::AuditChangeKind;
-    use crate::governance_log::{GovernanceLog, GovernanceLogFormat};
+    use crate::governance_log::{GovernanceLog, GovernanceTableLayout};
     use crate::log_check::draft_of;
 
     const OLD: &str = "https://runtime.example/agents/of/the/first/publisher/with/a/long/path/before/what/differs/v1/a";
@@ -160,7 +160,7 @@ mod tests {
         ) {
             let change = AuditChange { name: subject, kind, before, after };
             let draft = draft_of(&change);
-            for form in [GovernanceLogFormat::Published, GovernanceLogFormat::Plain] {
+            for form in [GovernanceTableLayout::Published, GovernanceTableLayout::Plain] {
                 let log = GovernanceLog::parse(format!("{}{}\n", form.head(), draft.markdown(form)));
                 let row = log.rows.into_iter().next().expect("a row");
                 prop_assert!(mentions_change(&row, &change), "{:?}", row);

@@ -6,15 +6,16 @@ use std::io::{self, Write};
 
 use super::cause::DefectCategory;
 use super::duty::{AWAITED, is_due, repair_tasks};
-use super::governance_log::GovernanceLogFormat;
+use super::governance_log::GovernanceTableLayout;
 use super::overview::AuditOverview;
 use super::owners::OnChainOwner;
 use super::page::{
-    BulletPoint, TextRun, circumstances, digests, headline, item_list, points, same_findings, some_names, subject,
+    BulletPoint, TextRun, audit_subject, finding_points, headline, item_list, rules_network_and_time,
+    same_findings_note, shown_names_text, source_digests_point,
 };
 use super::row::AS_OF_BEFORE;
 use super::waiver::{AppliedWaiver, Waiver};
-use super::words::{effect, role_in_words, singular_duty_phrase, slugs};
+use super::words::{effect_word, joined_slugs, role_in_words, singular_duty_phrase};
 use super::{AuditReport, AuditRow, AuditRows, LogRowDraft, ReasonSummary, SourceComparison, opening, page};
 use clresolve_core::reason::{FixerRole, ReasonEffect};
 use clresolve_core::text::UntrustedText;
@@ -39,26 +40,26 @@ const _: () = assert!(
         < MAX_ISSUE_BYTES
 );
 
-pub(super) fn write(report: &AuditReport, rows: &dyn AuditRows, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_markdown_report(report: &AuditReport, rows: &dyn AuditRows, out: &mut dyn Write) -> io::Result<()> {
     let overview = AuditOverview::from_rows(report, rows)?;
-    writeln!(out, "# Audit of {}", title(report))?;
-    summary(report, &overview).write(out)?;
-    changes(report).map_or(Ok(()), |changes| changes.write_collapsed("Since the previous report", out))?;
-    waivers(report).map_or(Ok(()), |waivers| waivers.write_collapsed("Waivers", out))?;
+    writeln!(out, "# Audit of {}", report_title(report))?;
+    summary_section(report, &overview).write(out)?;
+    changes_section(report).map_or(Ok(()), |changes| changes.write_collapsed("Since the previous report", out))?;
+    waivers_section(report).map_or(Ok(()), |waivers| waivers.write_collapsed("Waivers", out))?;
     registry_section(report, rows)?.map_or(Ok(()), |found| found.write_collapsed("Registry", out))?;
-    layers(report).map_or(Ok(()), |found| found.write_collapsed("Schema layers", out))?;
-    reasons(report).write_collapsed("Reasons", out)?;
-    findings(report, rows)?.write_collapsed("Findings", out)?;
-    names(rows)?.write_collapsed("Names", out)?;
-    records(rows)?.write_collapsed("Text records to set", out)?;
-    drafts(report, rows)?.write_collapsed("Draft rows for RESOLUTION.md", out)
+    layers_section(report).map_or(Ok(()), |found| found.write_collapsed("Schema layers", out))?;
+    reasons_section(report).write_collapsed("Reasons", out)?;
+    findings_section(report, rows)?.write_collapsed("Findings", out)?;
+    names_section(rows)?.write_collapsed("Names", out)?;
+    records_section(rows)?.write_collapsed("Text records to set", out)?;
+    drafts_section(report, rows)?.write_collapsed("Draft rows for RESOLUTION.md", out)
 }
 
 /// The subject, rules, place and time of the audit.
-fn title(report: &AuditReport) -> String {
-    let circumstances = circumstances(report);
-    let parts = std::iter::once(subject(report)).chain(circumstances);
-    parts.map(|part| line(&part)).collect::<Vec<_>>().join(", ")
+fn report_title(report: &AuditReport) -> String {
+    let circumstances = rules_network_and_time(report);
+    let parts = std::iter::once(audit_subject(report)).chain(circumstances);
+    parts.map(|part| line_text(&part)).collect::<Vec<_>>().join(", ")
 }
 
 /// A block about one name takes at most this fraction of a section, so that no publisher crowds out the others.
@@ -68,7 +69,7 @@ const PARTS: usize = 4;
 const NAMED: usize = 300;
 
 /// A section: blocks up to a maximum length in bytes, and the omitted ones.
-struct MarkdownSection {
+struct SizeLimitedSection {
     text: String,
     share: usize,
     /// Written before the first block.
@@ -78,7 +79,7 @@ struct MarkdownSection {
     named: Vec<String>,
 }
 
-impl MarkdownSection {
+impl SizeLimitedSection {
     const fn new(share: usize, head: String) -> Self {
         Self { text: String::new(), share, head, omitted: 0, named: Vec::new() }
     }
@@ -132,11 +133,11 @@ impl MarkdownSection {
     }
 }
 
-fn summary(report: &AuditReport, overview: &AuditOverview) -> MarkdownSection {
-    let mut section = MarkdownSection::new(SUMMARY, String::new());
+fn summary_section(report: &AuditReport, overview: &AuditOverview) -> SizeLimitedSection {
+    let mut section = SizeLimitedSection::new(SUMMARY, String::new());
     section.push(&format!("\n**{}.**\n\n", headline(report, overview)));
     for opening in opening::summary_lines(report, overview) {
-        section.push(&format!("- **{}**{}\n", opening.label, line(&opening.pieces)));
+        section.push(&format!("- **{}**{}\n", opening.label, line_text(&opening.pieces)));
     }
     if let Some(warning) = &report.warning {
         section.push(&format!("\n**Incomplete.** {}\n", UntrustedText::new(warning).markdown()));
@@ -147,9 +148,9 @@ fn summary(report: &AuditReport, overview: &AuditOverview) -> MarkdownSection {
     if let Some(summary) = report.layers_sentence() {
         section.push(&format!("\n{summary}\n"));
     }
-    section.push(&counts(report));
-    section.push(&actors(overview));
-    section.push(&owners(overview));
+    section.push(&state_counts_text(report));
+    section.push(&actors_text(overview));
+    section.push(&owners_text(overview));
     let mut facts = "\n| | |\n|---|---|\n".to_owned();
     for (what, value) in report.facts() {
         let _ = writeln!(facts, "| {what} | {} |", UntrustedText::new(&value).markdown());
@@ -159,7 +160,7 @@ fn summary(report: &AuditReport, overview: &AuditOverview) -> MarkdownSection {
 }
 
 /// The states now and in the previous report.
-fn counts(report: &AuditReport) -> String {
+fn state_counts_text(report: &AuditReport) -> String {
     let counts = &report.counts;
     let before = report.before.map(|before| before.state_counts());
     let (head, rule) = if before.is_some() { (" before |", "--:|") } else { ("", "") };
@@ -179,7 +180,7 @@ fn counts(report: &AuditReport) -> String {
 }
 
 /// Who must act, on how many names, and the main causes.
-fn actors(overview: &AuditOverview) -> String {
+fn actors_text(overview: &AuditOverview) -> String {
     let mut text = "\n| must act | names | because of |\n|---|--:|---|\n".to_owned();
     for (actor, due) in AWAITED.into_iter().zip(overview.due) {
         let why = causes_text(&overview.causes_of(actor));
@@ -197,7 +198,7 @@ fn actors(overview: &AuditOverview) -> String {
 }
 
 /// The owners of the names on which publishers must act.
-fn owners(overview: &AuditOverview) -> String {
+fn owners_text(overview: &AuditOverview) -> String {
     const MOST: usize = 5;
     let most = overview.owners.sorted_by_names();
     if most.is_empty() {
@@ -232,39 +233,40 @@ fn causes_text(causes: &[(DefectCategory, u64)]) -> String {
 
 fn owner_text(owner: &OnChainOwner) -> String {
     match owner {
-        OnChainOwner::Account(account) => code(account),
+        OnChainOwner::Account(account) => code_text(account),
         OnChainOwner::Nobody | OnChainOwner::Unread => owner.in_words().to_owned(),
     }
 }
 
-fn changes(report: &AuditReport) -> Option<MarkdownSection> {
+fn changes_section(report: &AuditReport) -> Option<SizeLimitedSection> {
     let difference = report.since.as_ref()?;
     let mut head = String::new();
     for warning in difference.warnings() {
         let _ = writeln!(head, "\n{warning}");
     }
-    let mut section = MarkdownSection::new(CHANGES, head + &table(&["name", "change", "before", "after"]));
+    let mut section = SizeLimitedSection::new(CHANGES, head + &table_head(&["name", "change", "before", "after"]));
     for change in &difference.changes {
-        let value = |value: &Option<String>| value.as_deref().map_or_else(String::new, code);
+        let value = |value: &Option<String>| value.as_deref().map_or_else(String::new, code_text);
         let (before, after) = (value(&change.before), value(&change.after));
-        let name = code(&change.name);
+        let name = code_text(&change.name);
         section.push_name_block(&name, &format!("| {name} | {} | {before} | {after} |\n", change.kind));
     }
     Some(section)
 }
 
 /// The table of the waivers, with and without effect. `None` if the audit has no waivers.
-fn waivers(report: &AuditReport) -> Option<MarkdownSection> {
+fn waivers_section(report: &AuditReport) -> Option<SizeLimitedSection> {
     let waivers = report.waivers.all();
     if waivers.is_empty() {
         return None;
     }
     let heads = ["name", "code", "where", "observed value", "until", "status", "reason"];
-    let mut section = MarkdownSection::new(WAIVERS, table(&heads));
+    let mut section = SizeLimitedSection::new(WAIVERS, table_head(&heads));
     for AppliedWaiver { waiver, status, .. } in waivers {
         let Waiver { name, code: slug, place, observed, reason, until } = waiver;
-        let shown = |text: &Option<String>| text.as_deref().map_or_else(String::new, code);
-        let (name, place, observed, reason) = (code(name.as_str()), shown(place), shown(observed), code(reason));
+        let shown = |text: &Option<String>| text.as_deref().map_or_else(String::new, code_text);
+        let (name, place, observed, reason) =
+            (code_text(name.as_str()), shown(place), shown(observed), code_text(reason));
         let status = status.in_words();
         let line = format!("| {name} | {slug} | {place} | {observed} | {until} | {status} | {reason} |\n");
         section.push_name_block(&name, &line);
@@ -273,13 +275,13 @@ fn waivers(report: &AuditReport) -> Option<MarkdownSection> {
 }
 
 /// The names on which registry and chain disagree.
-fn registry_section(report: &AuditReport, rows: &dyn AuditRows) -> io::Result<Option<MarkdownSection>> {
+fn registry_section(report: &AuditReport, rows: &dyn AuditRows) -> io::Result<Option<SizeLimitedSection>> {
     if report.scope.registry.is_none() {
         return Ok(None);
     }
-    let mut section = MarkdownSection::new(REGISTRY, table(&["name", "is"]));
-    page::each_finding(rows, &mut |finding, row| {
-        let name = code(row.name());
+    let mut section = SizeLimitedSection::new(REGISTRY, table_head(&["name", "is"]));
+    page::for_each_registry_mismatch(rows, &mut |finding, row| {
+        let name = code_text(row.name());
         section.push_name_block(&name, &format!("| {name} | {} |\n", finding.in_words()));
         Ok(())
     })?;
@@ -287,150 +289,159 @@ fn registry_section(report: &AuditReport, rows: &dyn AuditRows) -> io::Result<Op
 }
 
 /// The findings on the published schemas of the layers.
-fn layers(report: &AuditReport) -> Option<MarkdownSection> {
+fn layers_section(report: &AuditReport) -> Option<SizeLimitedSection> {
     report.schema_layers.as_ref()?;
-    let mut section = MarkdownSection::new(LAYERS, table(&["schema", "state", "because of"]));
+    let mut section = SizeLimitedSection::new(LAYERS, table_head(&["schema", "state", "because of"]));
     for schema in report.schemas_with_findings() {
-        let (key, codes) = (code(&schema.key()), slugs(&schema.codes(), ", "));
+        let (key, codes) = (code_text(&schema.key()), joined_slugs(&schema.codes(), ", "));
         section.push_name_block(&key, &format!("| {key} | {} | {codes} |\n", schema.state_in_words()));
     }
     Some(section)
 }
 
-fn reasons(report: &AuditReport) -> MarkdownSection {
+fn reasons_section(report: &AuditReport) -> SizeLimitedSection {
     let heads = ["code", "names", "effect", "rule", "fixed by", "meaning", "examples"];
-    let mut section = MarkdownSection::new(REASONS, table(&heads));
+    let mut section = SizeLimitedSection::new(REASONS, table_head(&heads));
     report
         .counts
         .sorted_summaries()
         .into_iter()
-        .for_each(|group| section.push_name_block(group.code.slug(), &reason(group)));
+        .for_each(|group| section.push_name_block(group.code.slug(), &reason_text(group)));
     section
 }
 
-fn reason(group: &ReasonSummary) -> String {
+fn reason_text(group: &ReasonSummary) -> String {
     let entry = group.code.entry();
     format!(
         "| **{}** | {} | {} | {} | {} | {} | {} |\n",
         group.code,
         group.names,
-        effect(group.effect),
+        effect_word(group.effect),
         entry.requirement,
         role_in_words(group.code.entry().fixer),
         entry.title,
-        line(&some_names(&group.examples, group.names))
+        line_text(&shown_names_text(&group.examples, group.names))
     )
 }
 
 /// The findings of each name. Names with the same findings share them.
-fn findings(report: &AuditReport, rows: &dyn AuditRows) -> io::Result<MarkdownSection> {
-    let mut section = MarkdownSection::new(FINDINGS, String::new());
+fn findings_section(report: &AuditReport, rows: &dyn AuditRows) -> io::Result<SizeLimitedSection> {
+    let mut section = SizeLimitedSection::new(FINDINGS, String::new());
     rows.for_each_row(&mut |row| {
         let alike = report.counts.same_findings(row);
-        if row.has_findings() && alike.is_none_or(|alike| alike.line == row.line) {
-            section.push_name_block(&code(row.name()), &finding(report, row));
+        if row.has_details() && alike.is_none_or(|alike| alike.line == row.line) {
+            section.push_name_block(&code_text(row.name()), &name_findings_text(report, row));
         }
         Ok(())
     })?;
     Ok(section)
 }
 
-fn finding(report: &AuditReport, row: &AuditRow) -> String {
+fn name_findings_text(report: &AuditReport, row: &AuditRow) -> String {
     let alike = report.counts.same_findings(row);
     let others = alike.map_or(0, |alike| alike.names - 1);
     let more = if others > 0 { format!(" and {others} more") } else { String::new() };
-    let mut text = format!("\n### {}{more}: {}\n", code(row.name()), row.state);
+    let mut text = format!("\n### {}{more}: {}\n", code_text(row.name()), row.state);
     if let Some(alike) = alike.filter(|_| others > 0) {
-        let _ = writeln!(text, "\n{}", line(&same_findings(&alike.others, others)));
+        let _ = writeln!(text, "\n{}", line_text(&same_findings_note(&alike.others, others)));
     }
     if row.normalized.as_deref() != Some(&row.input) {
-        let _ = writeln!(text, "\nTyped as {} in {}.", code(&row.input), row.place());
+        let _ = writeln!(text, "\nTyped as {} in {}.", code_text(&row.input), row.place());
     }
     text.push('\n');
-    points(row, &|_| true).iter().chain(&digests(&row.drift)).for_each(|point| text.push_str(&bullet(point)));
+    finding_points(row, &|_| true)
+        .iter()
+        .chain(&source_digests_point(&row.drift))
+        .for_each(|point| text.push_str(&bullet_text(point)));
     if row.more_reasons > 0 {
         let _ = writeln!(text, "- and {} more", row.more_reasons);
     }
     for actor in AWAITED.into_iter().filter(|actor| is_due(*actor, row)) {
         for duty in repair_tasks(actor, report, row) {
-            let run = duty.line.as_deref().map_or_else(String::new, |line| format!(" {}", code(line)));
+            let run = duty.line.as_deref().map_or_else(String::new, |line| format!(" {}", code_text(line)));
             let _ = writeln!(text, "- **{}:** {}{run}", role_in_words(actor), duty.what);
         }
     }
     if !row.near_misses.is_empty() {
-        let _ = writeln!(text, "\nTrusted by the rules {}.", line(&item_list(&row.near_misses)));
+        let _ = writeln!(text, "\nTrusted by the rules {}.", line_text(&item_list(&row.near_misses)));
     }
     text
 }
 
-fn bullet(point: &BulletPoint<'_>) -> String {
-    let mut text = format!("- {}\n", line(&point.head));
+fn bullet_text(point: &BulletPoint<'_>) -> String {
+    let mut text = format!("- {}\n", line_text(&point.head));
     for below in &point.lines {
-        let _ = writeln!(text, "  - {}", line(below));
+        let _ = writeln!(text, "  - {}", line_text(below));
     }
     text
 }
 
-fn names(rows: &dyn AuditRows) -> io::Result<MarkdownSection> {
+fn names_section(rows: &dyn AuditRows) -> io::Result<SizeLimitedSection> {
     let legend = "\n✓ the sources agree, ✗ they differ, – one of them was not requested or did not respond.\n";
     let marks = ":-:|".repeat(SourceComparison::PAIRS.len());
     let head =
         format!("{legend}\n| name | state | {} | codes |\n|---|---|{marks}---|\n", SourceComparison::PAIRS.join(" | "));
-    let mut section = MarkdownSection::new(NAMES, head);
+    let mut section = SizeLimitedSection::new(NAMES, head);
     rows.for_each_row(&mut |row| {
         let marks: String =
             row.drift.agreements().iter().map(|agreement| format!(" {} |", agreement.symbol())).collect();
         let codes = [ReasonEffect::Fail, ReasonEffect::Unknown].map(|effect| row.codes(effect)).concat();
-        let name = code(row.name());
-        section.push_name_block(&name, &format!("| {name} | {} |{marks} {} |\n", row.state, slugs(&codes, ", ")));
+        let name = code_text(row.name());
+        section
+            .push_name_block(&name, &format!("| {name} | {} |{marks} {} |\n", row.state, joined_slugs(&codes, ", ")));
         Ok(())
     })?;
     Ok(section)
 }
 
-fn records(rows: &dyn AuditRows) -> io::Result<MarkdownSection> {
+fn records_section(rows: &dyn AuditRows) -> io::Result<SizeLimitedSection> {
     let why =
         "\nThe card under the name's CID proves these values. Values that only a host served are never proposed.\n";
-    let mut section = MarkdownSection::new(RECORDS, why.to_owned() + &table(&["name", "record", "value"]));
+    let mut section = SizeLimitedSection::new(RECORDS, why.to_owned() + &table_head(&["name", "record", "value"]));
     rows.for_each_row(&mut |row| {
         for record in &row.txt {
-            let name = code(row.name());
-            section.push_name_block(&name, &format!("| {name} | {} | {} |\n", code(&record.key), code(&record.value)));
+            let name = code_text(row.name());
+            section.push_name_block(
+                &name,
+                &format!("| {name} | {} | {} |\n", code_text(&record.key), code_text(&record.value)),
+            );
         }
         Ok(())
     })?;
     Ok(section)
 }
 
-fn drafts(report: &AuditReport, rows: &dyn AuditRows) -> io::Result<MarkdownSection> {
-    let mut section = MarkdownSection::new(DRAFTS, format!("\n{}", GovernanceLogFormat::Published.head()));
+fn drafts_section(report: &AuditReport, rows: &dyn AuditRows) -> io::Result<SizeLimitedSection> {
+    let mut section = SizeLimitedSection::new(DRAFTS, format!("\n{}", GovernanceTableLayout::Published.head()));
     rows.for_each_row(&mut |row| {
         if let Some(draft) = LogRowDraft::from_row(report, row) {
-            section
-                .push_name_block(&code(row.name()), &format!("{}\n", draft.markdown(GovernanceLogFormat::Published)));
+            section.push_name_block(
+                &code_text(row.name()),
+                &format!("{}\n", draft.markdown(GovernanceTableLayout::Published)),
+            );
         }
         Ok(())
     })?;
     Ok(section)
 }
 
-fn table(heads: &[&str]) -> String {
+fn table_head(heads: &[&str]) -> String {
     format!("\n| {} |\n{}|\n", heads.join(" | "), "|---".repeat(heads.len()))
 }
 
-fn line(pieces: &[TextRun<'_>]) -> String {
+fn line_text(pieces: &[TextRun<'_>]) -> String {
     pieces.iter().map(markdown_run).collect()
 }
 
 fn markdown_run(piece: &TextRun<'_>) -> String {
     match piece {
         TextRun::Plain(text) => text.to_string(),
-        TextRun::Foreign(text) => code(text),
+        TextRun::Foreign(text) => code_text(text),
         TextRun::Code(code, _) => format!("**{code}**"),
     }
 }
 
 /// Foreign text as code.
-fn code(text: &str) -> String {
+fn code_text(text: &str) -> String {
     UntrustedText::new(text).markdown().to_string()
 }

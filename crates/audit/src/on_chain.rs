@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use clresolve_core::reason::ResolutionStep;
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_verdict::verdict::Verdict;
 
 /// Maximum number of addresses and of endpoints kept: a name has one for each configured network.
@@ -56,9 +56,9 @@ impl OnChainSnapshot {
     pub fn from_verdict(verdict: &Verdict) -> Option<Self> {
         let evidence = &verdict.steps.iter().find(|report| report.step == ResolutionStep::Records)?.evidence;
         let answer = evidence.get("answer")?;
-        let text = |member: &str| evidence[member].as_str().map(excerpt);
+        let text = |member: &str| evidence[member].as_str().map(excerpt_text);
         let expiry = text("expiry").filter(|expiry| expiry.parse::<jiff::Timestamp>().is_ok());
-        let unreadable = evidence["holder"]["unreadable"].as_str().map(excerpt);
+        let unreadable = evidence["holder"]["unreadable"].as_str().map(excerpt_text);
         // `expiry` exists only if the registry's holder was read. Every second-level .eth name has an expiry at its
         // registrar; other names expire only if they are wrapped, which was read too.
         let never_expires = unreadable.is_none() && evidence.get("expiry").is_some() && !is_second_level_eth(verdict);
@@ -109,7 +109,7 @@ impl OnChainSnapshot {
     }
 
     /// The value of a record, or that it is not set; `None` if it was not read.
-    pub(super) fn record<'r>(&self, records: &'r RecordsByKey, key: &str) -> Option<Option<&'r str>> {
+    pub(super) fn record_value<'r>(&self, records: &'r RecordsByKey, key: &str) -> Option<Option<&'r str>> {
         let absent = || self.has_no_records().then_some(None);
         records.get(key).map(Option::as_deref).or_else(absent)
     }
@@ -148,7 +148,7 @@ fn copy_missing_records(now: &mut RecordsByKey, earlier: &RecordsByKey) -> bool 
 /// The records that were read. An unusable one is kept as its JSON text.
 fn parse_records(records: &Value) -> RecordsByKey {
     let read = records.as_object().into_iter().flatten().filter(|(_, value)| value.get("error").is_none());
-    let shown = |value: &Value| value.as_str().map_or_else(|| excerpt(&value.to_string()), excerpt);
+    let shown = |value: &Value| value.as_str().map_or_else(|| excerpt_text(&value.to_string()), excerpt_text);
     let value = |value: &Value| (!value.is_null()).then(|| shown(value));
     read.take(MAX_KEPT).map(|(key, record)| (key.clone(), value(record))).collect()
 }

@@ -6,9 +6,9 @@ use super::difference::{AuditChangeKind, AuditDifference};
 use super::document::AuditReport;
 use super::overview::{AuditOverview, NearMissCounts};
 use super::owners::OnChainOwner;
-use super::page::{TextRun, day, name_count_text, plain_run, untrusted_run};
+use super::page::{TextRun, name_count_text, plain_run, untrusted_run, utc_day};
 use super::waiver::WaiverStatus;
-use super::words::{actor_noun, chain_name, in_sentence, plural_duty_phrase};
+use super::words::{actor_noun, chain_name, embed_sentence, plural_duty_phrase};
 use clresolve_core::reason::{FixerRole, ReasonCode};
 
 /// Maximum number of other profiles listed: those that would trust the most names. The reports for programs list all.
@@ -59,7 +59,7 @@ fn network_line(report: &AuditReport) -> ReportSummaryLine<'_> {
         report.blocks().map_or_else(|| ". No block was read.".to_owned(), |blocks| format!(", read at {blocks}"));
     pieces.push(plain_run(read));
     if let Some((first, last)) = report.counts.checked {
-        let (first, last) = (day(first), day(last));
+        let (first, last) = (utc_day(first), utc_day(last));
         let days = if first == last { format!(" on {first}.") } else { format!(" from {first} to {last}.") };
         pieces.push(plain_run(days));
     }
@@ -79,15 +79,17 @@ fn actor_line<'a>(report: &AuditReport, overview: &'a AuditOverview) -> ReportSu
     };
     let mut pieces = vec![plain_run(format!(" {}, who {}", actor_noun(actor), plural_duty_phrase(actor)))];
     if actor == FixerRole::Publisher {
-        pieces.extend(main_owner(overview, due));
+        pieces.extend(main_owner_text(overview, due));
     }
     pieces.push(plain_run("."));
-    pieces.extend(overview.causes_of(actor).first().map(|(cause, on)| plain_run(most_frequent(*cause, *on, due))));
+    pieces.extend(
+        overview.causes_of(actor).first().map(|(cause, on)| plain_run(most_frequent_cause_text(*cause, *on, due))),
+    );
     ReportSummaryLine { label, pieces }
 }
 
-fn most_frequent(cause: DefectCategory, on: u64, due: u64) -> String {
-    let cause = in_sentence(cause.in_words());
+fn most_frequent_cause_text(cause: DefectCategory, on: u64, due: u64) -> String {
+    let cause = embed_sentence(cause.in_words());
     if on == due {
         format!(" The cause: {cause}.")
     } else {
@@ -96,7 +98,7 @@ fn most_frequent(cause: DefectCategory, on: u64, due: u64) -> String {
 }
 
 /// The account that owns the most of the names.
-fn main_owner(overview: &AuditOverview, due: u64) -> Vec<TextRun<'_>> {
+fn main_owner_text(overview: &AuditOverview, due: u64) -> Vec<TextRun<'_>> {
     let most = overview.owners.sorted_by_names();
     let account = most.iter().find_map(|(owner, owned)| match owner {
         OnChainOwner::Account(account) => Some((account, owned.names)),
@@ -139,7 +141,7 @@ fn changes_line(report: &AuditReport) -> Option<ReportSummaryLine<'_>> {
         count(AuditChangeKind::NewlyBroken),
         count(AuditChangeKind::NewlyTrusted),
         count(AuditChangeKind::Owner),
-        other_changes(since)
+        other_changes_text(since)
     );
     Some(ReportSummaryLine { label: "What changed:", pieces: vec![plain_run(text)] })
 }
@@ -154,7 +156,7 @@ fn trend_line(report: &AuditReport) -> Option<ReportSummaryLine<'_>> {
 }
 
 /// The number of changes of all other kinds.
-fn other_changes(since: &AuditDifference) -> String {
+fn other_changes_text(since: &AuditDifference) -> String {
     let counted = [
         AuditChangeKind::Added,
         AuditChangeKind::Removed,
@@ -214,7 +216,7 @@ fn rules_line<'a>(report: &'a AuditReport, overview: &'a AuditOverview) -> Repor
     for (profile, misses) in near.iter().take(MOST_RULES) {
         let more = if misses.names == 1 { "1 more name".to_owned() } else { format!("{} more names", misses.names) };
         pieces.extend([plain_run(" "), untrusted_run(profile.as_str())]);
-        pieces.push(plain_run(format!(" would trust {more}{}.", accepted_failures(misses))));
+        pieces.push(plain_run(format!(" would trust {more}{}.", profile_accepted_failures(misses))));
     }
     match near.len().saturating_sub(MOST_RULES) {
         0 => {}
@@ -225,10 +227,10 @@ fn rules_line<'a>(report: &'a AuditReport, overview: &'a AuditOverview) -> Repor
 }
 
 /// The failures that the other profile accepts.
-fn accepted_failures(misses: &NearMissCounts) -> String {
+fn profile_accepted_failures(misses: &NearMissCounts) -> String {
     let mut codes: Vec<_> = misses.codes.iter().collect();
     codes.sort_by_key(|(_, on)| std::cmp::Reverse(**on));
-    let titles = codes.iter().take(MOST_CODES).map(|((_, code), _)| in_sentence(code.entry().title));
+    let titles = codes.iter().take(MOST_CODES).map(|((_, code), _)| embed_sentence(code.entry().title));
     let mut titles: Vec<String> = titles.collect();
     let more = codes.len().saturating_sub(MOST_CODES);
     if more > 0 {

@@ -146,7 +146,7 @@ impl AuditOverview {
                 lines.push(row.line);
             }
         }
-        let depths = [identity_checks(row), schema_checks(row)].map(SourceAgreement::from);
+        let depths = [identity_check_status(row), schema_check_status(row)].map(SourceAgreement::from);
         for (counts, agreement) in self.checks.iter_mut().zip(depths.into_iter().chain(row.drift.agreements())) {
             counts[agreement as usize] += 1;
         }
@@ -211,22 +211,22 @@ fn months_between(from: Timestamp, to: Timestamp) -> usize {
 }
 
 /// The result of the checks of depth `identity` for a name.
-pub(super) fn identity_checks(row: &AuditRow) -> StepStatus {
-    let found = status(row, |reason| reason.step != ResolutionStep::Schemas);
+pub(super) fn identity_check_status(row: &AuditRow) -> StepStatus {
+    let found = depth_check_status(row, |reason| reason.step != ResolutionStep::Schemas);
     // An omitted reason could be from a check of this depth.
     if found == StepStatus::Pass && row.more_reasons > 0 { StepStatus::Unknown } else { found }
 }
 
 /// The result of the checks that depth `schemas` adds; skipped at depth `identity`, and without a card.
-pub(super) fn schema_checks(row: &AuditRow) -> StepStatus {
-    match (status(row, |reason| reason.step == ResolutionStep::Schemas), row.drift.schemas_manifest) {
+pub(super) fn schema_check_status(row: &AuditRow) -> StepStatus {
+    match (depth_check_status(row, |reason| reason.step == ResolutionStep::Schemas), row.drift.schemas_manifest) {
         (StepStatus::Pass, SourceAgreement::Open) => StepStatus::Skip,
         (StepStatus::Pass, SourceAgreement::Differ) => StepStatus::Fail,
         (found, _) => found,
     }
 }
 
-fn status(row: &AuditRow, of_depth: impl Fn(&Reason) -> bool) -> StepStatus {
+fn depth_check_status(row: &AuditRow, of_depth: impl Fn(&Reason) -> bool) -> StepStatus {
     let has = |effect| row.reasons.iter().any(|reason| reason.effect == effect && of_depth(reason));
     if has(ReasonEffect::Fail) {
         return StepStatus::Fail;

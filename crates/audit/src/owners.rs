@@ -107,7 +107,7 @@ impl OwnerSummaries {
     }
 
     /// The number of accounts, if each name has one.
-    pub(super) fn accounts(&self) -> Option<usize> {
+    pub(super) fn account_count(&self) -> Option<usize> {
         let is_known = self.over == 0 && self.owned.keys().all(|owner| matches!(owner, OnChainOwner::Account(_)));
         (is_known && !self.owned.is_empty()).then_some(self.owned.len())
     }

@@ -7,11 +7,11 @@ use super::cause::DefectCategory;
 use super::document::AuditReport;
 use super::drift::SourceComparison;
 use super::overview::AuditOverview;
-use super::registry::RegistryFinding;
+use super::registry::RegistryChainMismatch;
 use super::row::{AuditRow, AuditRows};
-use super::words::{actor_noun, distinct_requirements, effect, in_sentence};
+use super::words::{actor_noun, distinct_requirements, effect_word, embed_sentence};
 use clresolve_core::reason::{FixerRole, Reason, ReasonCode, ReasonEffect};
-use clresolve_core::text::capitalized;
+use clresolve_core::text::capitalize_first;
 
 /// A run of text. The renderer escapes [`TextRun::Foreign`], which may be any text.
 #[derive(Clone, Debug)]
@@ -33,12 +33,12 @@ pub(super) struct BulletPoint<'a> {
 }
 
 /// Passes each row to `see` on which registry and chain disagree.
-pub(super) fn each_finding(
+pub(super) fn for_each_registry_mismatch(
     rows: &dyn AuditRows,
-    see: &mut dyn FnMut(RegistryFinding, &AuditRow) -> io::Result<()>,
+    see: &mut dyn FnMut(RegistryChainMismatch, &AuditRow) -> io::Result<()>,
 ) -> io::Result<()> {
     rows.for_each_row(&mut |row| {
-        row.registry.and_then(RegistryFinding::from_listing).map_or(Ok(()), |finding| see(finding, row))
+        row.registry.and_then(RegistryChainMismatch::from_listing).map_or(Ok(()), |finding| see(finding, row))
     })
 }
 
@@ -77,8 +77,8 @@ fn action_text(report: &AuditReport, overview: &AuditOverview) -> Option<String>
     let Some((actor, due)) = overview.busiest_actor() else {
         return report.is_complete().then(|| "Nobody has to act".to_owned());
     };
-    let owners = overview.owners.accounts().filter(|_| actor == FixerRole::Publisher);
-    let who = owners.map_or_else(|| capitalized(actor_noun(actor)), counted_owners);
+    let owners = overview.owners.account_count().filter(|_| actor == FixerRole::Publisher);
+    let who = owners.map_or_else(|| capitalize_first(actor_noun(actor)), owner_count_text);
     let most_often = overview.causes_of(actor).into_iter().next();
     let why = most_often.map_or_else(String::new, |(cause, on)| cause_text(cause, on, due));
     Some(format!("{who} must act on {}{why}", name_count_text(due)))
@@ -86,15 +86,15 @@ fn action_text(report: &AuditReport, overview: &AuditOverview) -> Option<String>
 
 fn cause_text(cause: DefectCategory, on: u64, due: u64) -> String {
     let of_these = if on == due { String::new() } else { format!(" on {on}") };
-    format!(",{of_these} because {}", in_sentence(cause.in_words()))
+    format!(",{of_these} because {}", embed_sentence(cause.in_words()))
 }
 
-fn counted_owners(count: usize) -> String {
+fn owner_count_text(count: usize) -> String {
     if count == 1 { "1 owner".to_owned() } else { format!("{count} owners") }
 }
 
 /// The subject of the audit: the list, the registry, or both.
-pub(super) fn subject(report: &AuditReport) -> Vec<TextRun<'_>> {
+pub(super) fn audit_subject(report: &AuditReport) -> Vec<TextRun<'_>> {
     let list = report.list.file.as_deref();
     let registry = report.scope.registry.as_ref().map(|registry| registry.manifest.as_str());
     match (list, registry) {
@@ -108,16 +108,16 @@ pub(super) fn subject(report: &AuditReport) -> Vec<TextRun<'_>> {
 }
 
 /// The rules, network and time of the audit.
-pub(super) fn circumstances(report: &AuditReport) -> Vec<Vec<TextRun<'_>>> {
+pub(super) fn rules_network_and_time(report: &AuditReport) -> Vec<Vec<TextRun<'_>>> {
     let scope = &report.scope;
     let mut facts = vec![vec![plain_run("by the rules "), untrusted_run(&scope.profile.id)]];
     facts.extend(report.blocks().map(|blocks| vec![plain_run(blocks)]));
-    facts.extend(report.counts.checked.map(|(first, _)| vec![plain_run(day(first))]));
+    facts.extend(report.counts.checked.map(|(first, _)| vec![plain_run(utc_day(first))]));
     facts
 }
 
 /// The day of a time, in UTC.
-pub(super) fn day(at: jiff::Timestamp) -> String {
+pub(super) fn utc_day(at: jiff::Timestamp) -> String {
     at.to_zoned(jiff::tz::TimeZone::UTC).date().to_string()
 }
 
@@ -133,7 +133,7 @@ pub(super) fn item_list(items: &[String]) -> Vec<TextRun<'_>> {
 }
 
 /// `shown`, the first of `all` names.
-pub(super) fn some_names(shown: &[String], all: u64) -> Vec<TextRun<'_>> {
+pub(super) fn shown_names_text(shown: &[String], all: u64) -> Vec<TextRun<'_>> {
     let mut pieces = item_list(shown);
     let more = all.saturating_sub(u64::try_from(shown.len()).unwrap_or(u64::MAX));
     if more > 0 {
@@ -143,22 +143,22 @@ pub(super) fn some_names(shown: &[String], all: u64) -> Vec<TextRun<'_>> {
 }
 
 /// The other names with the same findings as the article.
-pub(super) fn same_findings(shown: &[String], others: u64) -> Vec<TextRun<'_>> {
+pub(super) fn same_findings_note(shown: &[String], others: u64) -> Vec<TextRun<'_>> {
     let mut pieces = vec![plain_run("Same findings: ")];
-    pieces.extend(some_names(shown, others));
+    pieces.extend(shown_names_text(shown, others));
     pieces.push(plain_run(". The values below are those of the first name; the JSON form has all values."));
     pieces
 }
 
 /// The findings of a row selected by `picked`: a point for each code, failures first.
-pub(super) fn points<'a>(row: &'a AuditRow, picked: &dyn Fn(&Reason) -> bool) -> Vec<BulletPoint<'a>> {
+pub(super) fn finding_points<'a>(row: &'a AuditRow, picked: &dyn Fn(&Reason) -> bool) -> Vec<BulletPoint<'a>> {
     let mut points = Vec::new();
     for effect in [ReasonEffect::Fail, ReasonEffect::Unknown, ReasonEffect::Warn] {
         for code in row.codes(effect) {
             let having = |reason: &&Reason| reason.code == code && reason.effect == effect && picked(reason);
             let reasons: Vec<&Reason> = row.reasons.iter().filter(having).collect();
             if !reasons.is_empty() {
-                points.push(point(code, effect, &reasons));
+                points.push(finding_point(code, effect, &reasons));
             }
         }
     }
@@ -166,13 +166,14 @@ pub(super) fn points<'a>(row: &'a AuditRow, picked: &dyn Fn(&Reason) -> bool) ->
 }
 
 /// All `reasons` with one code: its meaning once, then the locations.
-fn point<'a>(code: ReasonCode, effect_: ReasonEffect, reasons: &[&'a Reason]) -> BulletPoint<'a> {
-    let mut head = vec![TextRun::Code(code, effect_), plain_run(format!(" ({}", effect(effect_)))];
+fn finding_point<'a>(code: ReasonCode, effect_: ReasonEffect, reasons: &[&'a Reason]) -> BulletPoint<'a> {
+    let mut head = vec![TextRun::Code(code, effect_), plain_run(format!(" ({}", effect_word(effect_)))];
     for rule in distinct_requirements(reasons.iter().copied()) {
         head.extend([plain_run(", "), untrusted_run(rule)]);
     }
     head.push(plain_run(format!("): {}", code.entry().title)));
-    let (bare, detailed): (Vec<&Reason>, Vec<&Reason>) = reasons.iter().partition(|reason| values(reason).is_empty());
+    let (bare, detailed): (Vec<&Reason>, Vec<&Reason>) =
+        reasons.iter().partition(|reason| labelled_values(reason).is_empty());
     let mut lines = Vec::new();
     let mut places = vec![plain_run("at ")];
     for place in bare.iter().filter_map(|reason| reason.place.as_deref()) {
@@ -184,17 +185,17 @@ fn point<'a>(code: ReasonCode, effect_: ReasonEffect, reasons: &[&'a Reason]) ->
     if places.len() > 1 {
         lines.push(places);
     }
-    lines.extend(detailed.into_iter().map(detail));
+    lines.extend(detailed.into_iter().map(reason_detail));
     BulletPoint { head, lines }
 }
 
 /// The location and the values of a reason.
-fn detail(reason: &Reason) -> Vec<TextRun<'_>> {
+fn reason_detail(reason: &Reason) -> Vec<TextRun<'_>> {
     let mut line = Vec::new();
     if let Some(place) = &reason.place {
         line.extend([plain_run("at "), untrusted_run(place), plain_run(": ")]);
     }
-    for (number, (what, value)) in values(reason).into_iter().enumerate() {
+    for (number, (what, value)) in labelled_values(reason).into_iter().enumerate() {
         let comma = if number == 0 { "" } else { ", " };
         line.extend([plain_run(format!("{comma}{what} ")), untrusted_run(value)]);
     }
@@ -202,14 +203,14 @@ fn detail(reason: &Reason) -> Vec<TextRun<'_>> {
 }
 
 /// The non-empty values of a reason, with labels.
-fn values(reason: &Reason) -> Vec<(&'static str, &str)> {
+fn labelled_values(reason: &Reason) -> Vec<(&'static str, &str)> {
     let values = [("expected", &reason.expected), ("observed", &reason.observed), ("fix:", &reason.fix)];
     let given = values.into_iter().filter_map(|(what, value)| Some((what, value.as_deref()?)));
     given.filter(|(_, value)| !value.is_empty()).collect()
 }
 
 /// The digests of the card's bytes by source, if the sources differ.
-pub(super) fn digests(drift: &SourceComparison) -> Option<BulletPoint<'static>> {
+pub(super) fn source_digests_point(drift: &SourceComparison) -> Option<BulletPoint<'static>> {
     if !drift.content_differs() {
         return None;
     }

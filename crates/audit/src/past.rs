@@ -9,7 +9,7 @@ use serde::de::{DeserializeOwned, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::known::{CarriedOverFacts, DecidedState, NameSnapshot};
-use super::layers::SchemaAuditRow;
+use super::layers::PublishedSchemaRow;
 use super::list_digest;
 use super::row::{AuditRow, AuditRows, MAX_REASONS_PER_ROW, MEMBERS, is_registry_code};
 use super::scope::{AuditScope, AuditedNameList, SCHEMA};
@@ -17,7 +17,7 @@ use super::waiver::Waivers;
 use clresolve_core::digest::{Digest, Digester};
 use clresolve_core::reason::{self, ReasonCode, ReasonEffect, ResolutionStep};
 use clresolve_core::state::TrustState;
-use clresolve_core::text::{UntrustedText, excerpt};
+use clresolve_core::text::{UntrustedText, excerpt_text};
 use clresolve_verdict::check::edition;
 use clresolve_verdict::evidence::edition::CardEdition;
 use clresolve_verdict::verdict::ToolVersion;
@@ -51,7 +51,7 @@ pub struct ComparableReport {
     /// Number of trusted, untrusted and indeterminate rows.
     pub states: [u64; 3],
     /// The published schemas of the layers, if they were checked.
-    pub schema_layers: Option<Vec<SchemaAuditRow>>,
+    pub schema_layers: Option<Vec<PublishedSchemaRow>>,
 }
 
 /// A name in an earlier report.
@@ -226,7 +226,7 @@ impl AuditRow {
 impl ComparableName {
     /// The key in reports: [`AuditRow::key`].
     fn key(&self) -> String {
-        self.normalized.clone().unwrap_or_else(|| list_digest::key(&self.input, self.input_digest))
+        self.normalized.clone().unwrap_or_else(|| list_digest::row_key(&self.input, self.input_digest))
     }
 
     /// Since when these facts are known.
@@ -281,7 +281,7 @@ pub(super) struct AuditReportDocument<R, D = IgnoredAny, C = IgnoredAny> {
     #[serde(default)]
     pub(super) waivers: Waivers,
     #[serde(default)]
-    pub(super) schema_layers: Option<Vec<SchemaAuditRow>>,
+    pub(super) schema_layers: Option<Vec<PublishedSchemaRow>>,
     #[serde(rename = "reasons")]
     _reasons: IgnoredAny,
     pub(super) rows: R,
@@ -381,7 +381,7 @@ fn check_digest(report: &mut impl BufRead) -> Result<Digest, AuditReportError> {
     let counted = lines.digest();
     let Some(written) = digest_line.strip_suffix(b"\n") else { return Err(AuditReportError::Cut) };
     if written != format!("\"{counted}\"").as_bytes() && !clresolve_core::mutant!("changed-reports") {
-        let written = excerpt(&String::from_utf8_lossy(written));
+        let written = excerpt_text(&String::from_utf8_lossy(written));
         return Err(AuditReportError::Changed { written, counted });
     }
     let mut end = Vec::new();

@@ -8,7 +8,7 @@ use clresolve_verdict::verdict::Verdict;
 
 /// The registry whose names are audited.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AuditedRegistry {
+pub struct AuditedRegistryManifest {
     /// The manifest's location, without user info, query and fragment.
     pub manifest: String,
     /// The digest of the manifest.
@@ -19,7 +19,7 @@ pub struct AuditedRegistry {
     pub entries: u64,
 }
 
-impl AuditedRegistry {
+impl AuditedRegistryManifest {
     /// The manifest, and who vouches for it.
     pub(super) fn in_words(&self) -> String {
         let proof = if self.proven { "proven by its CID" } else { "not proven by a CID" };
@@ -29,19 +29,19 @@ impl AuditedRegistry {
 
 /// Registry and chain, for one name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RegistryListing {
+pub struct RegistryChainComparison {
     /// The first entry of the manifest with the name, from 1; `None` without one.
     pub entry: Option<u64>,
     /// Whether the list contains the name. If so, the row's `line` refers to the list.
     pub in_list: bool,
     /// Whether the name is an agent on the chain.
-    pub on_chain: AgentPresence,
+    pub on_chain: OnChainAgentPresence,
 }
 
 /// Whether a name is an agent on the chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum AgentPresence {
+pub enum OnChainAgentPresence {
     /// The name has records of an agent.
     Agent,
     /// The name has no holder, or none of these records.
@@ -51,7 +51,7 @@ pub enum AgentPresence {
     Unknown,
 }
 
-impl AgentPresence {
+impl OnChainAgentPresence {
     /// The presence according to a verdict's evidence.
     pub fn from_verdict(verdict: &Verdict) -> Self {
         if verdict.name.normalized.is_none() {
@@ -74,7 +74,7 @@ fn has_agent_records(records: &Value) -> bool {
 
 /// A disagreement between registry and chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(super) enum RegistryFinding {
+pub(super) enum RegistryChainMismatch {
     /// The registry lists a name that is not an agent on the chain.
     #[serde(rename = "not-on-chain")]
     AbsentOnChain,
@@ -86,16 +86,16 @@ pub(super) enum RegistryFinding {
     Unknown,
 }
 
-impl RegistryFinding {
+impl RegistryChainMismatch {
     /// Every finding, in the order of reports.
     pub(super) const ALL: [Self; 3] = [Self::AbsentOnChain, Self::Unlisted, Self::Unknown];
 
-    pub(super) const fn from_listing(listing: RegistryListing) -> Option<Self> {
+    pub(super) const fn from_listing(listing: RegistryChainComparison) -> Option<Self> {
         match (listing.entry, listing.on_chain) {
-            (Some(_), AgentPresence::Absent) => Some(Self::AbsentOnChain),
-            (None, AgentPresence::Agent) => Some(Self::Unlisted),
-            (_, AgentPresence::Unknown) => Some(Self::Unknown),
-            (Some(_), AgentPresence::Agent) | (None, AgentPresence::Absent) => None,
+            (Some(_), OnChainAgentPresence::Absent) => Some(Self::AbsentOnChain),
+            (None, OnChainAgentPresence::Agent) => Some(Self::Unlisted),
+            (_, OnChainAgentPresence::Unknown) => Some(Self::Unknown),
+            (Some(_), OnChainAgentPresence::Agent) | (None, OnChainAgentPresence::Absent) => None,
         }
     }
 
@@ -120,14 +120,14 @@ impl RegistryFinding {
 
 /// The number of names with each finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RegistryFindingCounts {
+pub struct RegistryMismatchCounts {
     agreeing: u64,
-    findings: [u64; RegistryFinding::ALL.len()],
+    findings: [u64; RegistryChainMismatch::ALL.len()],
 }
 
-impl RegistryFindingCounts {
-    pub(super) fn add(&mut self, listing: RegistryListing) {
-        match RegistryFinding::from_listing(listing) {
+impl RegistryMismatchCounts {
+    pub(super) fn add(&mut self, listing: RegistryChainComparison) {
+        match RegistryChainMismatch::from_listing(listing) {
             Some(finding) => self.findings[finding as usize] += 1,
             None => self.agreeing += u64::from(listing.entry.is_some()),
         }
@@ -138,15 +138,15 @@ impl RegistryFindingCounts {
         self.agreeing
     }
 
-    pub(super) const fn finding_count(&self, finding: RegistryFinding) -> u64 {
+    pub(super) const fn finding_count(&self, finding: RegistryChainMismatch) -> u64 {
         self.findings[finding as usize]
     }
 
-    pub(super) fn sentence(&self, registry: &AuditedRegistry) -> String {
+    pub(super) fn sentence(&self, registry: &AuditedRegistryManifest) -> String {
         let entries =
             if registry.entries == 1 { "1 entry".to_owned() } else { format!("{} entries", registry.entries) };
         let mut parts = vec![format!("{} on the chain as an agent", self.agreeing)];
-        let found = RegistryFinding::ALL.into_iter().filter(|finding| self.finding_count(*finding) > 0);
+        let found = RegistryChainMismatch::ALL.into_iter().filter(|finding| self.finding_count(*finding) > 0);
         parts.extend(found.map(|finding| format!("{} {}", self.finding_count(finding), finding.in_words())));
         format!("The registry has {entries}: {}.", parts.join("; "))
     }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::duty::{host_is_at_fault, only_asker_can_fix};
-use super::governance_log::{DRAFT, GovernanceAction, GovernanceEventKind, GovernanceLogFormat, NOTHING};
+use super::governance_log::{DRAFT, GovernanceAction, GovernanceEventKind, GovernanceTableLayout, NOTHING};
 use super::words::distinct_requirements;
 use super::{AuditReport, AuditRow, MAX_NAME_BYTES};
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
@@ -37,28 +37,28 @@ impl LogRowDraft {
             return None;
         }
         Some(Self {
-            date: day(report, row)?,
+            date: block_day(report, row)?,
             subject: row.key(),
             kind: GovernanceEventKind::Incident,
             action: GovernanceAction::from_codes(
                 [ReasonEffect::Fail, ReasonEffect::Warn].into_iter().flat_map(|effect| row.codes(effect)),
             ),
-            decision: decision(row),
-            reason: reason(report, row),
+            decision: decision_text(row),
+            reason: reason_text(report, row),
         })
     }
 
     /// The row as a line of Markdown without its line end, not yet approved.
-    pub fn markdown(&self, form: GovernanceLogFormat) -> String {
+    pub fn markdown(&self, form: GovernanceTableLayout) -> String {
         let subject = UntrustedText::new(&self.subject).with_limit(2 * MAX_NAME_BYTES).markdown();
         let cell = |text: &str| text.replace('|', "\\|").replace(['\r', '\n'], " ");
         let [date, decision, reason] = [&self.date, &self.decision, &self.reason].map(|text| cell(text));
         match form {
-            GovernanceLogFormat::Published => {
+            GovernanceTableLayout::Published => {
                 let (action, mark) = (self.action.as_str(), self.kind.reason_prefix());
                 format!("| {date} | {subject} | {action} | {mark}{reason} | {decision} | {NOTHING} |")
             }
-            GovernanceLogFormat::Plain => {
+            GovernanceTableLayout::Plain => {
                 format!("| {date} | {subject} | {} | {decision} | {reason} |", self.kind.as_str())
             }
         }
@@ -76,12 +76,12 @@ impl GovernanceAction {
 }
 
 /// The day of the row's block, or of the last one of the report.
-fn day(report: &AuditReport, row: &AuditRow) -> Option<String> {
+fn block_day(report: &AuditReport, row: &AuditRow) -> Option<String> {
     let at = row.checked_at.as_deref().and_then(|at| at.parse().ok());
-    at.or_else(|| report.block_time()).map(super::page::day)
+    at.or_else(|| report.block_time()).map(super::page::utc_day)
 }
 
-fn decision(row: &AuditRow) -> String {
+fn decision_text(row: &AuditRow) -> String {
     let failing = row.codes(ReasonEffect::Fail);
     if only_asker_can_fix(&failing) {
         return format!("{DRAFT} take the name off the list, or correct its spelling");
@@ -105,7 +105,7 @@ fn decision(row: &AuditRow) -> String {
     format!("{DRAFT} not to be called or paid until its publisher has {}", duties.join(" and "))
 }
 
-fn reason(report: &AuditReport, row: &AuditRow) -> String {
+fn reason_text(report: &AuditReport, row: &AuditRow) -> String {
     let mut parts: Vec<String> = Vec::new();
     for code in row.codes(ReasonEffect::Fail) {
         let having = row.reasons.iter().filter(|reason| reason.code == code && reason.effect == ReasonEffect::Fail);

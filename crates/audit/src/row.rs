@@ -6,7 +6,7 @@ use super::drift::{self, SourceComparison, TextRecordFix};
 use super::known::{CarriedOverFacts, NameSnapshot};
 use super::list_digest;
 use super::on_chain::OnChainFact;
-use super::registry::RegistryListing;
+use super::registry::RegistryChainComparison;
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
 use clresolve_core::state::TrustState;
@@ -93,7 +93,7 @@ pub struct AuditRow {
     pub unchanged_since: Option<String>,
     /// Comparison of registry and chain, if a registry is audited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub registry: Option<RegistryListing>,
+    pub registry: Option<RegistryChainComparison>,
 }
 
 impl AuditRow {
@@ -186,7 +186,7 @@ impl AuditRow {
 
     /// The row's key in other reports.
     pub fn key(&self) -> String {
-        self.normalized.clone().unwrap_or_else(|| list_digest::key(&self.input, self.input_digest))
+        self.normalized.clone().unwrap_or_else(|| list_digest::row_key(&self.input, self.input_digest))
     }
 
     /// A note if a fact on the chain was copied from the previous report; otherwise empty.
@@ -232,13 +232,13 @@ impl AuditRow {
     }
 
     /// Whether the report contains more about the name than the table's row.
-    pub(super) fn has_findings(&self) -> bool {
+    pub(super) fn has_details(&self) -> bool {
         self.state != TrustState::Trusted || self.drift.differs()
     }
 
     /// Equal for names whose findings differ only in values. `None` for a line that is not a name.
     pub(super) fn findings_digest(&self) -> Option<Digest> {
-        self.normalized.as_ref().filter(|_| self.has_findings())?;
+        self.normalized.as_ref().filter(|_| self.has_details())?;
         let findings: Vec<_> = self.reasons.iter().map(|reason| (reason.effect, reason.code, &reason.place)).collect();
         let kind = (self.state, findings, self.more_reasons, self.drift.agreements(), &self.near_misses);
         Some(Digest::compute(format!("{kind:?}").as_bytes()))

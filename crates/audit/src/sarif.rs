@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use clresolve_core::sarif::{SCHEMA, VERSION, level, message, tool};
+use clresolve_core::sarif::{SCHEMA, VERSION, sarif_level, sarif_message, sarif_tool};
 use serde_json::{Value, json};
 
-use super::json::{JsonArrayWriter, line};
+use super::json::{JsonArrayWriter, json_line};
 use super::waiver::{Waiver, WaiverStatus};
 use super::{AuditReport, AuditRow, AuditRows};
 use clresolve_core::digest::Digest;
@@ -15,33 +15,33 @@ use clresolve_core::text::UntrustedText;
 /// Identifies a finding across audits by name, code, location and its index among equal ones.
 const FINGERPRINT: &str = "clresolve/finding/v1";
 
-pub(super) fn write(report: &AuditReport, rows: &dyn AuditRows, out: &mut dyn Write) -> io::Result<()> {
-    let rules = rules(report);
-    writeln!(out, "{{\n\"$schema\": {},\n\"version\": {},", line(&SCHEMA)?, line(&VERSION)?)?;
-    let mut tool = tool(rules.iter().copied());
+pub(super) fn write_sarif_report(report: &AuditReport, rows: &dyn AuditRows, out: &mut dyn Write) -> io::Result<()> {
+    let rules = report_codes(report);
+    writeln!(out, "{{\n\"$schema\": {},\n\"version\": {},", json_line(&SCHEMA)?, json_line(&VERSION)?)?;
+    let mut tool = sarif_tool(rules.iter().copied());
     for member in ["version", "semanticVersion"] {
         tool["driver"][member] = UntrustedText::new(&report.tool.version).to_string().into();
     }
-    writeln!(out, "\"runs\": [{{\n\"tool\": {},", line(&tool)?)?;
-    writeln!(out, "\"invocations\": [{}],", line(&invocation(report))?)?;
-    writeln!(out, "\"properties\": {},", line(&properties(report)?)?)?;
+    writeln!(out, "\"runs\": [{{\n\"tool\": {},", json_line(&tool)?)?;
+    writeln!(out, "\"invocations\": [{}],", json_line(&sarif_invocation(report))?)?;
+    writeln!(out, "\"properties\": {},", json_line(&sarif_properties(report)?)?)?;
     let mut list = JsonArrayWriter::start(out, "results")?;
     rows.for_each_row(&mut |row| {
-        (0..row.reasons.len()).try_for_each(|index| list.push(&result(report, &rules, row, index)))
+        (0..row.reasons.len()).try_for_each(|index| list.push(&sarif_result(report, &rules, row, index)))
     })?;
     list.end("\n}]\n}")
 }
 
 /// The distinct codes of the report.
-fn rules(report: &AuditReport) -> Vec<ReasonCode> {
+fn report_codes(report: &AuditReport) -> Vec<ReasonCode> {
     let mut rules: Vec<ReasonCode> = report.counts.sorted_summaries().into_iter().map(|group| group.code).collect();
     rules.sort_unstable_by_key(|code| code.slug());
     rules.dedup();
     rules
 }
 
-fn invocation(report: &AuditReport) -> Value {
-    let notice = |level: &str, text: &str| json!({"level": level, "message": message(text, None, None)});
+fn sarif_invocation(report: &AuditReport) -> Value {
+    let notice = |level: &str, text: &str| json!({"level": level, "message": sarif_message(text, None, None)});
     let cut = report.warning.iter().map(|warning| notice("error", warning));
     let idle = report.waivers.all().iter().filter(|applied| applied.status != WaiverStatus::Accepted);
     let idle = idle.map(|applied| notice("warning", &applied.to_string()));
@@ -50,7 +50,7 @@ fn invocation(report: &AuditReport) -> Value {
 }
 
 /// The scope and rules of the audit, and its times.
-fn properties(report: &AuditReport) -> io::Result<Value> {
+fn sarif_properties(report: &AuditReport) -> io::Result<Value> {
     let mut properties = serde_json::to_value(&report.scope)?;
     properties["generated_at"] = json!(report.generated_at);
     properties["block_time"] = json!(report.block_time());
@@ -58,7 +58,7 @@ fn properties(report: &AuditReport) -> io::Result<Value> {
 }
 
 /// The reason of a row at `index`.
-fn result(report: &AuditReport, rules: &[ReasonCode], row: &AuditRow, index: usize) -> Value {
+fn sarif_result(report: &AuditReport, rules: &[ReasonCode], row: &AuditRow, index: usize) -> Value {
     let reason = &row.reasons[index];
     let sentence = format!("{}: {}", row.name(), reason.message);
     let mut location = json!({"logicalLocations": [{"fullyQualifiedName": row.name(), "kind": "resource"}]});
@@ -68,21 +68,21 @@ fn result(report: &AuditReport, rules: &[ReasonCode], row: &AuditRow, index: usi
     let mut result = json!({
         "ruleId": reason.code.slug(),
         "ruleIndex": rules.iter().position(|code| *code == reason.code),
-        "level": level(reason.effect),
-        "message": message(&sentence, reason.expected.as_deref(), reason.observed.as_deref()),
+        "level": sarif_level(reason.effect),
+        "message": sarif_message(&sentence, reason.expected.as_deref(), reason.observed.as_deref()),
         "locations": [location],
-        "partialFingerprints": {FINGERPRINT: fingerprint(row, index)},
+        "partialFingerprints": {FINGERPRINT: result_fingerprint(row, index)},
         "properties": {"more_reasons": row.more_reasons},
     });
     // Either every result of a run has `suppressions`, or none has (SARIF 3.27.23).
     if !report.waivers.all().is_empty() {
         let accepting = report.waivers.accepting_waiver(row, reason);
-        result["suppressions"] = accepting.into_iter().map(suppression).collect();
+        result["suppressions"] = accepting.into_iter().map(sarif_suppression).collect();
     }
     result
 }
 
-fn suppression(waiver: &Waiver) -> Value {
+fn sarif_suppression(waiver: &Waiver) -> Value {
     let justification = format!("{} (until {})", waiver.reason, waiver.until);
     json!({"kind": "external", "status": "accepted", "justification": UntrustedText::new(&justification).to_string()})
 }
@@ -100,7 +100,7 @@ fn physical_location(report: &AuditReport, row: &AuditRow) -> Option<Value> {
     Some(json!({"artifactLocation": {"uri": list}, "region": {"startLine": row.line}}))
 }
 
-fn fingerprint(row: &AuditRow, index: usize) -> String {
+fn result_fingerprint(row: &AuditRow, index: usize) -> String {
     let Reason { code, place, .. } = &row.reasons[index];
     let same = row.reasons[..index].iter().filter(|other| other.code == *code && other.place == *place).count();
     let finding = [row.name(), code.slug(), place.as_deref().unwrap_or_default(), &same.to_string()].join("\0");

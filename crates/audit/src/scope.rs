@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::registry::AuditedRegistry;
+use super::registry::AuditedRegistryManifest;
 use clresolve_core::digest::Digest;
 use clresolve_core::reading::{ProofGrade, ProofGradeDemand};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_verdict::verdict::{PinnedDocument, ResolutionDepth};
 
 /// The schema identifier of the report's JSON form.
@@ -28,10 +28,10 @@ pub struct AuditScope {
     pub depth: ResolutionDepth,
     /// Other settings that decide states; `None` in reports of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub demands: Option<AuditSettings>,
+    pub demands: Option<StateDecidingSettings>,
     /// The audited registry, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub registry: Option<AuditedRegistry>,
+    pub registry: Option<AuditedRegistryManifest>,
     /// Whether the schema layers are checked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub schema_layers: bool,
@@ -41,8 +41,10 @@ impl AuditScope {
     /// The first part that differs from another scope, ignoring the block.
     pub fn first_difference(&self, scope: &Self) -> Option<&'static str> {
         let Self { world, chain, block: _, profile, manifests, depth, demands, registry, schema_layers } = self;
-        let digest = |registry: &Option<AuditedRegistry>| registry.as_ref().map(|registry| registry.digest.clone());
-        let proof = |demands: &Option<AuditSettings>| demands.as_ref().map(|demands| (demands.proof, demands.agree));
+        let digest =
+            |registry: &Option<AuditedRegistryManifest>| registry.as_ref().map(|registry| registry.digest.clone());
+        let proof =
+            |demands: &Option<StateDecidingSettings>| demands.as_ref().map(|demands| (demands.proof, demands.agree));
         let same = [
             ("world", *world == scope.world),
             ("chain", *chain == scope.chain),
@@ -60,7 +62,7 @@ impl AuditScope {
 
 /// The settings besides profile and depth that decide states.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AuditSettings {
+pub struct StateDecidingSettings {
     /// The required proof of each chain response.
     pub proof: ProofGrade,
     /// Number of endpoints of different operators that must agree on the response, or on the header against which it
@@ -70,7 +72,7 @@ pub struct AuditSettings {
     pub settings: String,
 }
 
-impl AuditSettings {
+impl StateDecidingSettings {
     /// The settings for the configured proof.
     pub fn from_grade_demand(proof: ProofGradeDemand, settings: String) -> Self {
         let (proof, agree) = match proof {
@@ -138,11 +140,12 @@ impl AuditEnding {
         match self {
             Self::Complete => None,
             Self::Interrupted => Some("The audit was interrupted: later names or schemas are missing.".to_owned()),
-            Self::ListFailed(why) => Some(format!("Later names of the list are missing: {}.", excerpt(why))),
-            Self::DiskFull(why) => {
-                Some(format!("No more rows could be kept, so later names of the list are missing: {}.", excerpt(why)))
-            }
-            Self::RegistryUnread(why) => Some(format!("The names of the registry are missing: {}.", excerpt(why))),
+            Self::ListFailed(why) => Some(format!("Later names of the list are missing: {}.", excerpt_text(why))),
+            Self::DiskFull(why) => Some(format!(
+                "No more rows could be kept, so later names of the list are missing: {}.",
+                excerpt_text(why)
+            )),
+            Self::RegistryUnread(why) => Some(format!("The names of the registry are missing: {}.", excerpt_text(why))),
         }
     }
 }

@@ -145,7 +145,7 @@ fn report_under(profile: &str, rows: &[AuditRow], ending: AuditEnding) -> AuditR
         profile: PinnedDocument { id: profile.to_owned(), digest: digest("profile") },
         manifests: Vec::new(),
         depth: ResolutionDepth::Schemas,
-        demands: Some(AuditSettings::from_grade_demand(ProofGradeDemand::Quorum(2), digest("settings"))),
+        demands: Some(StateDecidingSettings::from_grade_demand(ProofGradeDemand::Quorum(2), digest("settings"))),
         registry: None,
         schema_layers: false,
     };

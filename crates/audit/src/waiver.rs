@@ -141,7 +141,7 @@ impl Waivers {
     /// If a row cannot be read.
     pub fn worst_state(&self, counts: &AuditCounts, rows: &dyn AuditRows) -> io::Result<TrustState> {
         if self.0.is_empty() {
-            return Ok(worst(counts.untrusted > 0, counts.indeterminate > 0));
+            return Ok(state_from_flags(counts.untrusted > 0, counts.indeterminate > 0));
         }
         let (mut has_untrusted, mut has_indeterminate) = (false, false);
         rows.for_each_row(&mut |row| {
@@ -150,7 +150,7 @@ impl Waivers {
             has_indeterminate |= state == TrustState::Indeterminate;
             Ok(())
         })?;
-        Ok(worst(has_untrusted, has_indeterminate))
+        Ok(state_from_flags(has_untrusted, has_indeterminate))
     }
 
     /// The state of a name without its accepted findings.
@@ -160,7 +160,7 @@ impl Waivers {
             return row.state;
         }
         let counts = |effect| decisive_reasons(row).any(|reason| reason.effect == effect && !is_accepted(reason));
-        worst(counts(ReasonEffect::Fail), counts(ReasonEffect::Unknown))
+        state_from_flags(counts(ReasonEffect::Fail), counts(ReasonEffect::Unknown))
     }
 
     fn range_of(&self, row: &AuditRow) -> std::ops::Range<usize> {
@@ -225,7 +225,7 @@ fn is_decisive(reason: &Reason) -> bool {
     matches!(reason.effect, ReasonEffect::Fail | ReasonEffect::Unknown)
 }
 
-const fn worst(has_untrusted: bool, has_indeterminate: bool) -> TrustState {
+const fn state_from_flags(has_untrusted: bool, has_indeterminate: bool) -> TrustState {
     match (has_untrusted, has_indeterminate) {
         (true, _) => TrustState::Untrusted,
         (false, true) => TrustState::Indeterminate,

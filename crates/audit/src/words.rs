@@ -3,7 +3,7 @@
 use clresolve_core::reason::{FixerRole, Reason, ReasonCode, ReasonEffect};
 use clresolve_verdict::verdict::ResolutionDepth;
 
-pub(super) fn slugs(codes: &[ReasonCode], separator: &str) -> String {
+pub(super) fn joined_slugs(codes: &[ReasonCode], separator: &str) -> String {
     codes.iter().map(|code| code.slug()).collect::<Vec<_>>().join(separator)
 }
 
@@ -15,7 +15,7 @@ pub(super) fn distinct_requirements<'a>(reasons: impl IntoIterator<Item = &'a Re
     rules
 }
 
-pub(super) const fn effect(effect: ReasonEffect) -> &'static str {
+pub(super) const fn effect_word(effect: ReasonEffect) -> &'static str {
     match effect {
         ReasonEffect::Fail => "fail",
         ReasonEffect::Unknown => "unknown",
@@ -24,20 +24,20 @@ pub(super) const fn effect(effect: ReasonEffect) -> &'static str {
 }
 
 /// The role that can fix a code.
-pub(super) const fn fixer(code: ReasonCode) -> &'static str {
-    role(code.entry().fixer)
+pub(super) const fn fixer_word(code: ReasonCode) -> &'static str {
+    role_slug(code.entry().fixer)
 }
 
 /// The word for who can fix reasons, for people. In an audit, the asker maintains the list.
 pub(super) const fn role_in_words(fixer: FixerRole) -> &'static str {
     match fixer {
         FixerRole::Asker => "registry maintainer",
-        FixerRole::Publisher | FixerRole::Operator | FixerRole::Nobody => role(fixer),
+        FixerRole::Publisher | FixerRole::Operator | FixerRole::Nobody => role_slug(fixer),
     }
 }
 
 /// The word for who can fix reasons, for programs.
-pub(super) const fn role(fixer: FixerRole) -> &'static str {
+pub(super) const fn role_slug(fixer: FixerRole) -> &'static str {
     match fixer {
         FixerRole::Asker => "asker",
         FixerRole::Publisher => "publisher",
@@ -75,7 +75,7 @@ pub(super) const fn singular_duty_phrase(fixer: FixerRole) -> &'static str {
 }
 
 /// The depth of an audit in words.
-pub(super) const fn depth(depth: ResolutionDepth) -> &'static str {
+pub(super) const fn depth_phrase(depth: ResolutionDepth) -> &'static str {
     match depth {
         ResolutionDepth::Identity => "cards checked, schemas not fetched",
         ResolutionDepth::Schemas => "cards and their schemas checked",
@@ -93,13 +93,13 @@ pub(super) fn chain_name(id: &str) -> Option<&'static str> {
 }
 
 /// A chain's name and CAIP-2 identifier.
-pub(super) fn chain(id: &str) -> String {
+pub(super) fn chain_label(id: &str) -> String {
     chain_name(id).map_or_else(|| format!("chain {id}"), |name| format!("{name} ({id})"))
 }
 
 /// A sentence for use inside another one: without its full stop, and starting in lower case unless with an
 /// abbreviation.
-pub(super) fn in_sentence(sentence: &str) -> String {
+pub(super) fn embed_sentence(sentence: &str) -> String {
     let text = sentence.strip_suffix('.').unwrap_or(sentence);
     let mut letters = text.chars();
     match (letters.next(), letters.next()) {

@@ -8,7 +8,7 @@ use crate::containers::{
 };
 use crate::error::{LightClientError, UpdateHeaderRole};
 use crate::hash::is_valid_branch;
-use crate::header::check_header;
+use crate::header::check_execution_header;
 use crate::spec::ChainSpec;
 
 /// A value in the state of the attested header, with the branch that proves it.
@@ -37,7 +37,7 @@ pub(crate) struct LightClientUpdateClaim<'a> {
 }
 
 impl<'a> LightClientUpdateClaim<'a> {
-    pub(crate) fn of_update(update: &'a LightClientUpdate) -> Result<Self, LightClientError> {
+    pub(crate) fn from_update(update: &'a LightClientUpdate) -> Result<Self, LightClientError> {
         Ok(Self {
             attested: &update.attested_header,
             finalized: finalized_header_proof(&update.finalized_header, &update.finality_branch)?,
@@ -47,7 +47,7 @@ impl<'a> LightClientUpdateClaim<'a> {
         })
     }
 
-    pub(crate) fn of_finality_update(update: &'a LightClientFinalityUpdate) -> Result<Self, LightClientError> {
+    pub(crate) fn from_finality_update(update: &'a LightClientFinalityUpdate) -> Result<Self, LightClientError> {
         Ok(Self {
             attested: &update.attested_header,
             finalized: finalized_header_proof(&update.finalized_header, &update.finality_branch)?,
@@ -57,7 +57,7 @@ impl<'a> LightClientUpdateClaim<'a> {
         })
     }
 
-    pub(crate) const fn of_optimistic_update(update: &'a LightClientOptimisticUpdate) -> Self {
+    pub(crate) const fn from_optimistic_update(update: &'a LightClientOptimisticUpdate) -> Self {
         Self {
             attested: &update.attested_header,
             finalized: None,
@@ -78,7 +78,7 @@ impl<'a> LightClientUpdateClaim<'a> {
 
     /// Verifies that two thirds of the committee signed.
     pub(crate) fn check_participation(&self, size: usize) -> Result<(), LightClientError> {
-        let participants = self.aggregate.participants();
+        let participants = self.aggregate.participant_count();
         if participants * 3 < size * 2 && !clresolve_core::mutant!("beacon-participation") {
             return Err(LightClientError::Participation { participants, size });
         }
@@ -104,7 +104,7 @@ impl<'a> LightClientUpdateClaim<'a> {
     /// Verifies that the state of the attested header finalizes the finalized header.
     pub(crate) fn check_finality(&self, spec: &ChainSpec) -> Result<(), LightClientError> {
         let Some(StateFieldProof { value: header, branch }) = self.finalized else { return Ok(()) };
-        let root = finalized_root(header, spec)?;
+        let root = finalized_root_in_state(header, spec)?;
         let index = spec.fork_at_slot(self.attested_slot())?.generalized_indices().finalized_root;
         if !is_valid_branch(root, branch, index, self.attested.beacon.state_root)
             && !clresolve_core::mutant!("beacon-finality-branch")
@@ -129,14 +129,14 @@ impl<'a> LightClientUpdateClaim<'a> {
 }
 
 /// The root that the state has for a finalized header. That of genesis is zero, and its header is left out.
-fn finalized_root(header: &LightClientHeader, spec: &ChainSpec) -> Result<B256, LightClientError> {
+fn finalized_root_in_state(header: &LightClientHeader, spec: &ChainSpec) -> Result<B256, LightClientError> {
     if header.beacon.slot == 0 {
         if !header.is_empty() && !clresolve_core::mutant!("beacon-genesis-header") {
             return Err(LightClientError::GenesisHeaderNotEmpty);
         }
         return Ok(B256::ZERO);
     }
-    check_header(header, UpdateHeaderRole::Finalized, spec)?;
+    check_execution_header(header, UpdateHeaderRole::Finalized, spec)?;
     Ok(header.beacon.hash_tree_root())
 }
 
@@ -144,7 +144,7 @@ fn finalized_header_proof<'a>(
     value: &'a LightClientHeader,
     branch: &'a [B256],
 ) -> Result<Option<StateFieldProof<'a, LightClientHeader>>, LightClientError> {
-    if !is_zero(branch) {
+    if !is_zero_branch(branch) {
         return Ok(Some(StateFieldProof { value, branch }));
     }
     if !value.is_empty() && !clresolve_core::mutant!("beacon-finalized-without-branch") {
@@ -157,7 +157,7 @@ fn next_committee_proof<'a>(
     value: &'a SyncCommittee,
     branch: &'a [B256],
 ) -> Result<Option<StateFieldProof<'a, SyncCommittee>>, LightClientError> {
-    if !is_zero(branch) {
+    if !is_zero_branch(branch) {
         return Ok(Some(StateFieldProof { value, branch }));
     }
     if !value.is_empty() && !clresolve_core::mutant!("beacon-committee-without-branch") {
@@ -166,6 +166,6 @@ fn next_committee_proof<'a>(
     Ok(None)
 }
 
-fn is_zero(branch: &[B256]) -> bool {
+fn is_zero_branch(branch: &[B256]) -> bool {
     branch.iter().all(B256::is_zero)
 }

@@ -52,7 +52,7 @@ pub trait LightClientCodec: Serialize + DeserializeOwned {
     /// [`LightClientError::ForkUnsupported`], and those of [`Self::check_lengths`].
     fn from_json(json: &[u8], spec: &ChainSpec) -> Result<Self, LightClientError> {
         check_json_length(json, MAX_JSON_BYTES)?;
-        parse_json::<ForkVersionedDocument<IgnoredAny>>(json)?.fork()?;
+        parse_json::<ForkVersionedDocument<IgnoredAny>>(json)?.parse_fork_version()?;
         parse_json::<ForkVersionedDocument<Self>>(json)?.into_checked_data(spec)
     }
 
@@ -71,14 +71,14 @@ struct ForkVersionedDocument<T> {
 impl<T> ForkVersionedDocument<T> {
     /// The fork that decides the layout of `data`. An honest node serves layouts that this crate does not know, so this
     /// is called before `data` is parsed.
-    fn fork(&self) -> Result<ConsensusFork, LightClientError> {
+    fn parse_fork_version(&self) -> Result<ConsensusFork, LightClientError> {
         require_supported_fork(ConsensusFork::from_name(&self.version).ok_or(LightClientError::VersionUnknown)?)
     }
 }
 
 impl<T: LightClientCodec> ForkVersionedDocument<T> {
     fn into_checked_data(self, spec: &ChainSpec) -> Result<T, LightClientError> {
-        let fork = self.fork()?;
+        let fork = self.parse_fork_version()?;
         self.data.check_lengths(fork, spec.preset)?;
         Ok(self.data)
     }
@@ -97,7 +97,7 @@ impl LightClientUpdate {
         if versions.len() > most {
             return Err(LightClientError::TooManyUpdates { most });
         }
-        versions.iter().try_for_each(|response| response.fork().map(drop))?;
+        versions.iter().try_for_each(|response| response.parse_fork_version().map(drop))?;
         let responses = parse_json::<Vec<ForkVersionedDocument<Self>>>(json)?;
         responses.into_iter().map(|response| response.into_checked_data(spec)).collect()
     }
@@ -157,7 +157,7 @@ impl LightClientCodec for LightClientBootstrap {
         let branch = node_depth(require_supported_fork(fork)?.generalized_indices().current_sync_committee);
         let mut reader = SszReader::new(SszContainer::Bootstrap, bytes);
         reader.read_offset()?;
-        let current_sync_committee = SyncCommittee::read(&mut reader, spec.preset)?;
+        let current_sync_committee = SyncCommittee::read_ssz(&mut reader, spec.preset)?;
         let current_sync_committee_branch = reader.read_list(branch)?;
         let [header] = reader.into_variable_fields()?;
         let header = LightClientHeader::from_ssz(header, fork)?;
@@ -167,14 +167,14 @@ impl LightClientCodec for LightClientBootstrap {
     fn to_ssz(&self, fork: ConsensusFork) -> Vec<u8> {
         let mut writer = SszWriter::default();
         writer.write_variable_field(self.header.to_ssz(fork));
-        self.current_sync_committee.write(&mut writer);
+        self.current_sync_committee.write_ssz(&mut writer);
         writer.write_roots(&self.current_sync_committee_branch).finish()
     }
 
     fn check_lengths(&self, fork: ConsensusFork, preset: BeaconPreset) -> Result<(), LightClientError> {
         self.header.check_lengths()?;
         self.current_sync_committee.check_length(preset)?;
-        check_branch(&self.current_sync_committee_branch, fork.generalized_indices().current_sync_committee)
+        check_branch_length(&self.current_sync_committee_branch, fork.generalized_indices().current_sync_committee)
     }
 }
 
@@ -183,11 +183,11 @@ impl LightClientCodec for LightClientUpdate {
         let indices = require_supported_fork(fork)?.generalized_indices();
         let mut reader = SszReader::new(SszContainer::Update, bytes);
         reader.read_offset()?;
-        let next_sync_committee = SyncCommittee::read(&mut reader, spec.preset)?;
+        let next_sync_committee = SyncCommittee::read_ssz(&mut reader, spec.preset)?;
         let next_sync_committee_branch = reader.read_list(node_depth(indices.next_sync_committee))?;
         reader.read_offset()?;
         let finality_branch = reader.read_list(node_depth(indices.finalized_root))?;
-        let sync_aggregate = SyncAggregate::read(&mut reader, spec.preset)?;
+        let sync_aggregate = SyncAggregate::read_ssz(&mut reader, spec.preset)?;
         let signature_slot = reader.read_number()?;
         let [attested, finalized] = reader.into_variable_fields()?;
         let attested_header = LightClientHeader::from_ssz(attested, fork)?;
@@ -206,11 +206,11 @@ impl LightClientCodec for LightClientUpdate {
     fn to_ssz(&self, fork: ConsensusFork) -> Vec<u8> {
         let mut writer = SszWriter::default();
         writer.write_variable_field(self.attested_header.to_ssz(fork));
-        self.next_sync_committee.write(&mut writer);
+        self.next_sync_committee.write_ssz(&mut writer);
         writer.write_roots(&self.next_sync_committee_branch);
         writer.write_variable_field(self.finalized_header.to_ssz(fork));
         writer.write_roots(&self.finality_branch);
-        self.sync_aggregate.write(&mut writer);
+        self.sync_aggregate.write_ssz(&mut writer);
         writer.write_number(self.signature_slot).finish()
     }
 
@@ -219,8 +219,8 @@ impl LightClientCodec for LightClientUpdate {
         self.finalized_header.check_lengths()?;
         self.next_sync_committee.check_length(preset)?;
         self.sync_aggregate.check_length(preset)?;
-        check_branch(&self.next_sync_committee_branch, fork.generalized_indices().next_sync_committee)?;
-        check_branch(&self.finality_branch, fork.generalized_indices().finalized_root)
+        check_branch_length(&self.next_sync_committee_branch, fork.generalized_indices().next_sync_committee)?;
+        check_branch_length(&self.finality_branch, fork.generalized_indices().finalized_root)
     }
 }
 
@@ -231,7 +231,7 @@ impl LightClientCodec for LightClientFinalityUpdate {
         reader.read_offset()?;
         reader.read_offset()?;
         let finality_branch = reader.read_list(branch)?;
-        let sync_aggregate = SyncAggregate::read(&mut reader, spec.preset)?;
+        let sync_aggregate = SyncAggregate::read_ssz(&mut reader, spec.preset)?;
         let signature_slot = reader.read_number()?;
         let [attested, finalized] = reader.into_variable_fields()?;
         let attested_header = LightClientHeader::from_ssz(attested, fork)?;
@@ -244,7 +244,7 @@ impl LightClientCodec for LightClientFinalityUpdate {
         writer.write_variable_field(self.attested_header.to_ssz(fork));
         writer.write_variable_field(self.finalized_header.to_ssz(fork));
         writer.write_roots(&self.finality_branch);
-        self.sync_aggregate.write(&mut writer);
+        self.sync_aggregate.write_ssz(&mut writer);
         writer.write_number(self.signature_slot).finish()
     }
 
@@ -252,7 +252,7 @@ impl LightClientCodec for LightClientFinalityUpdate {
         self.attested_header.check_lengths()?;
         self.finalized_header.check_lengths()?;
         self.sync_aggregate.check_length(preset)?;
-        check_branch(&self.finality_branch, fork.generalized_indices().finalized_root)
+        check_branch_length(&self.finality_branch, fork.generalized_indices().finalized_root)
     }
 }
 
@@ -261,7 +261,7 @@ impl LightClientCodec for LightClientOptimisticUpdate {
         let mut reader = SszReader::new(SszContainer::OptimisticUpdate, bytes);
         require_supported_fork(fork)?;
         reader.read_offset()?;
-        let sync_aggregate = SyncAggregate::read(&mut reader, spec.preset)?;
+        let sync_aggregate = SyncAggregate::read_ssz(&mut reader, spec.preset)?;
         let signature_slot = reader.read_number()?;
         let [attested] = reader.into_variable_fields()?;
         let attested_header = LightClientHeader::from_ssz(attested, fork)?;
@@ -271,7 +271,7 @@ impl LightClientCodec for LightClientOptimisticUpdate {
     fn to_ssz(&self, fork: ConsensusFork) -> Vec<u8> {
         let mut writer = SszWriter::default();
         writer.write_variable_field(self.attested_header.to_ssz(fork));
-        self.sync_aggregate.write(&mut writer);
+        self.sync_aggregate.write_ssz(&mut writer);
         writer.write_number(self.signature_slot).finish()
     }
 
@@ -284,7 +284,7 @@ impl LightClientCodec for LightClientOptimisticUpdate {
 impl LightClientHeader {
     pub(crate) fn from_ssz(bytes: &[u8], fork: ConsensusFork) -> Result<Self, LightClientError> {
         let mut reader = SszReader::new(SszContainer::Header, bytes);
-        let beacon = BeaconBlockHeader::read(&mut reader)?;
+        let beacon = BeaconBlockHeader::read_ssz(&mut reader)?;
         reader.read_offset()?;
         let execution_branch = [
             reader.read_fixed_bytes()?,
@@ -299,17 +299,17 @@ impl LightClientHeader {
 
     pub(crate) fn to_ssz(&self, fork: ConsensusFork) -> Vec<u8> {
         let mut writer = SszWriter::default();
-        self.beacon.write(&mut writer);
+        self.beacon.write_ssz(&mut writer);
         writer.write_variable_field(self.execution.to_ssz(fork)).write_roots(&self.execution_branch).finish()
     }
 
     fn check_lengths(&self) -> Result<(), LightClientError> {
-        check_extra_data(&self.execution.extra_data)
+        check_extra_data_length(&self.execution.extra_data)
     }
 }
 
 impl BeaconBlockHeader {
-    fn read(reader: &mut SszReader<'_>) -> Result<Self, LightClientError> {
+    fn read_ssz(reader: &mut SszReader<'_>) -> Result<Self, LightClientError> {
         Ok(Self {
             slot: reader.read_number()?,
             proposer_index: reader.read_number()?,
@@ -319,7 +319,7 @@ impl BeaconBlockHeader {
         })
     }
 
-    fn write(&self, writer: &mut SszWriter) {
+    fn write_ssz(&self, writer: &mut SszWriter) {
         writer.write_number(self.slot).write_number(self.proposer_index);
         writer.write_roots(&[self.parent_root, self.state_root, self.body_root]);
     }
@@ -351,7 +351,7 @@ impl ExecutionPayloadHeader {
             header.excess_blob_gas = reader.read_number()?;
         }
         let [extra_data] = reader.into_variable_fields()?;
-        check_extra_data(extra_data)?;
+        check_extra_data_length(extra_data)?;
         header.extra_data = Bytes::copy_from_slice(extra_data);
         Ok(header)
     }
@@ -375,14 +375,14 @@ impl ExecutionPayloadHeader {
 }
 
 impl SyncCommittee {
-    pub(crate) fn read(reader: &mut SszReader<'_>, preset: BeaconPreset) -> Result<Self, LightClientError> {
+    pub(crate) fn read_ssz(reader: &mut SszReader<'_>, preset: BeaconPreset) -> Result<Self, LightClientError> {
         Ok(Self {
             pubkeys: reader.read_list(preset.sync_committee_size)?,
             aggregate_pubkey: reader.read_fixed_bytes()?,
         })
     }
 
-    pub(crate) fn write(&self, writer: &mut SszWriter) {
+    pub(crate) fn write_ssz(&self, writer: &mut SszWriter) {
         for key in self.pubkeys.iter().chain([&self.aggregate_pubkey]) {
             writer.write_bytes(key);
         }
@@ -398,17 +398,17 @@ impl SyncCommittee {
 }
 
 impl SyncAggregate {
-    fn read(reader: &mut SszReader<'_>, preset: BeaconPreset) -> Result<Self, LightClientError> {
-        let sync_committee_bits = Bytes::copy_from_slice(reader.read_bytes(preset.bits_length())?);
+    fn read_ssz(reader: &mut SszReader<'_>, preset: BeaconPreset) -> Result<Self, LightClientError> {
+        let sync_committee_bits = Bytes::copy_from_slice(reader.read_bytes(preset.participation_bits_length())?);
         Ok(Self { sync_committee_bits, sync_committee_signature: reader.read_fixed_bytes()? })
     }
 
-    fn write(&self, writer: &mut SszWriter) {
+    fn write_ssz(&self, writer: &mut SszWriter) {
         writer.write_bytes(&self.sync_committee_bits).write_bytes(self.sync_committee_signature);
     }
 
     pub(crate) fn check_length(&self, preset: BeaconPreset) -> Result<(), LightClientError> {
-        let (expected, observed) = (preset.bits_length(), self.sync_committee_bits.len());
+        let (expected, observed) = (preset.participation_bits_length(), self.sync_committee_bits.len());
         if observed != expected {
             return Err(LightClientError::BitsLength { expected, observed });
         }
@@ -416,7 +416,7 @@ impl SyncAggregate {
     }
 }
 
-fn check_extra_data(extra_data: &[u8]) -> Result<(), LightClientError> {
+fn check_extra_data_length(extra_data: &[u8]) -> Result<(), LightClientError> {
     let observed = extra_data.len();
     if observed > MAX_EXTRA_DATA && !clresolve_core::mutant!("beacon-extra-data") {
         return Err(LightClientError::ExtraDataTooLong { observed });
@@ -424,7 +424,7 @@ fn check_extra_data(extra_data: &[u8]) -> Result<(), LightClientError> {
     Ok(())
 }
 
-fn check_branch(branch: &[B256], index: u64) -> Result<(), LightClientError> {
+fn check_branch_length(branch: &[B256], index: u64) -> Result<(), LightClientError> {
     let (expected, observed) = (node_depth(index), branch.len());
     if observed != expected {
         return Err(LightClientError::BranchLength { expected, observed });

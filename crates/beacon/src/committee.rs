@@ -36,17 +36,21 @@ impl ProvenSyncCommittee {
     }
 
     /// Whether the aggregate key is the sum of the keys. This decompresses all of them.
-    pub(crate) fn is_consistent(&self) -> Result<bool, LightClientError> {
+    pub(crate) fn has_valid_aggregate_key(&self) -> Result<bool, LightClientError> {
         let sum = self.sum_keys(0..self.keys.len())?;
         Ok(sum.is_some_and(|sum| sum.to_public_key() == self.sum.to_public_key()))
     }
 
     /// Verifies the signature of the members whose bits are set (`FastAggregateVerify`).
-    pub(crate) fn verify(&self, aggregate: &SyncAggregate, signing_root: B256) -> Result<(), LightClientError> {
+    pub(crate) fn verify_signature(
+        &self,
+        aggregate: &SyncAggregate,
+        signing_root: B256,
+    ) -> Result<(), LightClientError> {
         let signature = Signature::uncompress(aggregate.sync_committee_signature.as_slice())
             .map_err(|_| LightClientError::SignatureMalformed)?;
         let key = self.participants_key(aggregate)?.ok_or(LightClientError::Signature)?;
-        if !is_signed(&key, &signature, signing_root) && !clresolve_core::mutant!("beacon-signature") {
+        if !is_valid_signature(&key, &signature, signing_root) && !clresolve_core::mutant!("beacon-signature") {
             return Err(LightClientError::Signature);
         }
         Ok(())
@@ -54,7 +58,7 @@ impl ProvenSyncCommittee {
 
     /// The sum of the participants' keys. For a majority, it subtracts the keys of the others from the aggregate key.
     fn participants_key(&self, aggregate: &SyncAggregate) -> Result<Option<PublicKey>, LightClientError> {
-        let is_majority = aggregate.participants() * 2 > self.keys.len();
+        let is_majority = aggregate.participant_count() * 2 > self.keys.len();
         let chosen = (0..self.keys.len()).filter(|member| aggregate.has_signed(*member) != is_majority);
         let chosen = self.sum_keys(chosen)?;
         if !is_majority {
@@ -86,7 +90,7 @@ fn decompress_key(key: &PublicKeyBytes) -> Option<PublicKey> {
 }
 
 /// Verifies in this thread: the methods of [`Signature`] start a thread pool.
-fn is_signed(key: &PublicKey, signature: &Signature, message: B256) -> bool {
+fn is_valid_signature(key: &PublicKey, signature: &Signature, message: B256) -> bool {
     let mut pairing = Pairing::new(true, CIPHERSUITE);
     let (key, signature) = (blst_p1_affine::from(*key), blst_p2_affine::from(*signature));
     if pairing.aggregate(&key, false, &signature, true, message.as_slice(), &[]) != BLST_ERROR::BLST_SUCCESS {

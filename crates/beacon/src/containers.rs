@@ -188,7 +188,7 @@ impl SyncCommittee {
 
 impl SyncAggregate {
     /// Number of members that signed.
-    pub fn participants(&self) -> usize {
+    pub fn participant_count(&self) -> usize {
         self.sync_committee_bits.iter().map(|byte| byte.count_ones() as usize).sum()
     }
 

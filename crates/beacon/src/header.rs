@@ -63,7 +63,7 @@ impl VerifiedBeaconHeader {
 }
 
 /// Verifies that the execution header is in the body of the beacon block (`is_valid_light_client_header`).
-pub(crate) fn check_header(
+pub(crate) fn check_execution_header(
     header: &LightClientHeader,
     role: UpdateHeaderRole,
     spec: &ChainSpec,

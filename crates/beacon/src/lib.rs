@@ -23,6 +23,6 @@ pub use containers::{
 pub use error::{LightClientError, SszContainer, SszError, UpdateHeaderRole};
 pub use fork::{ConsensusFork, GeneralizedIndices};
 pub use header::VerifiedBeaconHeader;
-pub use proof::{LightClientProof, LightClientProofError, MAX_SSZ_BYTES, verify_light_client_proof};
+pub use proof::{LightClientProofError, LightClientTranscript, MAX_SSZ_BYTES, verify_light_client_proof};
 pub use spec::{BeaconPreset, ChainSpec, ForkActivation};
 pub use store::{LightClientStore, LightClientStoreChange, MAX_CHECKPOINT_AGE};

@@ -1,7 +1,7 @@
 //! Replays what a light client received, so that a reader who names a checkpoint can verify the header.
 
 use alloy_primitives::B256;
-pub use clresolve_core::light_client::LightClientProof;
+pub use clresolve_core::light_client::LightClientTranscript;
 
 use crate::codec::{LightClientCodec, MAX_UPDATES, fork_of_first_header};
 use crate::containers::{LightClientBootstrap, LightClientFinalityUpdate, LightClientUpdate};
@@ -13,7 +13,7 @@ use crate::store::LightClientStore;
 /// Longest SSZ of one object in bytes. An update of mainnet has about 26,700, most of them keys.
 pub const MAX_SSZ_BYTES: usize = 32 * 1024;
 
-/// Why a [`LightClientProof`] does not prove a header.
+/// Why a [`LightClientTranscript`] does not prove a header.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LightClientProofError {
@@ -72,7 +72,7 @@ impl LightClientProofError {
 /// # Errors
 /// [`LightClientProofError`]: the first defect.
 pub fn verify_light_client_proof(
-    proof: &LightClientProof,
+    proof: &LightClientTranscript,
     checkpoint: B256,
     spec: ChainSpec,
     current_slot: u64,
@@ -83,23 +83,24 @@ pub fn verify_light_client_proof(
     if proof.updates.len() > MAX_UPDATES && !clresolve_core::mutant!("endless-light-client-proofs") {
         return Err(LightClientProofError::TooManyUpdates { observed: proof.updates.len() });
     }
-    let mut store = start_store(proof, spec).map_err(LightClientProofError::Bootstrap)?;
+    let mut store = store_from_proof(proof, spec).map_err(LightClientProofError::Bootstrap)?;
     for (position, update) in proof.updates.iter().enumerate() {
         let known = store.wanted_period();
         let processed = decode_ssz(update, store.spec())
             .and_then(|update: LightClientUpdate| store.process_update(&update, current_slot));
-        processed.map_err(|error| gap_or(error, |error| LightClientProofError::Update { position, error }))?;
+        processed
+            .map_err(|error| gap_error_or_refusal(error, |error| LightClientProofError::Update { position, error }))?;
         if store.wanted_period() == known && !clresolve_core::mutant!("unneeded-updates-are-accepted") {
             return Err(LightClientProofError::Unneeded { position });
         }
     }
     let finalized = decode_ssz(&proof.finality_update, store.spec())
         .and_then(|update: LightClientFinalityUpdate| store.process_finality_update(&update, current_slot));
-    finalized.map_err(|error| gap_or(error, LightClientProofError::FinalityUpdate))?;
+    finalized.map_err(|error| gap_error_or_refusal(error, LightClientProofError::FinalityUpdate))?;
     Ok(store.finalized_header())
 }
 
-fn start_store(proof: &LightClientProof, spec: ChainSpec) -> Result<LightClientStore, LightClientError> {
+fn store_from_proof(proof: &LightClientTranscript, spec: ChainSpec) -> Result<LightClientStore, LightClientError> {
     let bootstrap: LightClientBootstrap = decode_ssz(&proof.bootstrap, &spec)?;
     LightClientStore::bootstrap(spec, proof.checkpoint, bootstrap)
 }
@@ -113,7 +114,7 @@ fn decode_ssz<T: LightClientCodec>(ssz: &[u8], spec: &ChainSpec) -> Result<T, Li
 }
 
 /// [`LightClientProofError::Gap`] if a sync committee is missing, else what `refused` makes of the error.
-fn gap_or(
+fn gap_error_or_refusal(
     error: LightClientError,
     refused: impl FnOnce(LightClientError) -> LightClientProofError,
 ) -> LightClientProofError {

@@ -31,7 +31,7 @@ impl BeaconPreset {
     pub const MINIMAL: Self = Self { sync_committee_size: 32, slots_per_epoch: 8, epochs_per_sync_committee_period: 8 };
 
     /// Length of the participation bits in bytes.
-    pub(crate) const fn bits_length(self) -> usize {
+    pub(crate) const fn participation_bits_length(self) -> usize {
         self.sync_committee_size / 8
     }
 }

@@ -13,7 +13,7 @@ use crate::containers::{
 };
 use crate::error::{LightClientError, UpdateHeaderRole};
 use crate::hash::is_valid_branch;
-use crate::header::{VerifiedBeaconHeader, check_header};
+use crate::header::{VerifiedBeaconHeader, check_execution_header};
 use crate::spec::ChainSpec;
 
 /// Greatest age of the finalized header from which a live sync continues (weak subjectivity). Members of an older
@@ -50,7 +50,7 @@ pub struct LightClientStore {
 
 impl LightClientStore {
     /// Starts from the block that the caller trusts (`initialize_light_client_store`). For live sync, call
-    /// [`Self::check_age`] next.
+    /// [`Self::check_finalized_header_age`] next.
     ///
     /// # Errors
     /// [`LightClientError::OtherCheckpoint`], [`LightClientError::ExecutionBranch`],
@@ -61,7 +61,7 @@ impl LightClientStore {
         bootstrap: LightClientBootstrap,
     ) -> Result<Self, LightClientError> {
         let LightClientBootstrap { header, current_sync_committee: committee, .. } = bootstrap;
-        check_header(&header, UpdateHeaderRole::Checkpoint, &spec)?;
+        check_execution_header(&header, UpdateHeaderRole::Checkpoint, &spec)?;
         let observed = header.beacon.hash_tree_root();
         if observed != trusted_block_root && !clresolve_core::mutant!("beacon-checkpoint") {
             return Err(LightClientError::OtherCheckpoint { expected: trusted_block_root, observed });
@@ -118,7 +118,7 @@ impl LightClientStore {
     ///
     /// # Errors
     /// [`LightClientError::CheckpointTooOld`].
-    pub fn check_age(&self, now: u64) -> Result<(), LightClientError> {
+    pub fn check_finalized_header_age(&self, now: u64) -> Result<(), LightClientError> {
         let age = self.spec.slot_age(self.finalized.beacon.slot, now);
         if age > MAX_CHECKPOINT_AGE && !clresolve_core::mutant!("beacon-age") {
             return Err(LightClientError::CheckpointTooOld { age_days: age.as_secs() / DAY, most_days: MAX_AGE_DAYS });
@@ -135,7 +135,7 @@ impl LightClientStore {
         update: &LightClientUpdate,
         current_slot: u64,
     ) -> Result<LightClientStoreChange, LightClientError> {
-        self.process_claim(&LightClientUpdateClaim::of_update(update)?, current_slot)
+        self.process_claim(&LightClientUpdateClaim::from_update(update)?, current_slot)
     }
 
     /// Verifies a finality update and applies it (`process_light_client_finality_update`).
@@ -147,7 +147,7 @@ impl LightClientStore {
         update: &LightClientFinalityUpdate,
         current_slot: u64,
     ) -> Result<LightClientStoreChange, LightClientError> {
-        self.process_claim(&LightClientUpdateClaim::of_finality_update(update)?, current_slot)
+        self.process_claim(&LightClientUpdateClaim::from_finality_update(update)?, current_slot)
     }
 
     /// Verifies an optimistic update and applies it (`process_light_client_optimistic_update`).
@@ -159,7 +159,7 @@ impl LightClientStore {
         update: &LightClientOptimisticUpdate,
         current_slot: u64,
     ) -> Result<LightClientStoreChange, LightClientError> {
-        self.process_claim(&LightClientUpdateClaim::of_optimistic_update(update), current_slot)
+        self.process_claim(&LightClientUpdateClaim::from_optimistic_update(update), current_slot)
     }
 
     fn process_claim(
@@ -183,9 +183,9 @@ impl LightClientStore {
 
     /// Verifies an update, except for the number of participants (`validate_light_client_update`).
     fn validate_claim(&self, claim: &LightClientUpdateClaim<'_>, current_slot: u64) -> Result<(), LightClientError> {
-        check_header(claim.attested, UpdateHeaderRole::Attested, &self.spec)?;
+        check_execution_header(claim.attested, UpdateHeaderRole::Attested, &self.spec)?;
         claim.check_slots(current_slot)?;
-        let committee = self.committee_at(claim.signature_slot)?;
+        let committee = self.committee_at_slot(claim.signature_slot)?;
         self.check_relevance(claim)?;
         claim.check_finality(&self.spec)?;
         self.check_known_committee(claim)?;
@@ -194,7 +194,7 @@ impl LightClientStore {
     }
 
     /// The committee that signs in the period of a slot.
-    fn committee_at(&self, signature_slot: u64) -> Result<&ProvenSyncCommittee, LightClientError> {
+    fn committee_at_slot(&self, signature_slot: u64) -> Result<&ProvenSyncCommittee, LightClientError> {
         let (store, observed) = (self.period(), self.spec.period_at_slot(signature_slot));
         if observed < store && !clresolve_core::mutant!("beacon-past-period") {
             return Err(LightClientError::PeriodPast { observed, store });
@@ -241,7 +241,7 @@ impl LightClientStore {
     ) -> Result<(), LightClientError> {
         claim.aggregate.check_length(self.spec.preset)?;
         let root = claim.attested.beacon.hash_tree_root();
-        committee.verify(claim.aggregate, self.spec.signing_root(root, claim.signature_slot)?)
+        committee.verify_signature(claim.aggregate, self.spec.signing_root(root, claim.signature_slot)?)
     }
 
     /// Compares the headers of a verified update with those of the store for the same slots.

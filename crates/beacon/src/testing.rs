@@ -30,7 +30,7 @@ impl SigningSyncCommittee {
     /// # Panics
     /// If `size` is 0.
     pub fn new(seed: u64, size: usize) -> Self {
-        let secrets: Vec<SecretKey> = (0..size as u64).map(|member| secret_key(seed, member)).collect();
+        let secrets: Vec<SecretKey> = (0..size as u64).map(|member| derive_secret_key(seed, member)).collect();
         let keys: Vec<PublicKey> = secrets.iter().map(SecretKey::sk_to_pk).collect();
         let sum = AggregatePublicKey::aggregate(&keys.iter().collect::<Vec<_>>(), false).expect("it has a member");
         let committee = SyncCommittee {
@@ -53,7 +53,7 @@ impl SigningSyncCommittee {
     ///
     /// # Panics
     /// If `participants` is 0.
-    pub fn sign(
+    pub fn sign_header(
         &self,
         header: &BeaconBlockHeader,
         signature_slot: u64,
@@ -65,7 +65,7 @@ impl SigningSyncCommittee {
         let signatures: Vec<Signature> = signers.map(|secret| secret.sign(root.as_slice(), CIPHERSUITE, &[])).collect();
         let signatures: Vec<&Signature> = signatures.iter().collect();
         let signature = AggregateSignature::aggregate(&signatures, false).expect("a member signs");
-        let mut bits = vec![0; spec.preset.bits_length()];
+        let mut bits = vec![0; spec.preset.participation_bits_length()];
         (0..participants.min(self.secrets.len())).for_each(|member| bits[member / 8] |= 1 << (member % 8));
         Ok(SyncAggregate {
             sync_committee_bits: bits.into(),
@@ -74,7 +74,7 @@ impl SigningSyncCommittee {
     }
 }
 
-fn secret_key(seed: u64, member: u64) -> SecretKey {
+fn derive_secret_key(seed: u64, member: u64) -> SecretKey {
     let mut material = [0; 32];
     material[..8].copy_from_slice(&seed.to_be_bytes());
     material[8..16].copy_from_slice(&member.to_be_bytes());
@@ -133,12 +133,12 @@ impl BeaconBlock {
     }
 
     /// The beacon block root.
-    pub fn root(&self) -> B256 {
+    pub fn block_root(&self) -> B256 {
         self.header.beacon.hash_tree_root()
     }
 
     /// The bootstrap for a client that trusts this block.
-    pub fn bootstrap(&self) -> LightClientBootstrap {
+    pub fn light_client_bootstrap(&self) -> LightClientBootstrap {
         LightClientBootstrap {
             header: self.header.clone(),
             current_sync_committee: self.state.current_sync_committee.clone(),
@@ -147,7 +147,7 @@ impl BeaconBlock {
     }
 
     /// The update that attests this block.
-    pub fn update(&self, sync_aggregate: SyncAggregate, signature_slot: u64) -> LightClientUpdate {
+    pub fn attesting_update(&self, sync_aggregate: SyncAggregate, signature_slot: u64) -> LightClientUpdate {
         LightClientUpdate {
             attested_header: self.header.clone(),
             next_sync_committee: self.state.next_sync_committee.clone(),
@@ -160,7 +160,11 @@ impl BeaconBlock {
     }
 
     /// The finality update that attests this block.
-    pub fn finality_update(&self, sync_aggregate: SyncAggregate, signature_slot: u64) -> LightClientFinalityUpdate {
+    pub fn attesting_finality_update(
+        &self,
+        sync_aggregate: SyncAggregate,
+        signature_slot: u64,
+    ) -> LightClientFinalityUpdate {
         LightClientFinalityUpdate {
             attested_header: self.header.clone(),
             finalized_header: self.state.finalized.clone().unwrap_or_default(),
@@ -171,7 +175,11 @@ impl BeaconBlock {
     }
 
     /// The optimistic update that attests this block.
-    pub fn optimistic_update(&self, sync_aggregate: SyncAggregate, signature_slot: u64) -> LightClientOptimisticUpdate {
+    pub fn attesting_optimistic_update(
+        &self,
+        sync_aggregate: SyncAggregate,
+        signature_slot: u64,
+    ) -> LightClientOptimisticUpdate {
         LightClientOptimisticUpdate { attested_header: self.header.clone(), sync_aggregate, signature_slot }
     }
 }
@@ -202,7 +210,7 @@ impl SampleBeaconChain {
         let block = |slot, finalized| {
             let (current_sync_committee, next_sync_committee) = (signers.committee().clone(), next.committee().clone());
             let state = BeaconState { current_sync_committee, next_sync_committee, finalized };
-            BeaconBlock::new(slot, B256::ZERO, execution_header(slot, &spec), state, &spec)
+            BeaconBlock::new(slot, B256::ZERO, sample_execution_header(slot, &spec), state, &spec)
         };
         let checkpoint = block(slot.saturating_sub(2 * Self::DISTANCE), None)?;
         let finalized = block(slot.saturating_sub(Self::DISTANCE), None)?.header;
@@ -214,8 +222,12 @@ impl SampleBeaconChain {
     ///
     /// # Errors
     /// As [`LightClientStore::bootstrap`].
-    pub fn store(&self) -> Result<LightClientStore, LightClientError> {
-        LightClientStore::bootstrap(self.spec.clone(), self.checkpoint.root(), self.checkpoint.bootstrap())
+    pub fn checkpoint_store(&self) -> Result<LightClientStore, LightClientError> {
+        LightClientStore::bootstrap(
+            self.spec.clone(),
+            self.checkpoint.block_root(),
+            self.checkpoint.light_client_bootstrap(),
+        )
     }
 
     /// The update with finality and the next committee, signed by the first `participants` members.
@@ -225,9 +237,9 @@ impl SampleBeaconChain {
     ///
     /// # Panics
     /// If `participants` is 0.
-    pub fn update(&self, participants: usize) -> Result<LightClientUpdate, LightClientError> {
+    pub fn signed_update(&self, participants: usize) -> Result<LightClientUpdate, LightClientError> {
         let (beacon, slot) = (&self.attested.header.beacon, self.signature_slot());
-        Ok(self.attested.update(self.signers.sign(beacon, slot, participants, &self.spec)?, slot))
+        Ok(self.attested.attesting_update(self.signers.sign_header(beacon, slot, participants, &self.spec)?, slot))
     }
 
     /// The slot in which the committee signs.
@@ -236,7 +248,7 @@ impl SampleBeaconChain {
     }
 }
 
-fn execution_header(slot: u64, spec: &ChainSpec) -> ExecutionPayloadHeader {
+fn sample_execution_header(slot: u64, spec: &ChainSpec) -> ExecutionPayloadHeader {
     ExecutionPayloadHeader {
         state_root: B256::left_padding_from(&slot.to_be_bytes()),
         block_hash: B256::right_padding_from(&slot.to_be_bytes()),
@@ -256,7 +268,7 @@ impl SparseMerkleTree {
         if let Some(node) = self.0.get(&index) {
             return *node;
         }
-        if !self.0.keys().any(|known| is_below(*known, index)) {
+        if !self.0.keys().any(|known| is_descendant_index(*known, index)) {
             return B256::ZERO;
         }
         hash_pair(self.node_hash(2 * index), self.node_hash(2 * index + 1))
@@ -272,7 +284,7 @@ impl SparseMerkleTree {
     }
 }
 
-const fn is_below(mut index: u64, ancestor: u64) -> bool {
+const fn is_descendant_index(mut index: u64, ancestor: u64) -> bool {
     while index > ancestor {
         index /= 2;
     }

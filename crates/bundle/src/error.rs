@@ -112,7 +112,7 @@ impl BundleError {
     }
 
     /// The stable error class.
-    pub const fn class(&self) -> &'static str {
+    pub const fn error_class(&self) -> &'static str {
         match self {
             Self::Json(_) | Self::Shape(_) => "bundle-malformed",
             Self::Format(_) => "bundle-format-unknown",

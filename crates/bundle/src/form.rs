@@ -10,7 +10,7 @@ use alloy_primitives::Address;
 
 use super::error::BundleError;
 use clresolve_core::fetch::{ForbiddenUrlError, SourceUnavailableError};
-use clresolve_core::light_client::LightClientProof;
+use clresolve_core::light_client::LightClientTranscript;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{
     BlockSelector, ChainBlock, ChainError, EnsAnswer, Ensv2MigrationSign, LatestNameState, NameHolder, NameReading,
@@ -23,7 +23,7 @@ use clresolve_state::StateProof;
 use clresolve_verdict::build::VerdictContext;
 use clresolve_verdict::check::JudgementPolicy;
 use clresolve_verdict::evidence::{
-    CardLocations, ContentProofSource, HttpsOutcome, IpfsOutcome, OwnerEvidence, ResolutionEvidence, SchemaEvidence,
+    CardLocations, ClOwnerEvidence, ContentProofSource, HttpsOutcome, IpfsOutcome, ResolutionEvidence, SchemaEvidence,
     SchemaFetchError, SchemaResponse, SchemaResponses,
 };
 use clresolve_verdict::profile::ConformanceProfile;
@@ -49,8 +49,8 @@ pub(super) struct BundleDocument {
     pub(super) run: BundleRunDocument,
     /// The block header's RLP.
     pub(super) header: Option<Base64Bytes>,
-    pub(super) reading: ResultDocument<ReadingDocument, ChainError>,
-    pub(super) owner: OwnerEvidence,
+    pub(super) reading: SerializedResult<ReadingDocument, ChainError>,
+    pub(super) owner: ClOwnerEvidence,
     pub(super) https: HttpsSourceDocument,
     pub(super) ipfs: IpfsWalkDocument,
     pub(super) mirror: IpfsWalkDocument,
@@ -82,12 +82,12 @@ pub(super) struct BundleRunDocument {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum ResultDocument<T, E> {
+pub(super) enum SerializedResult<T, E> {
     Given(T),
     Failed(E),
 }
 
-impl<T, E> From<Result<T, E>> for ResultDocument<T, E> {
+impl<T, E> From<Result<T, E>> for SerializedResult<T, E> {
     fn from(result: Result<T, E>) -> Self {
         match result {
             Ok(given) => Self::Given(given),
@@ -96,7 +96,7 @@ impl<T, E> From<Result<T, E>> for ResultDocument<T, E> {
     }
 }
 
-impl<T, E> ResultDocument<T, E> {
+impl<T, E> SerializedResult<T, E> {
     pub(super) fn into_result(self) -> Result<T, E> {
         match self {
             Self::Given(given) => Ok(given),
@@ -120,7 +120,7 @@ pub(super) struct ReadingDocument {
     pub(super) backing: ReadingProvenance,
     pub(super) block: ChainBlock,
     answer: EnsAnswer,
-    latest: Option<ResultDocument<EnsAnswer, ChainError>>,
+    latest: Option<SerializedResult<EnsAnswer, ChainError>>,
     /// The holder at the newest block, if it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     latest_holder: Option<HolderDocument>,
@@ -263,8 +263,8 @@ pub(super) struct BoundSchemasDocument {
 /// [`SchemaResponses`] in a bundle.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct SchemaAnswersDocument {
-    canonical: ResultDocument<Base64Bytes, RecordableCause<SchemaFetchError>>,
-    mirror: Option<ResultDocument<Base64Bytes, RecordableCause<SchemaFetchError>>>,
+    canonical: SerializedResult<Base64Bytes, RecordableCause<SchemaFetchError>>,
+    mirror: Option<SerializedResult<Base64Bytes, RecordableCause<SchemaFetchError>>>,
 }
 
 impl From<SchemaResponses> for SchemaAnswersDocument {
@@ -276,7 +276,7 @@ impl From<SchemaResponses> for SchemaAnswersDocument {
 
 impl From<SchemaAnswersDocument> for SchemaResponses {
     fn from(form: SchemaAnswersDocument) -> Self {
-        let read = |form: ResultDocument<Base64Bytes, RecordableCause<SchemaFetchError>>| {
+        let read = |form: SerializedResult<Base64Bytes, RecordableCause<SchemaFetchError>>| {
             form.into_result().map(|bytes| ServedSchema::read(bytes.0))
         };
         Self { canonical: read(form.canonical), mirror: form.mirror.map(read) }
@@ -324,8 +324,8 @@ impl BundleDocument {
                 .into(),
             owner: evidence.owner.clone(),
             https: evidence.https.clone().into(),
-            ipfs: walk_form(&evidence.ipfs, cid, blocks),
-            mirror: walk_form(&evidence.mirror, mirror, blocks),
+            ipfs: ipfs_walk_document(&evidence.ipfs, cid, blocks),
+            mirror: ipfs_walk_document(&evidence.mirror, mirror, blocks),
             liars: evidence.liars.clone(),
             schemas: evidence.schemas.clone().map(BoundSchemasDocument::from),
             verdict: verdict.clone(),
@@ -338,7 +338,7 @@ impl BundleDocument {
     /// The state proofs behind the reading, if any.
     pub(super) fn state_proof(&self) -> Option<&StateProof> {
         match &self.reading {
-            ResultDocument::Given(ReadingDocument { backing: ReadingProvenance::Proven(state_proof), .. }) => {
+            SerializedResult::Given(ReadingDocument { backing: ReadingProvenance::Proven(state_proof), .. }) => {
                 Some(state_proof)
             }
             _ => None,
@@ -346,7 +346,7 @@ impl BundleDocument {
     }
 
     /// The proof of the header, if a light client supplied it.
-    pub(super) fn light_client(&self) -> Option<&LightClientProof> {
+    pub(super) fn light_client_proof(&self) -> Option<&LightClientTranscript> {
         self.state_proof()?.light_client.as_ref()
     }
 }
@@ -375,7 +375,7 @@ impl BundleRequestDocument {
 }
 
 /// The walk with its blocks, in the order in which the walk requests them.
-fn walk_form(
+fn ipfs_walk_document(
     walked: &IpfsOutcome,
     from: Option<(ContentId, &ContentPath)>,
     blocks: &VerifiedBlocks,
@@ -387,12 +387,12 @@ fn walk_form(
         _ => ContentProofSource::Gateway,
     };
     let Some((root, path)) = from else { return IpfsWalkDocument::NotAsked };
-    let mut walk = DagWalk::new(root, path, DagWalkBudget::for_card());
+    let mut walk = DagWalk::new(root, path, DagWalkBudget::for_agent_card());
     let mut order = Vec::new();
     // Terminates: each block is supplied once or the walk is over, and the budget bounds its visits.
     while let Some((cid, block)) = walk.wanted_block().and_then(|cid| Some((*cid, blocks.get(cid)?))) {
         order.push((cid, block));
-        if walk.supply(block.clone()).is_err() {
+        if walk.supply_block(block.clone()).is_err() {
             break;
         }
     }

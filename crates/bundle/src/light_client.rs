@@ -2,7 +2,7 @@
 
 use alloy_primitives::B256;
 use clresolve_beacon::{ChainSpec, VerifiedBeaconHeader, verify_light_client_proof};
-use clresolve_core::light_client::LightClientProof;
+use clresolve_core::light_client::LightClientTranscript;
 use clresolve_core::reading::ChainBlock;
 use clresolve_core::world::{MAINNET_ID, SANDBOX, SANDBOX_ID};
 use jiff::Timestamp;
@@ -12,25 +12,25 @@ use super::error::{BundleError, CheckpointError};
 /// Checks that the validators finalized `block`, for a reader who trusts the block root `checkpoint`. `at` is when the
 /// evidence was gathered. The network is given by name and chain id.
 pub(super) fn check_finality(
-    proof: &LightClientProof,
+    proof: &LightClientTranscript,
     block: &ChainBlock,
     checkpoint: Option<B256>,
     (world, chain_id): (&str, u64),
     at: Timestamp,
 ) -> Result<(), BundleError> {
     let checkpoint = checkpoint.ok_or(CheckpointError::Unnamed { observed: proof.checkpoint })?;
-    let spec = spec_of(world, chain_id).ok_or(CheckpointError::UnknownChain(chain_id))?;
+    let spec = beacon_chain_spec(world, chain_id).ok_or(CheckpointError::UnknownChain(chain_id))?;
     let slot = spec.slot_at(u64::try_from(at.as_second()).unwrap_or_default());
     let verified = verify_light_client_proof(proof, checkpoint, spec, slot);
     let verified = verified.map_err(|error| match error.is_unrelated() {
         true => CheckpointError::NoPath(error.to_string()).into(),
         false => BundleError::LightClient(error.to_string()),
     })?;
-    check_block(&verified, block)
+    check_header_block(&verified, block)
 }
 
 /// Checks that the verified header is that of `block`.
-fn check_block(verified: &VerifiedBeaconHeader, block: &ChainBlock) -> Result<(), BundleError> {
+fn check_header_block(verified: &VerifiedBeaconHeader, block: &ChainBlock) -> Result<(), BundleError> {
     if verified.block_hash() == block.hash || clresolve_core::mutant!("any-finalized-header") {
         return Ok(());
     }
@@ -43,7 +43,7 @@ fn check_block(verified: &VerifiedBeaconHeader, block: &ChainBlock) -> Result<()
 
 /// The beacon chain whose blocks contain those of this network. Other networks have the sandbox's chain id too, but the
 /// keys of its validators are public.
-fn spec_of(world: &str, chain_id: u64) -> Option<ChainSpec> {
+fn beacon_chain_spec(world: &str, chain_id: u64) -> Option<ChainSpec> {
     match (world, chain_id) {
         (_, MAINNET_ID) => Some(ChainSpec::mainnet()),
         (SANDBOX, SANDBOX_ID) => Some(ChainSpec::sandbox()),

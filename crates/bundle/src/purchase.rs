@@ -14,16 +14,16 @@ use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
 use clresolve_core::records::RecordKey;
 use clresolve_core::state::TrustState;
 use clresolve_jose::Ed25519PublicKey;
-use clresolve_messages::receipt::document::ReceiptVerificationInputs;
+use clresolve_messages::receipt::document::ReceiptVerificationDocumentInputs;
 use clresolve_messages::receipt::judge::{
     AgentRoutes, ReceiptAgent, ReceiptCheck, ReceiptKnowledge, ReceiptSigner, SignerAddresses, StepStatus,
 };
 use clresolve_messages::receipt::question::AgentRequest;
-use clresolve_messages::receipt::{ReceiptVerificationDocument, ReceiptVerificationRequest, judge};
+use clresolve_messages::receipt::{ReceiptVerificationDocument, ReceiptVerificationRequest, judge_receipt};
 use clresolve_payment::payee::PayeeClaim;
 use clresolve_payment::request::PaymentDecisionRequest;
 use clresolve_payment::route::AgentRoute;
-use clresolve_payment::settlement::{Purchase, Settlement, SettlementEvidenceKind};
+use clresolve_payment::settlement::{Purchase, SettlementCheckResult, SettlementEvidenceKind};
 use clresolve_state::receipts::TransactionReading;
 use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::trust::ReplayedResolution;
@@ -34,7 +34,7 @@ use serde_json::Value;
 
 use super::form::Base64Bytes;
 use super::replay::first_difference;
-use super::{BundleError, ResolutionBundle, VerifiedBundle, digest_of, parse_document, serialize_document};
+use super::{BundleError, ResolutionBundle, VerifiedBundle, document_digest, parse_document, serialize_document};
 
 /// Identifier of the format. Its JSON form is `schemas/purchase.schema.json`.
 pub const SCHEMA: &str = "clresolve.purchase/1";
@@ -80,7 +80,11 @@ impl PurchaseDocuments {
             name: name.to_owned(),
             receipt: self.receipt.clone(),
             request: request.map_err(|error| format!("request: {error}"))?,
-            purchase: Purchase::read(self.decision.as_deref(), self.payment.as_deref(), self.settlement.clone())?,
+            purchase: Purchase::from_documents(
+                self.decision.as_deref(),
+                self.payment.as_deref(),
+                self.settlement.clone(),
+            )?,
         })
     }
 
@@ -127,8 +131,8 @@ impl AnyBundle {
     /// Parses a bundle of the format that it declares, within the limits of purchase bundles.
     ///
     /// # Errors
-    /// As [`ResolutionBundle::read`] and [`PurchaseBundle::read`].
-    pub fn read(bytes: &[u8]) -> Result<Self, BundleError> {
+    /// As [`ResolutionBundle::from_bytes`] and [`PurchaseBundle::from_bytes`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, BundleError> {
         let value = json::parse(bytes, LIMITS)?;
         if value.get("schema").and_then(Value::as_str) == Some(SCHEMA) {
             return Ok(Self::Purchase(Box::new(PurchaseBundle::from_value(value)?)));
@@ -195,7 +199,7 @@ impl BundledSignerDocument {
         })
     }
 
-    fn signer(&self) -> Result<ReceiptSigner, BundleError> {
+    fn to_receipt_signer(&self) -> Result<ReceiptSigner, BundleError> {
         let bytes = STANDARD.decode(&self.key).ok().and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
         let key = bytes.and_then(|bytes| Ed25519PublicKey::from_bytes(&bytes).ok());
         let key = key.ok_or_else(|| BundleError::Shape("/signer/key is no key".to_owned()))?;
@@ -238,7 +242,7 @@ impl PurchaseBundleDocument {
         let question = papers.verification_request(name).map_err(BundleError::Shape)?;
         papers.check_decision(&question.purchase)?;
         let settlement = self.check_settlement(&question.purchase, name)?;
-        let signer = self.signer.as_ref().map(BundledSignerDocument::signer).transpose()?;
+        let signer = self.signer.as_ref().map(BundledSignerDocument::to_receipt_signer).transpose()?;
         let (agent, nobody) = (published_agent(&agent.replay), unpublished_key_reason(RecordKey::SigPub.as_str()));
         let (request, bought) = (question.request.as_ref(), question.purchase.purchase_facts());
         let known = ReceiptKnowledge {
@@ -251,7 +255,7 @@ impl PurchaseBundleDocument {
             schema: None,
             now: self.at,
         };
-        let setting = ReceiptVerificationInputs {
+        let setting = ReceiptVerificationDocumentInputs {
             verdict,
             signer: signer.as_ref(),
             is_signer_attested: true,
@@ -260,7 +264,7 @@ impl PurchaseBundleDocument {
             settlement: settlement.as_ref(),
             now: self.at,
         };
-        let judgement = judge(&question.receipt, &known);
+        let judgement = judge_receipt(&question.receipt, &known);
         if judgement.is_by_address != signer.is_none() {
             return Err(BundleError::Inconsistent(
                 "a signer although an address signed, or no signer although a key signed",
@@ -271,7 +275,7 @@ impl PurchaseBundleDocument {
 
     /// Whether the purchase from `name` was settled according to the chain. The bundle must contain a transaction if,
     /// and only if, the purchase requires one.
-    fn check_settlement(&self, purchase: &Purchase, name: &str) -> Result<Option<Settlement>, BundleError> {
+    fn check_settlement(&self, purchase: &Purchase, name: &str) -> Result<Option<SettlementCheckResult>, BundleError> {
         if !purchase.asks_for_settlement() {
             return match self.transaction {
                 Some(_) => Err(BundleError::Inconsistent("a transaction that the purchase does not require")),
@@ -281,7 +285,7 @@ impl PurchaseBundleDocument {
         let (due, seen) = match (purchase.due_transfer(name), &self.transaction) {
             (Ok(due), Some(reading)) => {
                 check_reading_consistency(reading)?;
-                let is_proven = is_proven(reading)?;
+                let is_proven = has_valid_receipt_proof(reading)?;
                 let seen = due.check_transaction(&reading.head, reading.execution.as_ref(), &reading.proof, is_proven);
                 (Some(due), seen)
             }
@@ -291,14 +295,14 @@ impl PurchaseBundleDocument {
                 return Err(BundleError::Inconsistent("a transaction that the purchase does not require"));
             }
         };
-        Ok(Some(Settlement::from_check(purchase, due, seen)))
+        Ok(Some(SettlementCheckResult::from_check(purchase, due, seen)))
     }
 }
 
 /// Who was paid, as text, if the payee is one of the agent's addresses.
 fn matching_payee_clause(
     purchase: &Purchase,
-    settlement: Option<&Settlement>,
+    settlement: Option<&SettlementCheckResult>,
     agent: &ReplayedResolution,
 ) -> Option<String> {
     let (network, payee) = purchase.payee_on_network(settlement.and_then(|settlement| settlement.due.as_ref()))?;
@@ -344,12 +348,12 @@ fn check_reading_consistency(reading: &TransactionReading) -> Result<(), BundleE
     Err(BundleError::Inconsistent("an impossible number of endpoints"))
 }
 
-fn is_proven(reading: &TransactionReading) -> Result<bool, BundleError> {
+fn has_valid_receipt_proof(reading: &TransactionReading) -> Result<bool, BundleError> {
     match (&reading.receipt_proof, &reading.execution) {
         (None, _) => Ok(false),
         (Some(proof), Some(execution)) => {
             if !mutant!("bundled-receipts-are-believed") {
-                proof.check(execution)?;
+                proof.check_inclusion(execution)?;
             }
             Ok(true)
         }
@@ -362,7 +366,7 @@ impl PurchaseBundle {
     ///
     /// # Errors
     /// [`BundleError::Json`], [`BundleError::Format`], [`BundleError::Shape`] or [`BundleError::Digest`].
-    pub fn read(bytes: &[u8]) -> Result<Self, BundleError> {
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, BundleError> {
         Self::from_value(json::parse(bytes, LIMITS)?)
     }
 
@@ -375,7 +379,7 @@ impl PurchaseBundle {
     ///
     /// # Errors
     /// [`BundleError`] if the bundle would not verify, so that every packed bundle can be replayed.
-    pub fn pack(
+    pub fn pack_purchase(
         bundle: ResolutionBundle,
         agent: &VerifiedBundle,
         papers: &PurchaseDocuments,
@@ -398,32 +402,32 @@ impl PurchaseBundle {
         };
         let verification = document.judge_receipt(agent)?;
         document.verification = verification.to_value();
-        let digest = digest_of(&serialize_document(&document)?)?;
+        let digest = document_digest(&serialize_document(&document)?)?;
         Ok((Self { document, bundle, digest }, verification))
     }
 
     /// The bundle of the agent's name.
-    pub const fn bundle(&self) -> &ResolutionBundle {
+    pub const fn name_bundle(&self) -> &ResolutionBundle {
         &self.bundle
     }
 
     /// The verification that follows from the evidence, regardless of the verification in the bundle. A forger would
-    /// write this one into it. `agent` is the result of verifying its [`bundle`](Self::bundle).
+    /// write this one into it. `agent` is the result of verifying its [`name_bundle`](Self::name_bundle).
     ///
     /// # Errors
-    /// As [`verify`](Self::verify), but never [`BundleError::Verdict`].
-    pub fn judge(&self, agent: &VerifiedBundle) -> Result<ReceiptVerificationDocument, BundleError> {
+    /// As [`verify_evidence`](Self::verify_evidence), but never [`BundleError::Verdict`].
+    pub fn judge_evidence(&self, agent: &VerifiedBundle) -> Result<ReceiptVerificationDocument, BundleError> {
         self.document.judge_receipt(agent)
     }
 
-    /// Judges the purchase again. `agent` is the result of verifying its [`bundle`](Self::bundle).
+    /// Judges the purchase again. `agent` is the result of verifying its [`name_bundle`](Self::name_bundle).
     ///
     /// # Errors
     /// [`BundleError`]: the first defect.
-    pub fn verify(&self, agent: &VerifiedBundle) -> Result<VerifiedPurchase, BundleError> {
-        let verification = self.judge(agent)?;
+    pub fn verify_evidence(&self, agent: &VerifiedBundle) -> Result<VerifiedPurchase, BundleError> {
+        let verification = self.judge_evidence(agent)?;
         let agents = self.document.bundle.pointer("/verdict/id");
-        if let Some(at) = difference(&self.document.verification, &verification, agents)
+        if let Some(at) = verification_difference(&self.document.verification, &verification, agents)
             && !mutant!("bundled-purchases-are-believed")
         {
             return Err(BundleError::Verdict { at: format!("/verification{at}") });
@@ -453,7 +457,11 @@ const WORDED: [&str; 6] = ["id", "tool", "summary", "reasons", "checks", "verdic
 
 /// JSON Pointer of the first difference. A bundle written by another version must be self-consistent and may differ
 /// only in wording. `agents` is the id of the agent's verdict as that version wrote it.
-fn difference(bundled: &Value, found: &ReceiptVerificationDocument, agents: Option<&Value>) -> Option<String> {
+fn verification_difference(
+    bundled: &Value,
+    found: &ReceiptVerificationDocument,
+    agents: Option<&Value>,
+) -> Option<String> {
     let found = found.to_value();
     if bundled.get("tool") == found.get("tool") {
         return first_difference(bundled, &found);
@@ -465,7 +473,7 @@ fn difference(bundled: &Value, found: &ReceiptVerificationDocument, agents: Opti
         if bundled.get("verdict") != agents {
             return Some("/verdict".to_owned());
         }
-        if check_statuses(bundled) != check_statuses(&found) {
+        if statuses_of_checks(bundled) != statuses_of_checks(&found) {
             return Some("/checks".to_owned());
         }
     }
@@ -474,7 +482,7 @@ fn difference(bundled: &Value, found: &ReceiptVerificationDocument, agents: Opti
 }
 
 /// The status of each check of a verification.
-fn check_statuses(verification: &Value) -> Option<Vec<(&Value, &Value)>> {
+fn statuses_of_checks(verification: &Value) -> Option<Vec<(&Value, &Value)>> {
     verification.get("checks")?.as_array()?.iter().map(|row| Some((row.get("check")?, row.get("status")?))).collect()
 }
 
@@ -494,7 +502,7 @@ fn proven_facts(
         clauses.push(format!("the receipt's signature by {whose}"));
     }
     if let Some(tie) = verification.tie {
-        clauses.push(format!("that the receipt answers {}", tie.words()));
+        clauses.push(format!("that the receipt answers {}", tie.match_description()));
     }
     clauses.extend(payee.map(str::to_owned));
     if document.asked.is_some() {
@@ -551,7 +559,7 @@ fn attested_facts(
 
 impl VerifiedPurchase {
     /// The overall state: that of the receipt, which is trusted only if agent and settlement are.
-    pub const fn state(&self) -> TrustState {
+    pub const fn trust_state(&self) -> TrustState {
         self.verification.state
     }
 }

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::error::BundleError;
-use super::form::{BundleDocument, BundleRequestDocument, IpfsWalkDocument, ReadingProvenance, ResultDocument};
-use super::trust_anchors::TrustAnchors;
+use super::form::{BundleDocument, BundleRequestDocument, IpfsWalkDocument, ReadingProvenance, SerializedResult};
+use super::trust_anchors::BundleTrustAnchors;
 use super::{header, light_client};
 use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
@@ -24,12 +24,12 @@ use clresolve_ipfs::car::{CarLimits, CarReader};
 use clresolve_ipfs::{ContentId, ContentPath, DagWalk, DagWalkBudget};
 use clresolve_state::{EnsContractAddresses, StateProof, StateProofError};
 use clresolve_verdict::build;
-use clresolve_verdict::build::{ResolutionRun, VerdictContext};
+use clresolve_verdict::build::{TimedEvidence, VerdictContext};
 use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::check::JudgementPolicy;
 use clresolve_verdict::evidence::continuity::HistoryOutcome;
 use clresolve_verdict::evidence::{
-    CardLocations, ContentProofSource, HttpsOutcome, IpfsOutcome, OwnerEvidence, RecordUsability, ResolutionEvidence,
+    CardLocations, ClOwnerEvidence, ContentProofSource, HttpsOutcome, IpfsOutcome, RecordUsability, ResolutionEvidence,
 };
 use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles};
 use clresolve_verdict::trust::ReplayedResolution;
@@ -51,13 +51,13 @@ pub struct VerifiedBundle {
 }
 
 /// Replays `document` and compares the result with the verdict in it.
-pub(super) fn replay(
+pub(super) fn replay_and_compare(
     document: &BundleDocument,
     digest: Digest,
-    anchors: TrustAnchors<'_>,
+    anchors: BundleTrustAnchors<'_>,
 ) -> Result<VerifiedBundle, BundleError> {
-    let (evidence, replay) = judge(document, anchors)?;
-    if let Some(at) = difference(&document.verdict, replay.verdict())
+    let (evidence, replay) = judge_evidence(document, anchors)?;
+    if let Some(at) = verdict_difference(&document.verdict, replay.verdict())
         .filter(|_| !clresolve_core::mutant!("bundled-verdict-is-believed"))
     {
         return Err(BundleError::Verdict { at });
@@ -72,13 +72,13 @@ pub(super) fn replay(
 }
 
 /// Repeats the proofs of `document` and judges its evidence, regardless of the verdict in it.
-pub(super) fn judge(
+pub(super) fn judge_evidence(
     document: &BundleDocument,
-    anchors: TrustAnchors<'_>,
+    anchors: BundleTrustAnchors<'_>,
 ) -> Result<(ResolutionEvidence, ReplayedResolution), BundleError> {
-    let TrustAnchors { profiles, checkpoint } = anchors;
+    let BundleTrustAnchors { profiles, checkpoint } = anchors;
     let (profile, policy) = find_rules(&document.question, profiles)?;
-    let run = prove_run(document, &policy, checkpoint)?;
+    let run = recheck_run_proofs(document, &policy, checkpoint)?;
     let reporter = VerdictContext {
         world: &document.run.world,
         chain_id: document.run.chain_id,
@@ -91,27 +91,27 @@ pub(super) fn judge(
 }
 
 /// The resolution, if `reporter` could have made it for the same name and block.
-pub(super) fn replayed_run(
+pub(super) fn replay_reported_run(
     document: &BundleDocument,
     reporter: &VerdictContext<'_>,
     checkpoint: Option<B256>,
     name: &EnsName,
     block: BlockSelector,
-) -> Result<ResolutionRun, BundleError> {
+) -> Result<TimedEvidence, BundleError> {
     let asked = BundleRequestDocument::from_rules(name, block, reporter.profile, reporter.policy);
     let of_world = (document.run.world.as_str(), document.run.chain_id);
     if document.question != asked || of_world != (reporter.world, reporter.chain_id) {
         return Err(BundleError::Inconsistent("the bundle answers another request"));
     }
-    prove_run(document, reporter.policy, checkpoint)
+    recheck_run_proofs(document, reporter.policy, checkpoint)
 }
 
 /// The resolution, with its proofs repeated.
-fn prove_run(
+fn recheck_run_proofs(
     document: &BundleDocument,
     policy: &JudgementPolicy,
     checkpoint: Option<B256>,
-) -> Result<ResolutionRun, BundleError> {
+) -> Result<TimedEvidence, BundleError> {
     let evidence = rebuild_evidence(document)?;
     if let (Some(rlp), Ok(reading)) = (&document.header, &evidence.reading) {
         header::check_header(&rlp.0, &reading.block)?;
@@ -119,8 +119,8 @@ fn prove_run(
         return Err(BundleError::Inconsistent("a header without a reading"));
     }
     check_evidence_consistency(&evidence, policy)?;
-    prove(document, &evidence)?;
-    prove_header(document, &evidence, checkpoint)?;
+    check_reading_proofs(document, &evidence)?;
+    check_header_proof(document, &evidence, checkpoint)?;
     let world = (document.run.world.as_str(), document.run.chain_id);
     if RESERVED_WORLDS.iter().any(|(name, id)| *name == world.0 && *id != world.1) {
         return Err(BundleError::Inconsistent("the network has another chain"));
@@ -130,13 +130,13 @@ fn prove_run(
     }
     // Durations prove nothing, and are copied only so that whole verdicts can be compared.
     let milliseconds: BTreeMap<_, _> = document.verdict.steps.iter().map(|step| (step.step, step.ms)).collect();
-    Ok(ResolutionRun { evidence, milliseconds, content_fetched_at: None })
+    Ok(TimedEvidence { evidence, milliseconds, content_fetched_at: None })
 }
 
 /// Computes the reading from its proofs. A reading of grade `state-proof` or `consensus-proof` must come with
 /// proofs, and no other reading may.
-fn prove(document: &BundleDocument, evidence: &ResolutionEvidence) -> Result<(), BundleError> {
-    let (ResultDocument::Given(form), Ok(reading)) = (&document.reading, &evidence.reading) else { return Ok(()) };
+fn check_reading_proofs(document: &BundleDocument, evidence: &ResolutionEvidence) -> Result<(), BundleError> {
+    let (SerializedResult::Given(form), Ok(reading)) = (&document.reading, &evidence.reading) else { return Ok(()) };
     let state_proof = match (&form.backing, reading.proof.grade) {
         (ReadingProvenance::Attested, ProofGrade::StateProof | ProofGrade::ConsensusProof) => {
             return Err(StateProofError::Missing.into());
@@ -167,10 +167,10 @@ fn prove(document: &BundleDocument, evidence: &ResolutionEvidence) -> Result<(),
         .resolved_records()
         .and_then(|found| RecordUsability::from_record(&found.records, RecordKey::Owner).text());
     match (owner.and_then(|owner| EnsName::parse(owner).ok()), &evidence.owner) {
-        (Some(owner), OwnerEvidence::Read(holding)) if replay.replay_holding(&owner)? != *holding => {
+        (Some(owner), ClOwnerEvidence::Read(holding)) if replay.replay_owner_details(&owner)? != *holding => {
             contradicted("owner")
         }
-        (_, OwnerEvidence::Read(_)) => Ok(()),
+        (_, ClOwnerEvidence::Read(_)) => Ok(()),
         _ if state_proof.owner_look_ups.is_empty() => Ok(()),
         _ => Err(StateProofError::LookUps("nothing asks for them").into()),
     }
@@ -178,13 +178,13 @@ fn prove(document: &BundleDocument, evidence: &ResolutionEvidence) -> Result<(),
 
 /// Verifies the header of a reading of grade `consensus-proof` from the reader's checkpoint. No other reading may have
 /// a light client's proof.
-fn prove_header(
+fn check_header_proof(
     document: &BundleDocument,
     evidence: &ResolutionEvidence,
     checkpoint: Option<B256>,
 ) -> Result<(), BundleError> {
     let Ok(reading) = &evidence.reading else { return Ok(()) };
-    let proof = match (reading.proof.grade, document.light_client()) {
+    let proof = match (reading.proof.grade, document.light_client_proof()) {
         (ProofGrade::ConsensusProof, _) if clresolve_core::mutant!("bundled-headers-are-believed") => return Ok(()),
         (ProofGrade::ConsensusProof, Some(proof)) => proof,
         (ProofGrade::ConsensusProof, None) => return Err(BundleError::LightClient("it is missing".to_owned())),
@@ -212,7 +212,7 @@ fn find_rules(
     profiles: &ConformanceProfiles,
 ) -> Result<(Arc<ConformanceProfile>, JudgementPolicy), BundleError> {
     let unknown = |pinned: &clresolve_verdict::verdict::PinnedDocument| {
-        BundleError::Rules(clresolve_core::text::excerpt(&format!("{} {}", pinned.id, pinned.digest)))
+        BundleError::Rules(clresolve_core::text::excerpt_text(&format!("{} {}", pinned.id, pinned.digest)))
     };
     let profile = profiles.get(&question.profile.id).ok_or_else(|| unknown(&question.profile))?;
     let policy = JudgementPolicy {
@@ -222,7 +222,7 @@ fn find_rules(
         // A bundle contains no history, so checks that need history are not run.
         ..JudgementPolicy::default()
     };
-    let known = BundleRequestDocument::from_rules(&question.name, selector(question)?, &profile, &policy);
+    let known = BundleRequestDocument::from_rules(&question.name, parse_block_selector(question)?, &profile, &policy);
     if let Some(manifest) = question
         .manifests
         .iter()
@@ -239,7 +239,7 @@ fn find_rules(
     Ok((profile, policy))
 }
 
-fn selector(question: &BundleRequestDocument) -> Result<BlockSelector, BundleError> {
+fn parse_block_selector(question: &BundleRequestDocument) -> Result<BlockSelector, BundleError> {
     let selector: Option<BlockSelector> = question.block.parse().ok();
     let selector = selector.filter(|selector| selector.to_string() == question.block);
     selector.ok_or(BundleError::Inconsistent("the block is not a selector in canonical form"))
@@ -251,7 +251,7 @@ fn rebuild_evidence(document: &BundleDocument) -> Result<ResolutionEvidence, Bun
         name: document.question.name.clone(),
         now: document.run.at,
         chain_id: document.run.chain_id,
-        block: selector(&document.question)?,
+        block: parse_block_selector(&document.question)?,
         reading: document.reading.clone().into_result().map(NameReading::from),
         owner: document.owner.clone(),
         https: document.https.clone().into(),
@@ -289,10 +289,10 @@ fn replay_walk(
         IpfsWalkDocument::Blocks { by, car } => (*by, &car.0),
         IpfsWalkDocument::NotAsked => return Ok(IpfsOutcome::NotAsked),
     };
-    let budget = DagWalkBudget::for_card();
+    let budget = DagWalkBudget::for_agent_card();
     let mut reader =
         CarReader::new(CarLimits { block_size: budget.block_size, bytes: car.len(), sections: budget.visits });
-    reader.push(car.clone());
+    reader.push_chunk(car.clone());
     let mut used = Vec::new();
     let mut walking = DagWalk::new(root, path, budget);
     // Terminates at the end of the CAR, whose sections are bounded.
@@ -300,7 +300,7 @@ fn replay_walk(
         if walking.wanted_block() != Some(&section.cid) {
             return Err(refused(format!("{} is not the next one of the walk", section.cid)));
         }
-        walking.supply(section.block.clone()).map_err(|error| refused(error.to_string()))?;
+        walking.supply_block(section.block.clone()).map_err(|error| refused(error.to_string()))?;
         used.push((section.cid, section.block));
     }
     if write_car(&root, used.iter().map(|(cid, block)| (cid, block))) != car[..] {
@@ -330,9 +330,9 @@ fn check_evidence_consistency(evidence: &ResolutionEvidence, policy: &JudgementP
         .and_then(|found| RecordUsability::from_record(&found.records, RecordKey::Owner).text());
     let fits = matches!(
         (owner.map(EnsName::parse), &evidence.owner),
-        (None, OwnerEvidence::NotAsked)
-            | (Some(Err(_)), OwnerEvidence::NotAName(_))
-            | (Some(Ok(_)), OwnerEvidence::Read(_) | OwnerEvidence::Failed(_))
+        (None, ClOwnerEvidence::NotAsked)
+            | (Some(Err(_)), ClOwnerEvidence::NotAName(_))
+            | (Some(Ok(_)), ClOwnerEvidence::Read(_) | ClOwnerEvidence::Failed(_))
     );
     if !fits {
         return inconsistent("the reading of the owner does not match cl.owner");
@@ -353,17 +353,17 @@ fn check_evidence_consistency(evidence: &ResolutionEvidence, policy: &JudgementP
 ///
 /// Verdicts of the same version must be identical. Another version may word texts differently and know other profiles,
 /// so only its conclusion and its self-consistency are checked.
-fn difference(bundled: &Verdict, found: &Verdict) -> Option<String> {
+fn verdict_difference(bundled: &Verdict, found: &Verdict) -> Option<String> {
     let whole = |verdict: &Verdict| serde_json::to_value(verdict).unwrap_or_default();
     if bundled.tool == found.tool {
         return first_difference(&whole(bundled), &whole(found));
     }
     let sealed = first_difference(&whole(bundled), &whole(&bundled.clone().with_digests()));
-    sealed.or_else(|| first_difference(&conclusion_members(bundled), &conclusion_members(found)))
+    sealed.or_else(|| first_difference(&version_independent_members(bundled), &version_independent_members(found)))
 }
 
 /// The members on which all versions of this program must agree.
-fn conclusion_members(verdict: &Verdict) -> Value {
+fn version_independent_members(verdict: &Verdict) -> Value {
     let reasons: Vec<Value> =
         verdict.reasons.iter().map(|reason| serde_json::json!([reason.code, reason.effect, reason.step])).collect();
     serde_json::json!({
@@ -403,14 +403,14 @@ fn proven_facts(document: &BundleDocument, evidence: &ResolutionEvidence, verdic
     if document.header.is_some() {
         proven.push("header: it hashes to the block's hash, and has its number and time".to_owned());
     }
-    if let Some(light_client) = document.light_client() {
+    if let Some(light_client) = document.light_client_proof() {
         proven.push(format!(
             "block: the validators of chain eip155:{} finalized it, if your checkpoint {} is one of theirs",
             document.run.chain_id, light_client.checkpoint
         ));
     }
     if let Some(state_proof) = document.state_proof() {
-        let owner = if matches!(evidence.owner, OwnerEvidence::Read(_)) { ", owner" } else { "" };
+        let owner = if matches!(evidence.owner, ClOwnerEvidence::Read(_)) { ", owner" } else { "" };
         proven.push(format!(
             "records, resolver, holder, expiry{owner}: computed here from state that is proven against the header"
         ));
@@ -490,7 +490,7 @@ fn unproven_facts(
     if reading.latest.is_some() {
         beside.push("newest block: what the records were in it, and who held the name".to_owned());
     }
-    if matches!(evidence.owner, OwnerEvidence::Failed(_)) {
+    if matches!(evidence.owner, ClOwnerEvidence::Failed(_)) {
         beside.push("owner: that it could not be read".to_owned());
     }
     if !reading.contradicted_by.is_empty() || !reading.failed_endpoints.is_empty() {

@@ -7,7 +7,7 @@
 //! claims.
 //!
 //! `exp` is the verdict's `fresh_until`. An expired verdict, a verdict about a numbered block, and a verdict from the
-//! sandbox are never signed. [`verify`] is pure: time is an argument.
+//! sandbox are never signed. [`verify_signed_verdict`] is pure: time is an argument.
 
 use std::fmt;
 use std::sync::Arc;
@@ -71,8 +71,8 @@ impl VerdictIssuer {
     ///
     /// # Errors
     /// [`VerdictSignError`] if the verdict must not be signed.
-    pub fn sign(&self, resolution: &Resolution, now: Timestamp) -> Result<String, VerdictSignError> {
-        let (iat, exp) = lifetime(resolution, now)?;
+    pub fn sign_verdict(&self, resolution: &Resolution, now: Timestamp) -> Result<String, VerdictSignError> {
+        let (iat, exp) = issue_and_expiry_times(resolution, now)?;
         let claims = VerdictClaims { iss: &self.issuer, iat, exp, verdict: &**resolution.verdict() };
         let payload = serde_json::to_vec(&claims).expect("a verdict has a JSON form: its keys are strings");
         Ok(self.key.sign_compact(TYPE, &payload))
@@ -84,17 +84,17 @@ impl VerdictIssuer {
     }
 
     /// The signing key.
-    pub const fn key(&self) -> &Ed25519SigningKey {
+    pub const fn signing_key(&self) -> &Ed25519SigningKey {
         &self.key
     }
 
     /// Thumbprint of the signing key.
     pub fn key_id(&self) -> &str {
-        self.key.public_key().id()
+        self.key.public_key().thumbprint()
     }
 
     /// The keys to publish: the signing key, then the others.
-    pub const fn published(&self) -> &Ed25519KeySet {
+    pub const fn published_keys(&self) -> &Ed25519KeySet {
         &self.published
     }
 }
@@ -109,7 +109,7 @@ impl fmt::Debug for VerdictIssuer {
 ///
 /// # Errors
 /// [`VerdictSignError`] if no statement about the verdict may be signed.
-pub fn lifetime(resolution: &Resolution, now: Timestamp) -> Result<(i64, i64), VerdictSignError> {
+pub fn issue_and_expiry_times(resolution: &Resolution, now: Timestamp) -> Result<(i64, i64), VerdictSignError> {
     let verdict = resolution.verdict();
     let anchor = verdict.anchor.as_ref();
     if anchor.is_some_and(|anchor| anchor.world == SANDBOX) && !clresolve_core::mutant!("sandbox-is-signed") {
@@ -186,7 +186,7 @@ impl VerifiedVerdict {
     }
 
     /// The agent, trusted until the signature expires, if the verdict is trusted.
-    pub fn trusted(&self) -> Option<TrustedVerdict> {
+    pub fn trusted_verdict(&self) -> Option<TrustedVerdict> {
         TrustedVerdict::from_signed(&self.verdict, self.verdict.freshness.fresh_until)
     }
 }
@@ -197,7 +197,7 @@ impl VerifiedVerdict {
 ///
 /// # Errors
 /// The first check that fails.
-pub fn verify(
+pub fn verify_signed_verdict(
     jws: &str,
     keys: &Ed25519KeySet,
     expected: &ExpectedVerdict,
@@ -208,7 +208,7 @@ pub fn verify(
     let payload = parse(&payload, limits).map_err(VerdictVerifyError::Payload)?;
     let claims: VerdictClaims<String, Verdict> =
         serde_json::from_value(payload).map_err(|error| VerdictVerifyError::Claims { detail: error.to_string() })?;
-    check_times(claims.iat, claims.exp, now)?;
+    check_issue_and_expiry(claims.iat, claims.exp, now)?;
     let VerdictClaims { iss: issuer, exp: expires, verdict, .. } = claims;
     if verdict.freshness.fresh_until.as_second() != expires {
         return Err(VerdictVerifyError::Lifetime);
@@ -225,7 +225,7 @@ pub fn verify(
 ///
 /// # Errors
 /// [`VerdictVerifyError::Lifetime`], [`VerdictVerifyError::Expired`] or [`VerdictVerifyError::IssuedInTheFuture`].
-pub fn check_times(iat: i64, exp: i64, now: Timestamp) -> Result<(), VerdictVerifyError> {
+pub fn check_issue_and_expiry(iat: i64, exp: i64, now: Timestamp) -> Result<(), VerdictVerifyError> {
     let now = now.as_second();
     if !exp.checked_sub(iat).is_some_and(|seconds| (1..=MAX_LIFETIME).contains(&seconds)) {
         return Err(VerdictVerifyError::Lifetime);
@@ -247,7 +247,7 @@ fn check_verdict(verdict: &Verdict, expected: &ExpectedVerdict) -> Result<(), Ve
     check_equal(MismatchedPart::Profile, &expected.profile, Some(&verdict.profile.id))?;
     let ExpectedVerdict { chain, world, proof, .. } = expected;
     let warns = |code| verdict.reasons.iter().any(|reason| reason.code == code);
-    AnchorRequirements { chain, world, proof: *proof }.check(verdict.anchor.as_ref(), warns)?;
+    AnchorRequirements { chain, world, proof: *proof }.check_anchor(verdict.anchor.as_ref(), warns)?;
     if (expected.depth, verdict.profile.depth) == (ResolutionDepth::Schemas, ResolutionDepth::Identity) {
         return Err(VerdictVerifyError::Shallow);
     }
@@ -270,7 +270,7 @@ impl AnchorRequirements<'_> {
     ///
     /// # Errors
     /// The first check that fails.
-    pub fn check(
+    pub fn check_anchor(
         &self,
         anchor: Option<&ChainAnchor>,
         warns: impl Fn(ReasonCode) -> bool,

@@ -24,14 +24,14 @@ use std::ops::Bound;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::lint::{LintReport, lint};
+use crate::lint::{LintReport, lint_document};
 use crate::system::mapping;
 use crate::system::mapping::{
-    CardFieldMapping, CommonCardField, CommonSkillField, FieldRepresentation, SecuritySchemeForm,
+    CardFieldMapping, CardFieldRepresentation, CommonCardField, CommonSkillField, SecuritySchemeForm,
 };
 use crate::system::{CardRules, CardSystem};
 use clresolve_core::json::pointer;
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_verdict::card::AgentCard;
 
 /// Maximum number of losses that are listed individually. A card may have a hundred thousand members.
@@ -84,7 +84,7 @@ impl CardConversion {
 }
 
 /// Converts `card` from system `from` to system `to`. A card that already has the target's shape is unchanged.
-pub fn convert(card: &AgentCard, from: CardSystem, to: CardSystem, rules: &CardRules<'_>) -> CardConversion {
+pub fn convert_card(card: &AgentCard, from: CardSystem, to: CardSystem, rules: &CardRules<'_>) -> CardConversion {
     let is_same = from == to && std::ptr::eq(from.mapping(card), to.output_mapping());
     let (new, carried) = if is_same {
         (card.document().clone(), BTreeSet::from([String::new()]))
@@ -95,7 +95,7 @@ pub fn convert(card: &AgentCard, from: CardSystem, to: CardSystem, rules: &CardR
     let is_of_messages = std::ptr::eq(from.mapping(card), CardSystem::A2a.output_mapping());
     let mut lost = LostValueFinder { carried, null_is_absent: is_of_messages, listed: Vec::new(), further: 0 };
     lost.find_lost_values(card.document(), &mut String::new());
-    let report = lint(new.to_string().as_bytes(), Some(to), rules);
+    let report = lint_document(new.to_string().as_bytes(), Some(to), rules);
     CardConversion { from, to, card: new, lost: lost.listed, lost_further: lost.further, report }
 }
 
@@ -122,15 +122,15 @@ struct SystemNeutralCard {
 
 impl SystemNeutralCard {
     fn read_card(card: &AgentCard, mapping: &CardFieldMapping) -> Self {
-        let read_field = |(field, at, form): &(CommonCardField, &str, FieldRepresentation)| {
+        let read_field = |(field, at, form): &(CommonCardField, &str, CardFieldRepresentation)| {
             Some((*field, read_value(card.value_at(at)?, at, *form)?))
         };
         let listed = card.value_at(mapping.skills).and_then(Value::as_array);
         let skills = listed.map_or(&[][..], Vec::as_slice);
         let skill = |(number, skill): (usize, &Value)| {
-            let read_field = |(field, below, form): &(CommonSkillField, &str, FieldRepresentation)| {
+            let read_field = |(field, below, form): &(CommonSkillField, &str, CardFieldRepresentation)| {
                 let at = format!("{}/{number}{below}", mapping.skills);
-                Some((*field, read_value(pointer::find(skill, below)?, &at, *form)?))
+                Some((*field, read_value(pointer::find_value(skill, below)?, &at, *form)?))
             };
             mapping.skill.iter().filter_map(read_field).collect()
         };
@@ -199,13 +199,13 @@ impl ConvertedValue {
     fn from_values<F: Ord>(
         empty: Value,
         values: &BTreeMap<F, SystemNeutralValue>,
-        places: &[(F, &'static str, FieldRepresentation)],
+        places: &[(F, &'static str, CardFieldRepresentation)],
     ) -> Self {
         let mut written: Vec<(&str, Self)> = Vec::new();
         let mut following = Vec::new();
         for (field, at, form) in places {
             let Some(new) = values.get(field).and_then(|value| write_value(value, *form)) else { continue };
-            if matches!(form, FieldRepresentation::Following) {
+            if matches!(form, CardFieldRepresentation::Following) {
                 following.push((at, new));
                 continue;
             }
@@ -231,42 +231,46 @@ impl ConvertedValue {
 }
 
 /// Reads a value in system-independent terms. `None` if it has another type, or is a word that only its system has.
-fn read_value(value: &Value, at: &str, form: FieldRepresentation) -> Option<SystemNeutralValue> {
+fn read_value(value: &Value, at: &str, form: CardFieldRepresentation) -> Option<SystemNeutralValue> {
     let one = |value: Value| SystemNeutralValue::One { value, at: at.to_owned() };
-    let common = |own: &str, words: mapping::VocabularyMap| {
+    let common = |own: &str, words: mapping::CardVocabularyMap| {
         let mut fitting = words.iter().filter(|(word, _)| *word == own).map(|(_, common)| (*common).to_owned());
         // A word that corresponds to several common ones is ambiguous.
         fitting.next().filter(|_| fitting.next().is_none())
     };
     let many = |texts: Vec<(String, String)>| (!texts.is_empty()).then_some(SystemNeutralValue::Many(texts));
     match form {
-        FieldRepresentation::Text | FieldRepresentation::Fitting(_) | FieldRepresentation::Rewritten(_) => {
+        CardFieldRepresentation::Text | CardFieldRepresentation::Fitting(_) | CardFieldRepresentation::Rewritten(_) => {
             value.as_str().map(|text| one(text.into()))
         }
-        FieldRepresentation::Flag => value.as_bool().map(|flag| one(flag.into())),
-        FieldRepresentation::Object => value.as_object().map(|_| one(value.clone())),
-        FieldRepresentation::Holder => value.as_object().map(|members| match members.is_empty() {
+        CardFieldRepresentation::Flag => value.as_bool().map(|flag| one(flag.into())),
+        CardFieldRepresentation::Object => value.as_object().map(|_| one(value.clone())),
+        CardFieldRepresentation::Holder => value.as_object().map(|members| match members.is_empty() {
             true => one(value.clone()),
             false => SystemNeutralValue::Holder,
         }),
         // An empty list is not the same as a missing one.
-        FieldRepresentation::Texts if value.as_array().is_some_and(Vec::is_empty) => Some(one(value.clone())),
-        FieldRepresentation::List | FieldRepresentation::Requirements => value.as_array().map(|_| one(value.clone())),
-        FieldRepresentation::Older(current) => current(value).map(one),
-        FieldRepresentation::Following => None,
-        FieldRepresentation::Texts => many(strings(value, at).map(|(text, at)| (text.to_owned(), at)).collect()),
-        FieldRepresentation::Word(words) => many(vec![(common(value.as_str()?, words)?, at.to_owned())]),
-        FieldRepresentation::WordList(words) => {
-            many(strings(value, at).filter_map(|(own, at)| Some((common(own, words)?, at))).collect())
+        CardFieldRepresentation::Texts if value.as_array().is_some_and(Vec::is_empty) => Some(one(value.clone())),
+        CardFieldRepresentation::List | CardFieldRepresentation::Requirements => {
+            value.as_array().map(|_| one(value.clone()))
         }
-        FieldRepresentation::Schemes(form) => many(
+        CardFieldRepresentation::Older(current) => current(value).map(one),
+        CardFieldRepresentation::Following => None,
+        CardFieldRepresentation::Texts => {
+            many(located_strings(value, at).map(|(text, at)| (text.to_owned(), at)).collect())
+        }
+        CardFieldRepresentation::Word(words) => many(vec![(common(value.as_str()?, words)?, at.to_owned())]),
+        CardFieldRepresentation::WordList(words) => {
+            many(located_strings(value, at).filter_map(|(own, at)| Some((common(own, words)?, at))).collect())
+        }
+        CardFieldRepresentation::Schemes(form) => many(
             value
                 .as_object()?
                 .iter()
                 .filter_map(|(name, scheme)| {
                     let mut at = at.to_owned();
-                    pointer::push(&mut at, name);
-                    let (word, place) = mapping::scheme_word(scheme, form)?;
+                    pointer::push_segment(&mut at, name);
+                    let (word, place) = mapping::security_scheme_word(scheme, form)?;
                     // Other members of a scheme are not part of the word.
                     at.push_str(place);
                     Some((word.to_owned(), at))
@@ -277,60 +281,63 @@ fn read_value(value: &Value, at: &str, form: FieldRepresentation) -> Option<Syst
 }
 
 /// The strings of a list, each with its location.
-fn strings<'v>(list: &'v Value, at: &str) -> impl Iterator<Item = (&'v str, String)> {
+fn located_strings<'v>(list: &'v Value, at: &str) -> impl Iterator<Item = (&'v str, String)> {
     let items = list.as_array().map_or(&[][..], Vec::as_slice);
     items.iter().enumerate().filter_map(move |(number, item)| Some((item.as_str()?, format!("{at}/{number}"))))
 }
 
 /// Writes a common value in the target's form.
-fn write_value(value: &SystemNeutralValue, form: FieldRepresentation) -> Option<ConvertedValue> {
-    let own = |common: &str, words: mapping::VocabularyMap| {
+fn write_value(value: &SystemNeutralValue, form: CardFieldRepresentation) -> Option<ConvertedValue> {
+    let own = |common: &str, words: mapping::CardVocabularyMap| {
         words.iter().find(|(_, word)| *word == common).map(|(own, _)| Value::from(*own))
     };
     match (value, form) {
-        (SystemNeutralValue::One { value, .. }, FieldRepresentation::Fitting(fits))
+        (SystemNeutralValue::One { value, .. }, CardFieldRepresentation::Fitting(fits))
             if !value.as_str().is_some_and(fits) =>
         {
             None
         }
-        (SystemNeutralValue::One { value, at }, FieldRepresentation::Rewritten(own)) => {
+        (SystemNeutralValue::One { value, at }, CardFieldRepresentation::Rewritten(own)) => {
             Some(ConvertedValue { value: own(value.as_str()?).into(), carries: vec![at.clone()] })
         }
-        (SystemNeutralValue::Holder, FieldRepresentation::Holder) => {
+        (SystemNeutralValue::Holder, CardFieldRepresentation::Holder) => {
             Some(ConvertedValue { value: json!({}), carries: Vec::new() })
         }
         (
             SystemNeutralValue::One { value, at },
-            FieldRepresentation::Text
-            | FieldRepresentation::Fitting(_)
-            | FieldRepresentation::Flag
-            | FieldRepresentation::Object
-            | FieldRepresentation::Holder
-            | FieldRepresentation::List
-            | FieldRepresentation::Texts
-            | FieldRepresentation::Requirements
-            | FieldRepresentation::Following,
+            CardFieldRepresentation::Text
+            | CardFieldRepresentation::Fitting(_)
+            | CardFieldRepresentation::Flag
+            | CardFieldRepresentation::Object
+            | CardFieldRepresentation::Holder
+            | CardFieldRepresentation::List
+            | CardFieldRepresentation::Texts
+            | CardFieldRepresentation::Requirements
+            | CardFieldRepresentation::Following,
         ) => Some(ConvertedValue { value: value.clone(), carries: vec![at.clone()] }),
-        (SystemNeutralValue::Many(texts), FieldRepresentation::Word(words)) => {
+        (SystemNeutralValue::Many(texts), CardFieldRepresentation::Word(words)) => {
             let (value, at) = texts.iter().find_map(|(common, at)| Some((own(common, words)?, at)))?;
             // A word that corresponds to several common ones is ambiguous.
             let is_exact = words.iter().filter(|(own, _)| value == *own).count() == 1;
             Some(ConvertedValue { value, carries: Vec::from_iter(is_exact.then(|| at.clone())) })
         }
-        (SystemNeutralValue::Many(texts), FieldRepresentation::Texts) => {
+        (SystemNeutralValue::Many(texts), CardFieldRepresentation::Texts) => {
             convert_words(texts, |text| Some(Value::from(text)))
         }
-        (SystemNeutralValue::Many(texts), FieldRepresentation::WordList(words)) => {
+        (SystemNeutralValue::Many(texts), CardFieldRepresentation::WordList(words)) => {
             convert_distinct_words(texts, |common| own(common, words))
         }
         // One scheme is sufficient, since requirements are alternatives.
-        (SystemNeutralValue::Many(texts), FieldRepresentation::Requirements) => convert_distinct_words(texts, |word| {
-            mapping::scheme_of(word, SecuritySchemeForm::OneOf)?;
-            Some(json!({"schemes": {word: {"list": []}}}))
-        }),
-        (SystemNeutralValue::Many(texts), FieldRepresentation::Schemes(form)) => {
-            let scheme =
-                |(word, at): &(String, String)| Some(((word.clone(), mapping::scheme_of(word, form)?), at.clone()));
+        (SystemNeutralValue::Many(texts), CardFieldRepresentation::Requirements) => {
+            convert_distinct_words(texts, |word| {
+                mapping::security_scheme_for_word(word, SecuritySchemeForm::OneOf)?;
+                Some(json!({"schemes": {word: {"list": []}}}))
+            })
+        }
+        (SystemNeutralValue::Many(texts), CardFieldRepresentation::Schemes(form)) => {
+            let scheme = |(word, at): &(String, String)| {
+                Some(((word.clone(), mapping::security_scheme_for_word(word, form)?), at.clone()))
+            };
             let (schemes, carries): (Map<_, _>, Vec<_>) = texts.iter().filter_map(scheme).unzip();
             (!schemes.is_empty()).then_some(ConvertedValue { value: schemes.into(), carries })
         }
@@ -387,7 +394,7 @@ fn set_at_pointer(document: &mut Value, at: &str, value: Value) {
 /// Appends interfaces to the list at a pointer. An interface without a version gets the version of the first.
 /// Duplicates are omitted, because A2A 0.3 lists its main interface among the additional ones.
 fn append_interfaces(document: &mut Value, at: &str, interfaces: Value) {
-    let mut all = match pointer::find(document, at) {
+    let mut all = match pointer::find_value(document, at) {
         Some(Value::Array(items)) => items.clone(),
         _ => Vec::new(),
     };
@@ -431,7 +438,7 @@ impl LostValueFinder {
         }
         let length = at.len();
         let mut below = |losses: &mut Self, name: &str, value: &Value| {
-            pointer::push(at, name);
+            pointer::push_segment(at, name);
             losses.find_lost_values(value, at);
             at.truncate(length);
         };
@@ -455,7 +462,7 @@ impl LostValueFinder {
             self.further += 1;
             return;
         }
-        self.listed.push(LostValue { pointer: excerpt(at), value: excerpt(&value.to_string()) });
+        self.listed.push(LostValue { pointer: excerpt_text(at), value: excerpt_text(&value.to_string()) });
     }
 }
 
@@ -467,7 +474,7 @@ mod tests {
 
     fn converted(card: &Value, from: CardSystem, to: CardSystem) -> CardConversion {
         let profile = ConformanceProfiles::builtin().get(DEFAULT).expect("built in");
-        convert(
+        convert_card(
             &AgentCard::parse(card.to_string().as_bytes()).expect("strict JSON"),
             from,
             to,
@@ -686,25 +693,25 @@ mod tests {
             ];
             Value::from(texts.into_iter().find(|text| fits(text)).expect("a text that fits"))
         };
-        let mut value = |form: FieldRepresentation| match form {
-            FieldRepresentation::Text | FieldRepresentation::Rewritten(_) => text(&|_| true),
-            FieldRepresentation::Holder => json!({}),
-            FieldRepresentation::Fitting(fits) => text(&fits),
-            FieldRepresentation::Flag => Value::Bool(true),
-            FieldRepresentation::Texts => json!([text(&|_| true), text(&|_| true)]),
-            FieldRepresentation::Object => json!({"a": text(&|_| true)}),
-            FieldRepresentation::List | FieldRepresentation::Requirements => json!([{"a": text(&|_| true)}]),
-            FieldRepresentation::Older(_) => json!([{"a": [text(&|_| true)]}]),
-            FieldRepresentation::Following => Value::Null,
-            FieldRepresentation::Word(words) => words[0].0.into(),
-            FieldRepresentation::WordList(words) => json!([words[0].0, text(&|_| true)]),
-            FieldRepresentation::Schemes(_) => {
+        let mut value = |form: CardFieldRepresentation| match form {
+            CardFieldRepresentation::Text | CardFieldRepresentation::Rewritten(_) => text(&|_| true),
+            CardFieldRepresentation::Holder => json!({}),
+            CardFieldRepresentation::Fitting(fits) => text(&fits),
+            CardFieldRepresentation::Flag => Value::Bool(true),
+            CardFieldRepresentation::Texts => json!([text(&|_| true), text(&|_| true)]),
+            CardFieldRepresentation::Object => json!({"a": text(&|_| true)}),
+            CardFieldRepresentation::List | CardFieldRepresentation::Requirements => json!([{"a": text(&|_| true)}]),
+            CardFieldRepresentation::Older(_) => json!([{"a": [text(&|_| true)]}]),
+            CardFieldRepresentation::Following => Value::Null,
+            CardFieldRepresentation::Word(words) => words[0].0.into(),
+            CardFieldRepresentation::WordList(words) => json!([words[0].0, text(&|_| true)]),
+            CardFieldRepresentation::Schemes(_) => {
                 json!({"a": {"type": "http", "scheme": "bearer", "description": text(&|_| true)}})
             }
         };
         let mut card = json!({});
         for (_, at, form) in
-            mapping.fields.iter().filter(|(_, _, form)| !matches!(form, FieldRepresentation::Following))
+            mapping.fields.iter().filter(|(_, _, form)| !matches!(form, CardFieldRepresentation::Following))
         {
             set_at_pointer(&mut card, at, value(*form));
         }

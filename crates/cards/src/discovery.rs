@@ -9,7 +9,7 @@ use crate::system::{CardRules, CardSystem};
 /// A document, hashed and parsed once, with the violations that the rules find. The documents of one host can be judged
 /// separately, since each has its own budget.
 #[derive(Debug)]
-pub struct JudgedDocument {
+pub struct LintedDocument {
     /// SHA-256 of the bytes as received.
     pub sha256: Digest,
     /// Number of bytes.
@@ -17,25 +17,25 @@ pub struct JudgedDocument {
     /// The card, if the bytes are strict JSON.
     pub card: Option<AgentCard>,
     /// What it is.
-    pub kind: JudgedDocumentKind,
+    pub kind: CardOrDescriptor,
 }
 
 /// What a document is.
 #[derive(Debug)]
-pub enum JudgedDocumentKind {
+pub enum CardOrDescriptor {
     /// A card, or a document served in place of one.
     Card(LintReport),
     /// A document of this system that refers to cards.
     Descriptor(CardSystem),
 }
 
-impl JudgedDocument {
+impl LintedDocument {
     /// Judges the bytes as a card of `named`, or of the system that their shape indicates.
     pub fn judge(bytes: &[u8], named: Option<CardSystem>, rules: &CardRules<'_>) -> Self {
         let card = AgentCard::parse(bytes);
-        let kind = match descriptor(card.as_ref().ok()) {
-            Some(system) => JudgedDocumentKind::Descriptor(system),
-            None => JudgedDocumentKind::Card(lint::report(&card, bytes, named, rules)),
+        let kind = match descriptor_system(card.as_ref().ok()) {
+            Some(system) => CardOrDescriptor::Descriptor(system),
+            None => CardOrDescriptor::Card(lint::lint_parsed_card(&card, bytes, named, rules)),
         };
         Self { sha256: Digest::compute(bytes), bytes: bytes.len(), card: card.ok(), kind }
     }
@@ -43,13 +43,13 @@ impl JudgedDocument {
     /// The system whose rules were applied.
     pub fn system(&self) -> Option<CardSystem> {
         match &self.kind {
-            JudgedDocumentKind::Card(report) => report.system,
-            JudgedDocumentKind::Descriptor(_) => None,
+            CardOrDescriptor::Card(report) => report.system,
+            CardOrDescriptor::Descriptor(_) => None,
         }
     }
 }
 
-fn descriptor(card: Option<&AgentCard>) -> Option<CardSystem> {
+fn descriptor_system(card: Option<&AgentCard>) -> Option<CardSystem> {
     let card = card.filter(|_| !clresolve_core::mutant!("descriptors-are-cards"))?;
     CardSystem::ALL.iter().copied().find(|system| (system.discovery_rules().is_descriptor)(card))
 }

@@ -30,11 +30,11 @@ use serde_json::{Map, Value};
 
 pub use self::error::CardGenerationError;
 use self::error::quoted_name;
-use self::resource::{AgentProvider, AgentResource, AgentSystemResource, OrlojResources, ResourceKey};
-pub use self::resource::{DEFAULT_NAMESPACE, MAX_BYTES, is_name};
-pub use self::source::{ResourceFile, ResourcePosition};
+use self::resource::{AgentProvider, OrlojAgent, OrlojAgentSystem, OrlojResourceKey, OrlojResources};
+pub use self::resource::{DEFAULT_NAMESPACE, MAX_BYTES, is_resource_name};
+pub use self::source::{OrlojResourceFile, OrlojResourcePosition};
 use crate::system::{CardRules, CardSystem};
-pub use clresolve_core::base_url::BaseUrl;
+pub use clresolve_core::base_url::PublicBaseUrl;
 use clresolve_core::reason::ReasonEffect;
 use clresolve_core::text::{escape_unsafe_json, truncate_bytes};
 use clresolve_verdict::card::AgentCard;
@@ -64,14 +64,14 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 
 /// The cards of all systems that are exposed over A2A.
 #[derive(Clone, Debug, Default)]
-pub struct GeneratedCards {
-    cards: BTreeMap<ResourceKey, GeneratedCard>,
-    hidden: BTreeSet<ResourceKey>,
+pub struct GeneratedOrlojCards {
+    cards: BTreeMap<OrlojResourceKey, GeneratedOrlojCard>,
+    hidden: BTreeSet<OrlojResourceKey>,
 }
 
 /// A generated card.
 #[derive(Clone, Debug)]
-pub struct GeneratedCard {
+pub struct GeneratedOrlojCard {
     name: String,
     namespace: String,
     text: String,
@@ -79,7 +79,7 @@ pub struct GeneratedCard {
     notes: Vec<String>,
 }
 
-impl GeneratedCard {
+impl GeneratedOrlojCard {
     /// `metadata.name` of the system.
     pub fn name(&self) -> &str {
         &self.name
@@ -106,7 +106,7 @@ impl GeneratedCard {
     }
 }
 
-impl GeneratedCards {
+impl GeneratedOrlojCards {
     /// Generates the card of every AgentSystem with `spec.a2a.enabled: true`. `base_url` takes precedence over the
     /// sources.
     ///
@@ -114,8 +114,8 @@ impl GeneratedCards {
     /// A source is not YAML, a resource is invalid, or a card would expose a credential. The message gives the location
     /// and a remedy.
     pub fn generate_cards(
-        sources: &[ResourceFile<'_>],
-        base_url: Option<BaseUrl>,
+        sources: &[OrlojResourceFile<'_>],
+        base_url: Option<PublicBaseUrl>,
     ) -> Result<Self, CardGenerationError> {
         let mut held = OrlojResources::parse_sources(sources)?;
         held.server.base_url = base_url.or_else(|| held.server.base_url.take());
@@ -134,17 +134,17 @@ impl GeneratedCards {
     }
 
     /// The cards, ordered by namespace and name.
-    pub fn iter(&self) -> impl Iterator<Item = &GeneratedCard> {
+    pub fn iter(&self) -> impl Iterator<Item = &GeneratedOrlojCard> {
         self.cards.values()
     }
 
     /// The card of a system. `None` selects the default namespace.
-    pub fn get(&self, namespace: Option<&str>, name: &str) -> Option<&GeneratedCard> {
+    pub fn get(&self, namespace: Option<&str>, name: &str) -> Option<&GeneratedOrlojCard> {
         self.cards.get(&(namespace.unwrap_or(DEFAULT_NAMESPACE).to_owned(), name.to_owned()))
     }
 
     /// The card, if there is exactly one.
-    pub fn single_card(&self) -> Option<&GeneratedCard> {
+    pub fn single_card(&self) -> Option<&GeneratedOrlojCard> {
         self.cards.values().next().filter(|_| self.cards.len() == 1)
     }
 
@@ -166,8 +166,8 @@ impl GeneratedCards {
 
 struct OrlojCardBuilder<'h> {
     held: &'h OrlojResources,
-    key: &'h ResourceKey,
-    system: &'h AgentSystemResource,
+    key: &'h OrlojResourceKey,
+    system: &'h OrlojAgentSystem,
     notes: Vec<String>,
 }
 
@@ -245,23 +245,23 @@ struct AgentAuthentication {
 }
 
 impl<'h> OrlojCardBuilder<'h> {
-    fn build_card(mut self) -> Result<GeneratedCard, CardGenerationError> {
+    fn build_card(mut self) -> Result<GeneratedOrlojCard, CardGenerationError> {
         let (namespace, name) = self.key;
         let server = &self.held.server;
-        let agents = self.agents()?;
-        let url = self.url()?;
+        let agents = self.system_agents()?;
+        let url = self.endpoint_url()?;
         let protocol_version = server.protocol_version.as_deref();
         if protocol_version.is_none() {
-            self.note("it has no protocolVersion; write a2a.protocolVersion in a document without kind".to_owned());
+            self.add_note("it has no protocolVersion; write a2a.protocolVersion in a document without kind".to_owned());
         }
-        let schemes = self.schemes();
+        let schemes = self.endpoint_scheme_names();
         let version_1 = protocol_version.filter(|version| is_version_1(version));
         let a2a_1 = version_1.and_then(|version| self.a2a_v1_members(&url, version, &schemes));
-        let description = self.description(&agents);
+        let description = self.card_description(&agents);
         if self.system.version.is_none() {
-            self.note("it has no version; give the AgentSystem the label orloj.dev/version".to_owned());
+            self.add_note("it has no version; give the AgentSystem the label orloj.dev/version".to_owned());
         }
-        let skills = self.skills(&agents)?;
+        let skills = self.tool_skills(&agents)?;
         let card = OrlojCard {
             name,
             description,
@@ -278,15 +278,16 @@ impl<'h> OrlojCardBuilder<'h> {
             authentication: (!schemes.is_empty()).then_some(AgentAuthentication { schemes }),
             provider: server.provider.as_ref(),
         };
-        let text = serde_json::to_string_pretty(&card).map_err(|error| self.unreadable(&error.to_string()))?;
+        let text =
+            serde_json::to_string_pretty(&card).map_err(|error| self.unreadable_card_error(&error.to_string()))?;
         let text = escape_unsafe_json(&text) + "\n";
         let json = self.parse_checked_card(&text)?;
-        Ok(GeneratedCard { name: name.clone(), namespace: namespace.clone(), text, json, notes: self.notes })
+        Ok(GeneratedOrlojCard { name: name.clone(), namespace: namespace.clone(), text, json, notes: self.notes })
     }
 
     /// The system's agents, in the order of the system.
-    fn agents(&self) -> Result<Vec<&'h AgentResource>, CardGenerationError> {
-        let agent = |(name, place): &'h (String, ResourcePosition)| {
+    fn system_agents(&self) -> Result<Vec<&'h OrlojAgent>, CardGenerationError> {
+        let agent = |(name, place): &'h (String, OrlojResourcePosition)| {
             self.held.agents.get(&(self.key.0.clone(), name.clone())).ok_or_else(|| CardGenerationError::AgentMissing {
                 place: place.clone(),
                 system: quoted_name(&self.key.1),
@@ -297,23 +298,23 @@ impl<'h> OrlojCardBuilder<'h> {
     }
 
     /// The system's annotation. Otherwise the annotation, or the start of the prompt, of the first agent that has one.
-    fn description(&mut self, agents: &[&AgentResource]) -> Option<String> {
+    fn card_description(&mut self, agents: &[&OrlojAgent]) -> Option<String> {
         if let Some(description) = &self.system.description {
             return Some(description.clone());
         }
         const ANNOTATE: &str = "annotate the AgentSystem with orloj.dev/description";
         let Some(agent) = agents.iter().find(|agent| agent.description.is_some() || agent.prompt.is_some()) else {
-            self.note(format!("it has no description; {ANNOTATE}"));
+            self.add_note(format!("it has no description; {ANNOTATE}"));
             return None;
         };
         if let Some(description) = &agent.description {
             return Some(description.clone());
         }
-        self.note(format!("its description is the beginning of a prompt; to say something else, {ANNOTATE}"));
-        agent.prompt.as_deref().map(beginning)
+        self.add_note(format!("its description is the beginning of a prompt; to say something else, {ANNOTATE}"));
+        agent.prompt.as_deref().map(prompt_beginning)
     }
 
-    fn url(&self) -> Result<String, CardGenerationError> {
+    fn endpoint_url(&self) -> Result<String, CardGenerationError> {
         let (namespace, name) = self.key;
         let base = self.held.server.base_url.as_ref().ok_or(CardGenerationError::BaseUrlMissing)?;
         let path = format!("{base}/v1/agent-systems/{}/a2a", percent_encoded(name));
@@ -325,7 +326,7 @@ impl<'h> OrlojCardBuilder<'h> {
 
     /// The endpoint's security schemes. A system that is not public requires a bearer token, unless the server's
     /// configuration declares other schemes.
-    fn schemes(&self) -> Vec<String> {
+    fn endpoint_scheme_names(&self) -> Vec<String> {
         if self.system.public {
             return Vec::new();
         }
@@ -343,41 +344,41 @@ impl<'h> OrlojCardBuilder<'h> {
     ) -> Option<A2aV1Members<'u>> {
         let (mut written, mut omitted): (BTreeMap<String, Value>, Vec<String>) = Default::default();
         for scheme in schemes {
-            match security_scheme(scheme) {
+            match a2a_security_scheme(scheme) {
                 Some((name, value)) => drop(written.insert(name, value)),
                 None => omitted.push(quoted_name(scheme)),
             }
         }
         let names = omitted.join(", ");
         if written.is_empty() && !omitted.is_empty() {
-            self.note(format!("the members of A2A 1.0 are omitted, since {names} cannot be written by name alone"));
+            self.add_note(format!("the members of A2A 1.0 are omitted, since {names} cannot be written by name alone"));
             return None;
         }
         if !omitted.is_empty() {
-            self.note(format!("its members of A2A 1.0 leave out {names}, which cannot be written by name alone"));
+            self.add_note(format!("its members of A2A 1.0 leave out {names}, which cannot be written by name alone"));
         }
         Some(A2aV1Members::new(url, protocol_version, written))
     }
 
     /// A skill for each tool of the agents, without duplicates.
-    fn skills(&mut self, agents: &[&'h AgentResource]) -> Result<Vec<AgentSkill<'h>>, CardGenerationError> {
+    fn tool_skills(&mut self, agents: &[&'h OrlojAgent]) -> Result<Vec<AgentSkill<'h>>, CardGenerationError> {
         let (mut skills, mut seen) = (Vec::new(), BTreeSet::new());
         for (name, place) in agents.iter().flat_map(|agent| &agent.tools) {
             if !seen.insert(name) {
                 continue;
             }
             if seen.len() > MAX_SKILLS {
-                return Err(self.unreadable(&format!("more than {MAX_SKILLS} tools")));
+                return Err(self.unreadable_card_error(&format!("more than {MAX_SKILLS} tools")));
             }
             let Some(tool) = self.held.tools.get(&(self.key.0.clone(), name.clone())) else {
-                self.note(format!(
+                self.add_note(format!(
                     "{place}: the Tool {} is in no document, so the card has no skill for it",
                     quoted_name(name)
                 ));
                 continue;
             };
             if tool.description.is_none() {
-                self.note(format!(
+                self.add_note(format!(
                     "the Tool {} has no spec.description, so the skill has no description",
                     quoted_name(name)
                 ));
@@ -395,7 +396,7 @@ impl<'h> OrlojCardBuilder<'h> {
 
     /// Checks that the card is strict JSON, exposes no credential and violates no rule for Orloj's cards.
     fn parse_checked_card(&self, text: &str) -> Result<Value, CardGenerationError> {
-        let card = AgentCard::parse(text.as_bytes()).map_err(|error| self.unreadable(&error.to_string()))?;
+        let card = AgentCard::parse(text.as_bytes()).map_err(|error| self.unreadable_card_error(&error.to_string()))?;
         let (place, system) = (self.system.place.clone(), quoted_name(&self.key.1));
         if let Some(reason) =
             check::find_secrets(&card).into_iter().next().filter(|_| !clresolve_core::mutant!("secrets-are-shown"))
@@ -410,7 +411,7 @@ impl<'h> OrlojCardBuilder<'h> {
         }
     }
 
-    fn unreadable(&self, detail: &str) -> CardGenerationError {
+    fn unreadable_card_error(&self, detail: &str) -> CardGenerationError {
         CardGenerationError::Unreadable {
             place: self.system.place.clone(),
             system: quoted_name(&self.key.1),
@@ -418,7 +419,7 @@ impl<'h> OrlojCardBuilder<'h> {
         }
     }
 
-    fn note(&mut self, note: String) {
+    fn add_note(&mut self, note: String) {
         if self.notes.len() < MAX_NOTES {
             self.notes.push(format!("the card of {}: {note}", quoted_name(&self.key.1)));
         }
@@ -445,7 +446,7 @@ pub fn percent_encoded(name: &str) -> impl fmt::Display {
 }
 
 /// A scheme of the endpoint in the form of A2A 1.0, if its name determines that form.
-fn security_scheme(scheme: &str) -> Option<(String, Value)> {
+fn a2a_security_scheme(scheme: &str) -> Option<(String, Value)> {
     let word = scheme.to_ascii_lowercase();
     if HTTP_SCHEMES.contains(&word.as_str()) {
         return Some((format!("{word}Auth"), serde_json::json!({"httpAuthSecurityScheme": {"scheme": word}})));
@@ -455,7 +456,7 @@ fn security_scheme(scheme: &str) -> Option<(String, Value)> {
 }
 
 /// The start of a prompt, on one line.
-fn beginning(prompt: &str) -> String {
+fn prompt_beginning(prompt: &str) -> String {
     let words: Vec<&str> = prompt.split_whitespace().take(PROMPT_BYTES).collect();
     truncate_bytes(&words.join(" "), PROMPT_BYTES)
 }

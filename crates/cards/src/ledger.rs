@@ -2,7 +2,7 @@
 //! and the time.
 //!
 //! The specification names the figures but leaves many details open. This module decides them and includes the
-//! decisions in the result ([`LedgerMetricsMethod`]):
+//! decisions in the result ([`PacrMetricsMethod`]):
 //!
 //! | open | decision |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | whom a record involves | the agent whose `agent_id` is in its payload, which is a card or names one |
 //! | the time of a record | the first 48 bits of its identity, milliseconds since 1970; Ω.time is a duration |
 //! | counterfactual records | ignored |
-//! | λ and its unit | per second; [`DecayRate::default`] halves a weight in 30 days |
+//! | λ and its unit | per second; [`PacrDecayRate::default`] halves a weight in 30 days |
 //! | a window | none: the weights of old records decay, but no record is cut off; records after the requested time are ignored |
 //! | latency and cost | Ω.time and Ω.energy, their points |
 //! | the causal interaction graph | an edge from the agent of a record to the agent of each direct predecessor in the ledger, unless both are the same agent; rank therefore flows to causes; each pair counts once |
@@ -29,12 +29,12 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use serde::Serialize;
 
-pub use self::card::{MetricsInsertionError, insert_metrics};
+pub use self::card::{CardMetricsInsertionError, insert_metrics};
 use self::graph::{DAMPING, DirectedGraph, TOLERANCE};
 pub use self::record::{AevumAgentId, AevumAgentIdError, MAX_LINE_BYTES};
 use self::record::{PacrRecord, PacrRecordActor, PacrRecordId};
 
-/// Identifier of the JSON form of a [`LedgerMetrics`].
+/// Identifier of the JSON form of a [`PacrLedgerMetrics`].
 pub const SCHEMA: &str = "clresolve.ledger/1";
 
 /// Maximum number of records. One takes some hundred bytes of memory.
@@ -58,9 +58,9 @@ const DIGITS: usize = 12;
 
 /// λ of the decay `exp(−λ × age)`, per second. At least 0.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize)]
-pub struct DecayRate(f64);
+pub struct PacrDecayRate(f64);
 
-impl DecayRate {
+impl PacrDecayRate {
     /// λ per second.
     pub const fn per_second(self) -> f64 {
         self.0
@@ -72,14 +72,14 @@ impl DecayRate {
     }
 }
 
-impl Default for DecayRate {
+impl Default for PacrDecayRate {
     /// A half-life of 30 days.
     fn default() -> Self {
         Self(std::f64::consts::LN_2 / HALF_LIFE)
     }
 }
 
-impl FromStr for DecayRate {
+impl FromStr for PacrDecayRate {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -142,7 +142,7 @@ impl PacrLedger {
     ///
     /// # Errors
     /// The line is not a record, or exceeds a limit.
-    pub fn push(&mut self, line: &[u8]) -> Result<(), PacrLedgerError> {
+    pub fn add_line(&mut self, line: &[u8]) -> Result<(), PacrLedgerError> {
         self.lines += 1;
         let number = self.lines;
         let line = line.trim_ascii_end();
@@ -174,9 +174,9 @@ impl PacrLedger {
     ///
     /// # Errors
     /// [`PacrLedgerError::TooManyLinks`] if agents times links exceed [`MAX_STEPS`].
-    pub fn compute_metrics(&self, at: Timestamp, lambda: DecayRate) -> Result<LedgerMetrics, PacrLedgerError> {
+    pub fn compute_metrics(&self, at: Timestamp, lambda: PacrDecayRate) -> Result<PacrLedgerMetrics, PacrLedgerError> {
         let now = u64::try_from(at.as_millisecond()).unwrap_or(0);
-        let mut counts = LedgerCounts { records: self.records.len(), ..LedgerCounts::default() };
+        let mut counts = PacrRecordCounts { records: self.records.len(), ..PacrRecordCounts::default() };
         let mut used: BTreeMap<PacrRecordId, (AevumAgentId, &PacrRecord)> = BTreeMap::new();
         for (record, _) in self.records.values() {
             match record.actor {
@@ -208,16 +208,16 @@ impl PacrLedger {
             }
         }
         counts.links = pairs.len();
-        let graph = graph(&tallies, &pairs);
+        let graph = agent_graph(&tallies, &pairs);
         let (ranks, scores) = (graph.page_rank(), graph.betweenness());
         let agents =
-            tallies.iter().zip(ranks).zip(scores).map(|(((agent_id, records), rank), score)| IdentifiedAgentMetrics {
+            tallies.iter().zip(ranks).zip(scores).map(|(((agent_id, records), rank), score)| PacrAgentMetricsRow {
                 agent_id: *agent_id,
-                metadata: AgentMetrics::from_records(records, now, lambda, rank, score),
+                metadata: PacrAgentMetrics::from_records(records, now, lambda, rank, score),
             });
-        Ok(LedgerMetrics {
+        Ok(PacrLedgerMetrics {
             schema: SCHEMA,
-            stated: LedgerMetricsMethod::from_parameters(at, lambda),
+            stated: PacrMetricsMethod::from_parameters(at, lambda),
             ledger: counts,
             agents: agents.collect(),
         })
@@ -225,7 +225,7 @@ impl PacrLedger {
 }
 
 /// Builds the graph. Agents are numbered in the order of their identities.
-fn graph(
+fn agent_graph(
     tallies: &BTreeMap<AevumAgentId, Vec<&PacrRecord>>,
     pairs: &BTreeSet<(AevumAgentId, AevumAgentId)>,
 ) -> DirectedGraph {
@@ -237,25 +237,25 @@ fn graph(
 /// The figures with their input and their method.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct LedgerMetrics {
+pub struct PacrLedgerMetrics {
     /// [`SCHEMA`].
     pub schema: &'static str,
     /// The method.
-    pub stated: LedgerMetricsMethod,
+    pub stated: PacrMetricsMethod,
     /// The input.
-    pub ledger: LedgerCounts,
+    pub ledger: PacrRecordCounts,
     /// Each agent with its figures, ordered by identity.
-    pub agents: Vec<IdentifiedAgentMetrics>,
+    pub agents: Vec<PacrAgentMetricsRow>,
 }
 
 /// The method and its parameters.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct LedgerMetricsMethod {
+pub struct PacrMetricsMethod {
     /// The time from which ages are counted.
     pub at: Timestamp,
     /// λ, per second.
-    pub lambda: DecayRate,
+    pub lambda: PacrDecayRate,
     /// Half-life of a weight in seconds. Null if weights do not decay.
     pub half_life_seconds: Option<f64>,
     /// The formula of a record's weight.
@@ -270,12 +270,12 @@ pub struct LedgerMetricsMethod {
     pub not_computed: BTreeMap<&'static str, &'static str>,
 }
 
-impl LedgerMetricsMethod {
-    fn from_parameters(at: Timestamp, lambda: DecayRate) -> Self {
+impl PacrMetricsMethod {
+    fn from_parameters(at: Timestamp, lambda: PacrDecayRate) -> Self {
         Self {
             at,
             lambda,
-            half_life_seconds: lambda.half_life().map(rounded),
+            half_life_seconds: lambda.half_life().map(rounded_figure),
             weight: "exp(-lambda * seconds from the moment of the record's identity to `at`)",
             graph: "an edge from the agent of a record to the agent of each direct predecessor, once, without loops",
             influence_rank: format!("PageRank, damping {DAMPING}, tolerance {TOLERANCE:e}; the ranks sum to 1"),
@@ -288,7 +288,7 @@ impl LedgerMetricsMethod {
 /// Counts of the records, by their use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct LedgerCounts {
+pub struct PacrRecordCounts {
     /// Records in the ledger.
     pub records: usize,
     /// Records that the figures use.
@@ -312,17 +312,17 @@ pub struct LedgerCounts {
 /// An agent with its figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct IdentifiedAgentMetrics {
+pub struct PacrAgentMetricsRow {
     /// The agent.
     pub agent_id: AevumAgentId,
     /// The members for `metadata` of its card.
-    pub metadata: AgentMetrics,
+    pub metadata: PacrAgentMetrics,
 }
 
 /// The members of `metadata` that come from a ledger.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct AgentMetrics {
+pub struct PacrAgentMetrics {
     /// Records that involve the agent.
     #[serde(rename = "pacr:interaction_count")]
     pub interaction_count: usize,
@@ -340,9 +340,9 @@ pub struct AgentMetrics {
     pub critical_score: f64,
 }
 
-impl AgentMetrics {
+impl PacrAgentMetrics {
     /// Requires that `records` is not empty, and that no record is after `now`.
-    fn from_records(records: &[&PacrRecord], now: u64, lambda: DecayRate, rank: f64, score: f64) -> Self {
+    fn from_records(records: &[&PacrRecord], now: u64, lambda: PacrDecayRate, rank: f64, score: f64) -> Self {
         let newest = records.iter().map(|record| record.id.milliseconds()).max().unwrap_or(now);
         let (mut weights, mut seconds, mut joules) = (0.0, 0.0, 0.0);
         for record in records {
@@ -356,21 +356,21 @@ impl AgentMetrics {
         }
         Self {
             interaction_count: records.len(),
-            avg_latency_ms: rounded(seconds / weights * 1000.0),
-            avg_cost_joules: rounded(joules / weights),
-            influence_rank: rounded(rank),
-            critical_score: rounded(score),
+            avg_latency_ms: rounded_figure(seconds / weights * 1000.0),
+            avg_cost_joules: rounded_figure(joules / weights),
+            influence_rank: rounded_figure(rank),
+            critical_score: rounded_figure(score),
         }
     }
 }
 
-impl fmt::Display for DecayRate {
+impl fmt::Display for PacrDecayRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:e}", self.0)
     }
 }
 
 /// The number, rounded to [`DIGITS`] significant digits.
-fn rounded(number: f64) -> f64 {
+fn rounded_figure(number: f64) -> f64 {
     format!("{number:.*e}", DIGITS - 1).parse().unwrap_or(number)
 }

@@ -15,8 +15,8 @@ mod fix;
 mod sarif;
 
 pub use clresolve_core::finding::DocumentFinding;
-pub use fix::{FixedCard, fix, reorder_members};
-pub use sarif::sarif;
+pub use fix::{FixedCard, fix_card, reorder_members};
+pub use sarif::sarif_report;
 use serde::Serialize;
 
 use crate::system;
@@ -30,8 +30,8 @@ use clresolve_verdict::check::edition;
 use clresolve_verdict::evidence::edition::CardEdition;
 use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles};
 
-/// Number of bytes of a document that [`lint`] needs: one more than a card may have. A caller can stop reading there
-/// and still obtain the right report.
+/// Number of bytes of a document that [`lint_document`] needs: one more than a card may have. A caller can stop reading
+/// there and still obtain the right report.
 pub const MAX_BYTES: usize = JsonLimits::CARD.bytes + 1;
 
 /// The findings for one document.
@@ -52,12 +52,12 @@ pub struct LintReport {
 }
 
 /// Judges the bytes as a card of `named`, or of the system that their shape indicates.
-pub fn lint(bytes: &[u8], named: Option<CardSystem>, rules: &CardRules<'_>) -> LintReport {
-    report(&AgentCard::parse(bytes), bytes, named, rules)
+pub fn lint_document(bytes: &[u8], named: Option<CardSystem>, rules: &CardRules<'_>) -> LintReport {
+    lint_parsed_card(&AgentCard::parse(bytes), bytes, named, rules)
 }
 
 /// The report on a card that was parsed from `bytes`.
-pub(crate) fn report(
+pub(crate) fn lint_parsed_card(
     card: &Result<AgentCard, JsonError>,
     bytes: &[u8],
     named: Option<CardSystem>,
@@ -71,10 +71,10 @@ pub(crate) fn report(
                 let reasons = find_violations(system, card, bytes, rules);
                 (Some(system), finding::locate_findings(reasons, text))
             }
-            other => (None, finding::locate_findings(vec![unrecognised(&other)], text)),
+            other => (None, finding::locate_findings(vec![unrecognised_system_reason(&other)], text)),
         },
     };
-    finding::sort(&mut findings, text);
+    finding::sort_by_position(&mut findings, text);
     LintReport {
         system,
         version: system.zip(card.as_ref().ok()).and_then(|(system, card)| system.version(card)),
@@ -86,7 +86,7 @@ pub(crate) fn report(
 
 /// A report, and the other profiles under which the card is valid.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct CardJudgement {
+pub struct NearMissLintReport {
     /// The report.
     #[serde(flatten)]
     pub report: LintReport,
@@ -94,24 +94,24 @@ pub struct CardJudgement {
     pub near_misses: Vec<String>,
 }
 
-/// Like [`lint()`], and also lists the profiles among `profiles` under which the card would be valid.
-pub fn judge(
+/// Like [`lint_document()`], and also lists the profiles among `profiles` under which the card would be valid.
+pub fn lint_with_near_misses(
     bytes: &[u8],
     system: Option<CardSystem>,
     rules: &CardRules<'_>,
     profiles: &ConformanceProfiles,
-) -> CardJudgement {
+) -> NearMissLintReport {
     let card = AgentCard::parse(bytes);
-    let report = report(&card, bytes, system, rules);
+    let report = lint_parsed_card(&card, bytes, system, rules);
     let near_misses = match report.system {
-        Some(CardSystem::CommandLayer) if !report.valid => near_misses(&card, bytes, rules, profiles),
+        Some(CardSystem::CommandLayer) if !report.valid => near_miss_profiles(&card, bytes, rules, profiles),
         _ => Vec::new(),
     };
-    CardJudgement { report, near_misses }
+    NearMissLintReport { report, near_misses }
 }
 
 /// The other profiles under which the card, parsed from `bytes`, is a valid CommandLayer card.
-fn near_misses(
+fn near_miss_profiles(
     card: &Result<AgentCard, JsonError>,
     bytes: &[u8],
     rules: &CardRules<'_>,
@@ -153,7 +153,7 @@ fn compare_with_previous(card: &AgentCard, bytes: &[u8], rules: &CardRules<'_>) 
 }
 
 /// The finding for a document whose shape does not indicate a single system.
-fn unrecognised(detection: &CardSystemDetection) -> Reason {
+fn unrecognised_system_reason(detection: &CardSystemDetection) -> Reason {
     match detection {
         CardSystemDetection::Several(systems) => {
             let names: Vec<&str> = systems.iter().map(|system| system.slug()).collect();
@@ -184,7 +184,7 @@ mod tests {
     use clresolve_verdict::sample::good_card;
 
     fn judged(bytes: &[u8]) -> LintReport {
-        lint(
+        lint_document(
             bytes,
             Some(CardSystem::CommandLayer),
             &CardRules::from_profile(&ConformanceProfiles::builtin().get(DEFAULT).expect("built in")),
@@ -266,7 +266,7 @@ mod tests {
             ..CardRules::from_profile(&profile)
         };
         let judged = |text: &str| {
-            let judgement = judge(text.as_bytes(), None, &rules, &profiles);
+            let judgement = lint_with_near_misses(text.as_bytes(), None, &rules, &profiles);
             let codes: Vec<_> = judgement.report.findings.iter().map(|finding| finding.code.slug()).collect();
             (codes, judgement.report.valid, judgement.near_misses)
         };
@@ -289,7 +289,9 @@ mod tests {
         card["entry"] = json!("x402://summarizeagent.eth/summarize/v1.0.0");
         let profiles = ConformanceProfiles::builtin();
         let profile = profiles.get(DEFAULT).expect("built in");
-        let near = judge(card.to_string().as_bytes(), None, &CardRules::from_profile(&profile), &profiles).near_misses;
+        let near =
+            lint_with_near_misses(card.to_string().as_bytes(), None, &CardRules::from_profile(&profile), &profiles)
+                .near_misses;
         assert_eq!(near, ["agent-cards/1.0.0+released"]);
     }
 

@@ -1,10 +1,10 @@
 //! Creates an Agent-Card for a name. It has every required member; the publisher edits the values.
 
-use clresolve_core::base_url::BaseUrl;
+use clresolve_core::base_url::PublicBaseUrl;
 use clresolve_core::name::EnsName;
-use clresolve_core::text::{UntrustedText, nearest};
+use clresolve_core::text::{UntrustedText, nearest_word};
 use clresolve_verdict::check::card::is_url_safe;
-use clresolve_verdict::manifest::{ManifestVerb, SchemaManifest, SchemaSide};
+use clresolve_verdict::manifest::{ManifestVerb, SchemaReleaseManifest, SchemaSide};
 use clresolve_verdict::profile::ConformanceProfile;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -26,7 +26,7 @@ pub struct NewCardInput<'a> {
     /// The publisher's name.
     pub owner: &'a EnsName,
     /// The base URL of the publisher's cards. With it the card has a `$id`.
-    pub base_url: Option<&'a BaseUrl>,
+    pub base_url: Option<&'a PublicBaseUrl>,
     /// The current time.
     pub created: Timestamp,
 }
@@ -36,7 +36,7 @@ pub struct NewCardInput<'a> {
 #[non_exhaustive]
 pub enum NewCardError {
     /// No layer of the profile defines the verb.
-    #[error("no verb is called `{}`; the verbs are {known}{}", UntrustedText::new(.verb), suggestion(.meant.as_deref()))]
+    #[error("no verb is called `{}`; the verbs are {known}{}", UntrustedText::new(.verb), suggestion_clause(.meant.as_deref()))]
     UnknownVerb {
         /// The verb.
         verb: String,
@@ -55,7 +55,7 @@ pub enum NewCardError {
     },
 }
 
-fn suggestion(meant: Option<&str>) -> String {
+fn suggestion_clause(meant: Option<&str>) -> String {
     meant.map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"))
 }
 
@@ -68,12 +68,13 @@ impl NewCardInput<'_> {
         let layers = || profile.classes().filter_map(move |class| Some((class, profile.layer(class)?.manifest())));
         let Some((class, verb)) = layers().find_map(|(class, manifest)| Some((class, manifest.verb(self.verb)?)))
         else {
-            let manifests: Vec<&SchemaManifest> = layers().map(|(_, manifest)| manifest).collect();
-            return Err(self.unknown_verb(&manifests));
+            let manifests: Vec<&SchemaReleaseManifest> = layers().map(|(_, manifest)| manifest).collect();
+            return Err(self.unknown_verb_error(&manifests));
         };
-        let text = format!("{:#}\n", self.members(class, verb, profile.card_schema()));
+        let text = format!("{:#}\n", self.card_members(class, verb, profile.card_schema()));
         let text = lint::reorder_members(&text, CardSystem::CommandLayer).unwrap_or(text);
-        let report = lint::lint(text.as_bytes(), Some(CardSystem::CommandLayer), &CardRules::from_profile(profile));
+        let report =
+            lint::lint_document(text.as_bytes(), Some(CardSystem::CommandLayer), &CardRules::from_profile(profile));
         if report.findings.is_empty() {
             return Ok(text);
         }
@@ -81,7 +82,7 @@ impl NewCardInput<'_> {
         Err(NewCardError::OtherRules { profile: profile.id().to_owned(), codes: codes.join(", ") })
     }
 
-    fn members(&self, class: &str, verb: &ManifestVerb, schema: Option<&str>) -> Value {
+    fn card_members(&self, class: &str, verb: &ManifestVerb, schema: Option<&str>) -> Value {
         let (name, label) = (self.name.as_str(), self.name.labels().next().unwrap_or_default());
         let verb_name = verb.name.as_str();
         let slug = if is_url_safe(label) { label.to_owned() } else { format!("{verb_name}-agent") };
@@ -110,17 +111,17 @@ impl NewCardInput<'_> {
         if let Some(base) = self.base_url {
             card["$id"] = format!("{base}/{class}/{}.json", percent_encoded(name)).into();
         }
-        let mirrors = mirrors(verb);
+        let mirrors = schema_mirrors(verb);
         if !mirrors.is_empty() {
             card["schemas_mirror"] = mirrors.into();
         }
         card
     }
 
-    fn unknown_verb(&self, manifests: &[&SchemaManifest]) -> NewCardError {
+    fn unknown_verb_error(&self, manifests: &[&SchemaReleaseManifest]) -> NewCardError {
         let verbs = || manifests.iter().flat_map(|manifest| manifest.verbs()).map(|verb| verb.name.as_str());
         let alias = manifests.iter().find_map(|manifest| manifest.verb_by_alias(self.verb));
-        let meant = alias.map(|verb| verb.name.as_str()).or_else(|| nearest(self.verb, verbs()));
+        let meant = alias.map(|verb| verb.name.as_str()).or_else(|| nearest_word(self.verb, verbs()));
         NewCardError::UnknownVerb {
             verb: self.verb.to_owned(),
             meant: meant.map(str::to_owned),
@@ -130,7 +131,7 @@ impl NewCardInput<'_> {
 }
 
 /// The first mirror of each schema that has one.
-fn mirrors(verb: &ManifestVerb) -> Map<String, Value> {
+fn schema_mirrors(verb: &ManifestVerb) -> Map<String, Value> {
     let sides = [("request", SchemaSide::Request), ("receipt", SchemaSide::Receipt)];
     let first = |(member, side): (&str, SchemaSide)| {
         Some((member.to_owned(), verb.schema(side).mirrors.first()?.as_str().into()))
@@ -156,7 +157,7 @@ mod tests {
     #[test]
     fn every_verb_of_the_manifests_gives_a_card() {
         let profile = ConformanceProfiles::builtin().get(DEFAULT).expect("built in");
-        let verbs: Vec<&ManifestVerb> = profile.manifests().flat_map(SchemaManifest::verbs).collect();
+        let verbs: Vec<&ManifestVerb> = profile.manifests().flat_map(SchemaReleaseManifest::verbs).collect();
         assert_eq!(verbs.len(), 15);
         for verb in verbs {
             let card = new_card("mybot.eth", &verb.name, DEFAULT).expect("a card without findings");

@@ -15,7 +15,7 @@ use clresolve_core::world::SANDBOX;
 use clresolve_jose::Ed25519SigningKey;
 use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::gate::GatePolicy;
-use clresolve_verdict::trust::{Resolution, TrustOrigin, TrustedVerdict};
+use clresolve_verdict::trust::{Resolution, TrustEvidenceKind, TrustedVerdict};
 use clresolve_verdict::verdict::{AgentIdentity, Verdict};
 
 /// Identifier of the extension that contains the verdict.
@@ -32,7 +32,7 @@ const JSON: &str = "application/json";
 ///
 /// # Errors
 /// The code of the reason why the gate would deny the agent. A client that uses this card does not ask the gate.
-pub fn a2a_card(trusted: &TrustedVerdict, policy: &GatePolicy) -> Result<Value, &'static str> {
+pub fn project_a2a_card(trusted: &TrustedVerdict, policy: &GatePolicy) -> Result<Value, &'static str> {
     let verdict = trusted.verdict();
     if let Some(code) =
         policy.policy_objection(trusted).filter(|_| !clresolve_core::mutant!("refused-agents-are-projected"))
@@ -45,7 +45,7 @@ pub fn a2a_card(trusted: &TrustedVerdict, policy: &GatePolicy) -> Result<Value, 
     let (Some(name), Some(binding)) = (name(&card, verdict), interface_protocol(entry)) else {
         return Err(Refusal::InternalError.slug());
     };
-    let description = card.text("/description").map_or_else(|| description(name, identity), str::to_owned);
+    let description = card.text("/description").map_or_else(|| default_description(name, identity), str::to_owned);
     Ok(json!({
         "name": name,
         "description": description,
@@ -55,27 +55,27 @@ pub fn a2a_card(trusted: &TrustedVerdict, policy: &GatePolicy) -> Result<Value, 
             "protocolVersion": PROTOCOL_VERSION,
         }],
         "version": identity.version,
-        "capabilities": {"extensions": [extension(verdict, identity, trusted.origin())]},
-        "defaultInputModes": media_types(&card, "/capabilities/input_types"),
-        "defaultOutputModes": media_types(&card, "/capabilities/output_types"),
-        "skills": policy.admitted_verbs(identity).map(|verb| skill(verb, binding, verdict, identity)).collect::<Vec<_>>(),
+        "capabilities": {"extensions": [clresolve_extension(verdict, identity, trusted.origin())]},
+        "defaultInputModes": card_media_types(&card, "/capabilities/input_types"),
+        "defaultOutputModes": card_media_types(&card, "/capabilities/output_types"),
+        "skills": policy.admitted_verbs(identity).map(|verb| verb_skill(verb, binding, verdict, identity)).collect::<Vec<_>>(),
     }))
 }
 
-/// The card of a live resolution as built by [`a2a_card`], signed if there is a key. Sandbox cards are never signed, so
-/// that they cannot be mistaken for real ones.
+/// The card of a live resolution as built by [`project_a2a_card`], signed if there is a key. Sandbox cards are never
+/// signed, so that they cannot be mistaken for real ones.
 ///
 /// # Errors
 /// The code of the reason why the gate would deny the agent.
-pub fn signed_a2a_card(
+pub fn project_signed_a2a_card(
     resolution: &Resolution,
     policy: &GatePolicy,
     key: Option<&Ed25519SigningKey>,
 ) -> Result<Value, &'static str> {
-    let card = a2a_card(&resolution.trusted()?, policy)?;
+    let card = project_a2a_card(&resolution.trusted()?, policy)?;
     let world = resolution.verdict().anchor.as_ref().map(|anchor| anchor.world.as_str());
     match key.filter(|_| world != Some(SANDBOX)) {
-        Some(key) => signature::sign(&card, key).map_err(|_| Refusal::InternalError.slug()),
+        Some(key) => signature::sign_card(&card, key).map_err(|_| Refusal::InternalError.slug()),
         None => Ok(card),
     }
 }
@@ -86,7 +86,7 @@ fn name<'c>(card: &'c AgentCard, verdict: &'c Verdict) -> Option<&'c str> {
 }
 
 /// The description of an agent whose card has none.
-fn description(name: &str, identity: &AgentIdentity) -> String {
+fn default_description(name: &str, identity: &AgentIdentity) -> String {
     let class = identity.class.as_deref().unwrap_or_default();
     format!("The agent {name} of CommandLayer's class {class}; its verbs: {}.", identity.verbs.join(", "))
 }
@@ -99,12 +99,12 @@ fn interface_protocol(entry: &str) -> Option<&str> {
 
 /// The proven facts, so that users of clresolve can ask again or compare. The reasons of a trusted verdict are
 /// warnings. A reader who has only the card must see that there are some.
-fn extension(verdict: &Verdict, identity: &AgentIdentity, origin: TrustOrigin) -> Value {
+fn clresolve_extension(verdict: &Verdict, identity: &AgentIdentity, origin: TrustEvidenceKind) -> Value {
     let mut params = Map::new();
     let mut say = |member: &str, value: Value| params.insert(member.to_owned(), value);
     say("schema", verdict.schema.as_str().into());
     say("state", verdict.state.as_str().into());
-    if origin != TrustOrigin::Live {
+    if origin != TrustEvidenceKind::Live {
         say("origin", json!(origin));
     }
     say("conclusion", verdict.conclusion.as_str().into());
@@ -147,7 +147,7 @@ fn without_nulls(value: Value) -> Value {
 }
 
 /// A verb of the manifests as a skill.
-fn skill(verb: &str, binding: &str, verdict: &Verdict, identity: &AgentIdentity) -> Value {
+fn verb_skill(verb: &str, binding: &str, verdict: &Verdict, identity: &AgentIdentity) -> Value {
     let class = identity.class.as_deref().unwrap_or_default();
     let layer = format!("protocol-{class}/");
     let manifests = verdict.profile.manifests.iter().map(|manifest| manifest.id.as_str());
@@ -161,7 +161,7 @@ fn skill(verb: &str, binding: &str, verdict: &Verdict, identity: &AgentIdentity)
 }
 
 /// The media types in the card, or else JSON.
-fn media_types(card: &AgentCard, pointer: &str) -> Vec<String> {
+fn card_media_types(card: &AgentCard, pointer: &str) -> Vec<String> {
     let named = card.value_at(pointer).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let is_media_type =
         |text: &&str| text.split_once('/').is_some_and(|(kind, rest)| !kind.is_empty() && !rest.is_empty());

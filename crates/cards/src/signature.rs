@@ -1,12 +1,13 @@
 //! Signatures of A2A cards (0.3 and 1.0).
 //!
 //! `signatures` of a card contains JSON Web Signatures (RFC 7515) without their payload. The payload is the card itself
-//! without that member, in RFC 8785 form ([`payload`]). [`sign`] adds one, [`verify`] checks all of them.
+//! without that member, in RFC 8785 form ([`canonical_payload`]). [`sign_card`] adds one, [`verify_card_signatures`]
+//! checks all of them.
 //!
-//! Keys come only from the [`TrustRoots`] that the verifier names: `jku`, `jwk`, `x5u` and `x5c` of a header are never
-//! used. A card is verified if at least one signature is valid under a named root. Signers add signatures independently
-//! of one another, with keys that not every verifier knows. If another signature is valid, an invalid one is only a
-//! warning.
+//! Keys come only from the [`CardTrustRoots`] that the verifier names: `jku`, `jwk`, `x5u` and `x5c` of a header are
+//! never used. A card is verified if at least one signature is valid under a named root. Signers add signatures
+//! independently of one another, with keys that not every verifier knows. If another signature is valid, an invalid one
+//! is only a warning.
 //!
 //! This module is pure. The program fetches the keys of roots (`Resolver::trust_root`).
 
@@ -26,16 +27,16 @@ pub(crate) mod message;
 mod root;
 mod splice;
 
-pub use canonical::{CanonicalCardForm, CanonicalFormError, MAX_SIGNATURES, payload};
+pub use canonical::{CanonicalCardForm, CanonicalFormError, MAX_SIGNATURES, canonical_payload};
 pub use error::CardSignError;
 pub use header::{MAX_HEADER_BYTES, MAX_SIGNATURE_BYTES};
-pub use key::{CardSigner, CardSigningKey, SignatureAlgorithm};
-pub use root::{DidWeb, MAX_ROOTS, TrustRoot, TrustRootError, TrustRoots};
+pub use key::{CardSignatureAlgorithm, CardSigner, CardSigningKey};
+pub use root::{CardTrustRoot, CardTrustRootError, CardTrustRoots, DidWeb, MAX_ROOTS};
 pub use splice::sign_text;
 
 use canonical::SIGNATURES;
-use header::{SignatureEntry, UntrustedSignatureHeader};
-use key::{KeyAlgorithmMatch, TrustRootKey};
+use header::{CardSignatureEntry, UntrustedSignatureHeader};
+use key::{CardTrustRootKey, KeyAlgorithmMatch};
 
 /// Maximum number of keys tried for one signature. Several keys are possible only if a root or the signature names
 /// none.
@@ -52,7 +53,7 @@ const MAX_HASHED_BYTES: usize = 2 * 1024 * 1024;
 ///
 /// # Errors
 /// [`CardSignError`].
-pub fn sign(card: &Value, key: &dyn CardSigner) -> Result<Value, CardSignError> {
+pub fn sign_card(card: &Value, key: &dyn CardSigner) -> Result<Value, CardSignError> {
     let entry = create_signature(card, key)?;
     let mut card = card.clone();
     let members = card.as_object_mut().ok_or(CardSignError::NotObject)?;
@@ -79,13 +80,13 @@ pub fn create_signature(card: &Value, key: &dyn CardSigner) -> Result<Value, Car
         header["jku"] = url.into();
     }
     let protected = BASE64URL.encode(header.to_string());
-    let signature = key.sign_bytes(&signing_input(&protected, &BASE64URL.encode(payload(card)?)))?;
+    let signature = key.sign_bytes(&signing_input(&protected, &BASE64URL.encode(canonical_payload(card)?)))?;
     Ok(json!({"protected": protected, "signature": BASE64URL.encode(signature)}))
 }
 
 /// Whether the card already has a signature whose header names this key. That signature may cover an earlier state of
 /// the card.
-pub fn names_key(card: &Value, key: &dyn CardSigner) -> bool {
+pub fn has_signature_by_key(card: &Value, key: &dyn CardSigner) -> bool {
     let kid = |entry: &Value| {
         let header = BASE64URL.decode(entry["protected"].as_str()?).ok()?;
         serde_json::from_slice::<Value>(&header).ok()?["kid"].as_str().map(str::to_owned)
@@ -100,7 +101,7 @@ pub struct CardSignatureVerification {
     /// The state of the card.
     pub state: CardSignatureState,
     /// Each signature, in the order of the card.
-    pub signatures: Vec<CheckedSignature>,
+    pub signatures: Vec<CheckedCardSignature>,
     /// The defects of signatures and roots, sorted. They are warnings if the card is verified.
     pub reasons: Vec<Reason>,
     /// The labels of the roots.
@@ -121,7 +122,7 @@ pub enum CardSignatureState {
 
 /// One signature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct CheckedSignature {
+pub struct CheckedCardSignature {
     /// Its index in `signatures`.
     pub index: usize,
     /// `alg` of its header, if it is a string. Untrusted text.
@@ -130,13 +131,13 @@ pub struct CheckedSignature {
     pub kid: Option<String>,
     /// The outcome.
     #[serde(flatten)]
-    pub outcome: SignatureOutcome,
+    pub outcome: CardSignatureOutcome,
 }
 
 /// The outcome of one signature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum SignatureOutcome {
+pub enum CardSignatureOutcome {
     /// The signature is valid.
     Verified {
         /// The root that vouches for the key.
@@ -154,7 +155,7 @@ pub enum SignatureOutcome {
 ///
 /// The card must come from strict JSON ([`clresolve_core::json::parse`]). Otherwise parsers of the signed text may
 /// differ in which of two duplicate members they use.
-pub fn verify(card: &Value, roots: &TrustRoots) -> CardSignatureVerification {
+pub fn verify_card_signatures(card: &Value, roots: &CardTrustRoots) -> CardSignatureVerification {
     let labels = || roots.iter().map(|root| root.label().to_owned()).collect();
     let refused = |reason| CardSignatureVerification {
         state: CardSignatureState::Refused,
@@ -173,43 +174,43 @@ pub fn verify(card: &Value, roots: &TrustRoots) -> CardSignatureVerification {
         None | Some(Value::Array(_)) => return unread(Reason::new(ReasonCode::SignatureMissing)),
         Some(_) => return unread(Reason::new(ReasonCode::SignatureMalformed).observed("not a list")),
     };
-    let payloads = match SignaturePayloads::from_card(card) {
+    let payloads = match CardSignaturePayloads::from_card(card) {
         Ok(payloads) => payloads,
         Err(CanonicalFormError { place }) => {
             return refused(Reason::new(ReasonCode::SignaturePayloadRefused).at_place(place));
         }
     };
-    let mut reasons: Vec<Reason> = roots.iter().filter_map(TrustRoot::failure).cloned().collect();
+    let mut reasons: Vec<Reason> = roots.iter().filter_map(CardTrustRoot::failure).cloned().collect();
     let mut signatures = Vec::new();
-    let mut budget = VerificationBudget { attempts: MAX_ATTEMPTS, bytes: MAX_HASHED_BYTES };
+    let mut budget = CardSignatureBudget { attempts: MAX_ATTEMPTS, bytes: MAX_HASHED_BYTES };
     for (index, entry) in list.iter().enumerate() {
         let mut stated = UntrustedSignatureHeader::default();
-        let outcome =
-            header::read(entry, &mut stated).and_then(|entry| verify_signature(&entry, &payloads, roots, &mut budget));
+        let outcome = header::parse_entry(entry, &mut stated)
+            .and_then(|entry| verify_signature(&entry, &payloads, roots, &mut budget));
         let outcome = outcome.unwrap_or_else(|reason| {
             let code = reason.code;
             reasons.push(reason.at_place(format!("/{SIGNATURES}/{index}")));
-            SignatureOutcome::Refused(code)
+            CardSignatureOutcome::Refused(code)
         });
-        signatures.push(CheckedSignature { index, alg: stated.algorithm, kid: stated.kid, outcome });
+        signatures.push(CheckedCardSignature { index, alg: stated.algorithm, kid: stated.kid, outcome });
     }
-    let state = state(&signatures, roots);
+    let state = signature_state(&signatures, roots);
     for reason in &mut reasons {
-        reason.effect = effect(reason, state);
+        reason.effect = reason_effect(reason, state);
     }
     sort(&mut reasons);
     CardSignatureVerification { state, signatures, reasons, roots: labels() }
 }
 
 /// The verification budget that all signatures of one card share.
-struct VerificationBudget {
+struct CardSignatureBudget {
     attempts: usize,
     bytes: usize,
 }
 
-impl VerificationBudget {
+impl CardSignatureBudget {
     /// Charges one attempt over `input`.
-    fn attempt(&mut self, input: &[u8]) -> Result<(), Box<Reason>> {
+    fn charge_attempt(&mut self, input: &[u8]) -> Result<(), Box<Reason>> {
         let cost = if clresolve_core::mutant!("signatures-without-end") { 0 } else { 1 };
         let left = self.attempts.checked_sub(cost).zip(self.bytes.checked_sub(input.len()));
         let (attempts, bytes) = left.ok_or_else(|| {
@@ -222,21 +223,21 @@ impl VerificationBudget {
 }
 
 /// The payloads that a signature may cover, in base64url.
-struct SignaturePayloads {
+struct CardSignaturePayloads {
     specification: String,
     /// `None` if it is the same.
     without_empty: Option<String>,
 }
 
-impl SignaturePayloads {
+impl CardSignaturePayloads {
     fn from_card(card: &Value) -> Result<Self, CanonicalFormError> {
-        let [specification, without_empty] = canonical::payloads(card)?;
+        let [specification, without_empty] = canonical::canonical_payloads(card)?;
         let second = (without_empty != specification).then(|| BASE64URL.encode(without_empty));
         Ok(Self { specification: BASE64URL.encode(specification), without_empty: second })
     }
 
     /// The forms to try, each with the signing input for a signature with this header.
-    fn inputs(&self, protected: &str) -> Vec<(CanonicalCardForm, Vec<u8>)> {
+    fn signing_inputs(&self, protected: &str) -> Vec<(CanonicalCardForm, Vec<u8>)> {
         let second = self.without_empty.iter().map(|payload| (CanonicalCardForm::WithoutEmpty, payload));
         let forms = std::iter::once((CanonicalCardForm::Specification, &self.specification)).chain(second);
         forms.map(|(form, payload)| (form, signing_input(protected, payload))).collect()
@@ -249,13 +250,13 @@ fn signing_input(protected: &str, payload: &str) -> Vec<u8> {
 
 /// Verifies a signature with the keys of all roots.
 fn verify_signature(
-    entry: &SignatureEntry<'_>,
-    payloads: &SignaturePayloads,
-    roots: &TrustRoots,
-    budget: &mut VerificationBudget,
-) -> Result<SignatureOutcome, Box<Reason>> {
+    entry: &CardSignatureEntry<'_>,
+    payloads: &CardSignaturePayloads,
+    roots: &CardTrustRoots,
+    budget: &mut CardSignatureBudget,
+) -> Result<CardSignatureOutcome, Box<Reason>> {
     let kid = entry.kid.as_deref();
-    let named: Vec<(&TrustRoot, &TrustRootKey)> = roots
+    let named: Vec<(&CardTrustRoot, &CardTrustRootKey)> = roots
         .iter()
         .flat_map(|root| root.keys().iter().map(move |key| (root, key)))
         .filter(|(_, key)| key.matches_key_id(kid))
@@ -278,37 +279,37 @@ fn verify_signature(
         let expected = format!("a key for {}", entry.algorithm);
         return Err(Box::new(Reason::new(code).expected(expected).observed(observed)));
     }
-    let inputs = payloads.inputs(entry.protected);
+    let inputs = payloads.signing_inputs(entry.protected);
     for (root, key) in fitting.take(MAX_TRIED_KEYS) {
         for (form, input) in &inputs {
-            budget.attempt(input)?;
+            budget.charge_attempt(input)?;
             if key.has_signed(input, &entry.signature) {
                 let (root, key) = (root.label().to_owned(), key.thumbprint().to_owned());
-                return Ok(SignatureOutcome::Verified { root, key, form: *form });
+                return Ok(CardSignatureOutcome::Verified { root, key, form: *form });
             }
         }
     }
     Err(Box::new(Reason::new(ReasonCode::SignatureInvalid).observed(observed)))
 }
 
-fn state(signatures: &[CheckedSignature], roots: &TrustRoots) -> CardSignatureState {
-    let any = |is: fn(&SignatureOutcome) -> bool| signatures.iter().any(|checked| is(&checked.outcome));
+fn signature_state(signatures: &[CheckedCardSignature], roots: &CardTrustRoots) -> CardSignatureState {
+    let any = |is: fn(&CardSignatureOutcome) -> bool| signatures.iter().any(|checked| is(&checked.outcome));
     let unasked =
-        |root: &TrustRoot| root.failure().is_some_and(|reason| reason.code == ReasonCode::SignatureRootUnavailable);
-    if any(|outcome| matches!(outcome, SignatureOutcome::Verified { .. })) {
+        |root: &CardTrustRoot| root.failure().is_some_and(|reason| reason.code == ReasonCode::SignatureRootUnavailable);
+    if any(|outcome| matches!(outcome, CardSignatureOutcome::Verified { .. })) {
         return if clresolve_core::mutant!("one-broken-signature-refuses") {
             CardSignatureState::Refused
         } else {
             CardSignatureState::Verified
         };
     }
-    let is_open = any(|outcome| *outcome == SignatureOutcome::Refused(ReasonCode::SignatureKeyUnknown));
+    let is_open = any(|outcome| *outcome == CardSignatureOutcome::Refused(ReasonCode::SignatureKeyUnknown));
     if is_open && roots.iter().any(unasked) { CardSignatureState::Undecided } else { CardSignatureState::Refused }
 }
 
 /// The effect of a reason in a card of this state. A failure does not outweigh a valid signature, or one that may yet
 /// be verified.
-fn effect(reason: &Reason, state: CardSignatureState) -> ReasonEffect {
+fn reason_effect(reason: &Reason, state: CardSignatureState) -> ReasonEffect {
     let is_open = [ReasonCode::SignatureKeyUnknown, ReasonCode::SignatureRootUnavailable].contains(&reason.code);
     match state {
         CardSignatureState::Verified => ReasonEffect::Warn,

@@ -25,7 +25,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use self::mapping::CardFieldMapping;
-use crate::ledger::LedgerMetrics;
+use crate::ledger::PacrLedgerMetrics;
 use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::profile::ConformanceProfile;
@@ -38,7 +38,7 @@ pub struct CardRules<'r> {
     /// An earlier version of the same agent's card, for the rules on changes.
     pub previous: Option<&'r AgentCard>,
     /// A ledger's figures, for the rule on claims about them.
-    pub ledger: Option<&'r LedgerMetrics>,
+    pub ledger: Option<&'r PacrLedgerMetrics>,
     /// The bytes of the earlier card, if available. CommandLayer's rules on changes compare them.
     pub previous_bytes: Option<&'r [u8]>,
 }
@@ -97,19 +97,20 @@ pub struct DiscoveryRules {
 
 /// Whether `path` matches a form of [`DiscoveryRules::paths`]. `{name}` is one segment, `*` is any text.
 pub fn matches_path_form(form: &str, path: &str) -> bool {
-    let split = |placeholder| form.split_once(placeholder).and_then(|(before, after)| inner(path, before, after));
+    let split =
+        |placeholder| form.split_once(placeholder).and_then(|(before, after)| text_between(path, before, after));
     if form.contains('*') {
         return split("*").is_some();
     }
     form == path || split("{name}").is_some_and(|name| !name.is_empty() && !name.contains('/'))
 }
 
-fn inner<'p>(path: &'p str, before: &str, after: &str) -> Option<&'p str> {
+fn text_between<'p>(path: &'p str, before: &str, after: &str) -> Option<&'p str> {
     path.strip_prefix(before)?.strip_suffix(after)
 }
 
 /// For systems without a document that refers to cards.
-fn no_descriptor(_card: &AgentCard) -> bool {
+fn is_never_descriptor(_card: &AgentCard) -> bool {
     false
 }
 
@@ -259,7 +260,7 @@ fn no_fixes(_card: &AgentCard) -> Vec<DerivedMemberFix> {
 }
 
 /// The members among `names` that the card has at the top level.
-fn present(card: &AgentCard, names: &[&'static str]) -> Vec<&'static str> {
+fn present_members(card: &AgentCard, names: &[&'static str]) -> Vec<&'static str> {
     names.iter().copied().filter(|name| card.get(name).is_some()).collect()
 }
 

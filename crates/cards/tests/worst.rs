@@ -8,8 +8,8 @@ mod documents;
 use std::collections::BTreeSet;
 
 use allocation_counter::measure;
-use clresolve_cards::lint::lint;
-use clresolve_cards::signature::{TrustRoots, verify};
+use clresolve_cards::lint::lint_document;
+use clresolve_cards::signature::{CardTrustRoots, verify_card_signatures};
 use clresolve_cards::system::CardRules;
 use clresolve_core::json::JsonLimits;
 use clresolve_core::reason::ReasonCode;
@@ -51,7 +51,7 @@ fn long_names_over_long_lists_are_too_complex_to_lint() {
         let document = long_names_over_long_lists(name);
         let mut codes = Vec::new();
         let peak = measure(|| {
-            let report = lint(&document, None, &CardRules::from_profile(&profile));
+            let report = lint_document(&document, None, &CardRules::from_profile(&profile));
             codes = report.findings.iter().map(|finding| finding.code).collect();
         })
         .bytes_max;
@@ -63,7 +63,7 @@ fn long_names_over_long_lists_are_too_complex_to_lint() {
 #[test]
 fn more_defects_than_are_looked_at_make_a_card_too_complex() {
     let profile = ConformanceProfiles::builtin().get(DEFAULT).expect("built in");
-    let with = |card: &Value| lint(card.to_string().as_bytes(), None, &CardRules::from_profile(&profile));
+    let with = |card: &Value| lint_document(card.to_string().as_bytes(), None, &CardRules::from_profile(&profile));
     let codes =
         |card: Value| -> BTreeSet<ReasonCode> { with(&card).findings.iter().map(|finding| finding.code).collect() };
     let a2a = |modes: usize| json!({"supportedInterfaces": [], "defaultInputModes": vec![0; modes]});
@@ -85,7 +85,7 @@ fn unsignable_number_is_found_without_a_path_per_value() {
     let document = card.to_string().into_bytes();
     let mut place = None;
     let peak = measure(|| {
-        let found = verify(&card, &TrustRoots::default());
+        let found = verify_card_signatures(&card, &CardTrustRoots::default());
         place = found.reasons.first().map(|reason| (reason.code, reason.place.clone()));
     })
     .bytes_max;

@@ -11,7 +11,7 @@ use alloy_primitives::{Address, Bytes, U256};
 use alloy_rpc_client::RpcClient;
 use alloy_rpc_types_eth::BlockId;
 use clresolve_core::reading::{BlockSelector, ChainBlock, ChainError, ProofGradeDemand, ProofStrength};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_state::agent_registry::{self, AgentRegistryDecodeError};
 
 use crate::endpoint::RpcEndpoint;
@@ -19,7 +19,7 @@ use crate::failure::EndpointFailure;
 use crate::header_only::BlockHeaderQuery;
 use crate::poll::{QuorumResult, poll};
 use crate::pool::{ChainReaderConfig, EndpointPool, TimeSource};
-use crate::request::{block_id_by_hash, eth_call};
+use crate::request::{block_id_by_hash, eth_call_request};
 use crate::revert::revert_data;
 use crate::transport::RpcHttpTransport;
 
@@ -77,21 +77,23 @@ impl AgentRegistryReader {
         let (block, proof) = (finalized.block, finalized.proof(self.pool.demand));
         if newest.block.number < block.number {
             let below = EndpointFailure::HeadBelowFinalized { head: newest.block.number, finalized: block.number };
-            return Err(below.into_error(&newest.member_labels().join(", "), "latest", self.pool.chain_id).into());
+            return Err(below
+                .into_chain_error(&newest.member_labels().join(", "), "latest", self.pool.chain_id)
+                .into());
         }
         let client = self.pool.client_for_members(finalized.members, finalized.spares);
-        let wallet_call = agent_registry::wallet_call(agent);
+        let wallet_call = agent_registry::agent_wallet_call(agent);
         let (wallet, latest_wallet, uri) = tokio::try_join!(
             self.call_registry(&client, wallet_call.clone(), block_id_by_hash(&block)),
-            self.call_at_latest(newest, wallet_call, block.number),
-            self.call_registry(&client, agent_registry::uri_call(agent), block_id_by_hash(&block)),
+            self.call_at_newest_blocks(newest, wallet_call, block.number),
+            self.call_registry(&client, agent_registry::agent_uri_call(agent), block_id_by_hash(&block)),
         )?;
-        let wallet_of = |data: Option<Bytes>| data.map_or(Ok(None), |data| agent_registry::decode_wallet(&data));
+        let wallet_of = |data: Option<Bytes>| data.map_or(Ok(None), |data| agent_registry::decode_agent_address(&data));
         Ok(AgentRegistryReading {
             block,
             wallet: wallet_of(wallet)?,
             latest_wallet: wallet_of(latest_wallet)?,
-            uri: uri.map(|data| agent_registry::decode_uri(&data)).transpose()?,
+            uri: uri.map(|data| agent_registry::decode_agent_uri(&data)).transpose()?,
             proof,
         })
     }
@@ -100,12 +102,12 @@ impl AgentRegistryReader {
     ///
     /// # Errors
     /// [`AgentRegistryError`].
-    pub async fn read_owner(&self, agent: U256) -> Result<Option<Address>, AgentRegistryError> {
+    pub async fn read_agent_owner(&self, agent: U256) -> Result<Option<Address>, AgentRegistryError> {
         let finalized = poll(&self.pool, Arc::new(BlockHeaderQuery), BlockSelector::Finalized).await?;
         let block = block_id_by_hash(&finalized.block);
         let client = self.pool.client_for_members(finalized.members, finalized.spares);
-        match self.call_registry(&client, agent_registry::owner_call(agent), block).await? {
-            Some(data) => Ok(agent_registry::decode_wallet(&data)?),
+        match self.call_registry(&client, agent_registry::agent_owner_call(agent), block).await? {
+            Some(data) => Ok(agent_registry::decode_agent_address(&data)?),
             None => Ok(None),
         }
     }
@@ -113,13 +115,13 @@ impl AgentRegistryReader {
     /// Runs a call at each endpoint's own newest block. Asks only endpoints whose newest block was checked: those that
     /// agree on `newest` and, if these contradict each other or fail, all others whose newest block is recent and not
     /// below `floor`.
-    async fn call_at_latest<V>(
+    async fn call_at_newest_blocks<V>(
         &self,
         newest: QuorumResult<V>,
         data: Bytes,
         floor: u64,
     ) -> Result<Option<Bytes>, ChainError> {
-        let (mut checked, others) = newest.into_checked();
+        let (mut checked, others) = newest.into_agreed_and_unchecked();
         let ask = async |endpoints: &[Arc<RpcEndpoint>]| {
             let client = self.pool.client_for_members(endpoints.to_vec(), Vec::new());
             self.call_registry(&client, data.clone(), BlockId::latest()).await
@@ -143,7 +145,7 @@ impl AgentRegistryReader {
         data: Bytes,
         block: BlockId,
     ) -> Result<Option<Bytes>, ChainError> {
-        match client.request::<_, Bytes>("eth_call", (eth_call(self.address, data), block)).await {
+        match client.request::<_, Bytes>("eth_call", (eth_call_request(self.address, data), block)).await {
             Ok(data) => Ok(Some(data)),
             Err(error) if error.as_error_resp().and_then(revert_data).is_some() => Ok(None),
             Err(error) => {
@@ -151,7 +153,7 @@ impl AgentRegistryReader {
                     BlockId::Hash(hash) => hash.block_hash.to_string(),
                     BlockId::Number(tag) => tag.to_string(),
                 };
-                Err(EndpointFailure::from_transport_error(&error, excerpt).into_error(
+                Err(EndpointFailure::from_transport_error(&error, excerpt_text).into_chain_error(
                     "the endpoints",
                     &place,
                     self.pool.chain_id,

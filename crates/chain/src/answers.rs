@@ -12,10 +12,10 @@ use alloy_rpc_client::RpcClient;
 use alloy_rpc_types_eth::BlockId;
 use clresolve_core::cause::CcipLookupError;
 use clresolve_core::payment::PaymentRecords;
-use clresolve_core::reading::{ChainError, EnsAnswer, LatestNameState, NameHolder, OwnerReading};
+use clresolve_core::reading::{ChainError, ClOwnerReading, EnsAnswer, LatestNameState, NameHolder};
 use clresolve_core::records::TextRecord;
 use clresolve_state::answer;
-use clresolve_state::answer::{ContractResponse, ResolverReturnData};
+use clresolve_state::answer::{EnsAnswerStage, UniversalResolverBytes};
 use clresolve_state::contracts::{NameFindings, UniversalResolverOutcome};
 use futures_util::StreamExt as _;
 use futures_util::future::try_join;
@@ -28,7 +28,7 @@ use crate::poll::{NewestBlockVote, NewestBlockVotes};
 use crate::pool::{ChainReaderConfig, EndpointPool};
 use crate::query::NameQuery;
 
-pub(crate) struct EnsRecordReader {
+pub(crate) struct EnsAnswerCompleter {
     universal_resolver: Address,
     /// `None` if CCIP-Read is disabled.
     lookups: Option<CcipReadLookupClient>,
@@ -37,7 +37,7 @@ pub(crate) struct EnsRecordReader {
 }
 
 /// The answer at the newest block, before comparison with the pinned reading.
-pub(crate) struct NewestBlockAnswer {
+pub(crate) struct UncomparedNewestAnswer {
     latest: Result<LatestNameState, ChainError>,
     /// Set if the vote on the records is an objection.
     objection: Option<ChainError>,
@@ -46,7 +46,7 @@ pub(crate) struct NewestBlockAnswer {
     agree: usize,
 }
 
-impl NewestBlockAnswer {
+impl UncomparedNewestAnswer {
     /// Compares the counted votes with `answer` and `holder` of the pinned reading.
     ///
     /// # Errors
@@ -75,13 +75,13 @@ const PAYMENT_PATIENCE: u32 = 2;
 /// before the time for the name runs out.
 const MAX_OWN_LOOK_UP_TIME: Duration = Duration::from_secs(1);
 
-impl EnsRecordReader {
+impl EnsAnswerCompleter {
     /// Follows lookups through `gateway` if `config` has a time limit for them.
     pub(crate) fn new(config: &ChainReaderConfig, gateway: Arc<dyn CcipReadGateway>) -> Self {
         let lookups = config.lookup_timeout.map(|timeout| CcipReadLookupClient::new(gateway, timeout));
         Self {
             universal_resolver: config.contracts.universal_resolver,
-            payment_lookups: lookups.as_ref().map(|lookups| lookups.with_patience(config.timeout / PAYMENT_PATIENCE)),
+            payment_lookups: lookups.as_ref().map(|lookups| lookups.with_time_limit(config.timeout / PAYMENT_PATIENCE)),
             lookups,
         }
     }
@@ -99,7 +99,7 @@ impl EnsRecordReader {
             Break(answer) => return Ok(answer),
             Continue(returned) => returned,
         };
-        match answer::records_from_return(findings, query.keys, &returned) {
+        match answer::decode_returned_records(findings, query.keys, &returned) {
             Err(_) if returned.is_off_chain() && clresolve_core::mutant!("failed-gateway-is-absence") => {
                 Ok(EnsAnswer::NoResolver(None))
             }
@@ -122,20 +122,20 @@ impl EnsRecordReader {
         let look_up = self.follow_lookups(self.payment_lookups.as_ref(), rpc, resolve, block);
         match finish_lookup(answer::payment_response(findings)?, look_up).await? {
             Break(payment) => Ok(payment),
-            Continue(returned) => answer::payment_from_return(findings, coins, &returned),
+            Continue(returned) => answer::decode_returned_payment(findings, coins, &returned),
         }
     }
 
     /// The answer at the newest block, from the counted votes on it. Lookups send their calls only to endpoints whose
     /// newest block counts: any other endpoint could resolve the lookup against an older block.
-    pub(crate) async fn resolve_newest(
+    pub(crate) async fn resolve_newest_answer(
         &self,
         query: &NameQuery,
         newest: NewestBlockVotes<NameFindings>,
         pool: &EndpointPool,
-    ) -> NewestBlockAnswer {
+    ) -> UncomparedNewestAnswer {
         let NewestBlockVotes { records, payment, look_ups, mut current, unheard, floor } = newest;
-        let objection = records.objection();
+        let objection = records.objection_error();
         let ask = async |endpoints: &[Arc<RpcEndpoint>]| {
             let rpc = &pool.client_for_members(endpoints.to_vec(), Vec::new());
             self.resolve_counted_votes(rpc, query, records.clone(), payment.clone(), pool.chain_id).await
@@ -154,7 +154,7 @@ impl EnsRecordReader {
         }
         // The objection may be invented, so if it cannot be read, the publisher is not blamed.
         let latest = latest.map_err(|error| objection.clone().unwrap_or(error));
-        NewestBlockAnswer { latest, objection, look_ups, agree: pool.required_operators() }
+        UncomparedNewestAnswer { latest, objection, look_ups, agree: pool.required_operators() }
     }
 
     /// Decodes the counted votes on the newest block into an answer, following lookups through `rpc`. An objection to
@@ -167,7 +167,7 @@ impl EnsRecordReader {
         payment: NewestBlockVote<NameFindings>,
         chain_id: u64,
     ) -> Result<LatestNameState, ChainError> {
-        let payment_objection = payment.objection();
+        let payment_objection = payment.objection_error();
         let records = records.into_vote(chain_id)?;
         let payment = payment_objection.map_or_else(|| payment.into_vote(chain_id), Err);
         let answer = self.resolve_with_payment(rpc, query, &records, payment.as_ref(), BlockId::latest()).await?;
@@ -180,7 +180,7 @@ impl EnsRecordReader {
     pub(crate) async fn compare_newest_with_pinned(
         &self,
         query: &NameQuery,
-        newest: NewestBlockAnswer,
+        newest: UncomparedNewestAnswer,
         answer: &EnsAnswer,
         holder: NameHolder,
     ) -> (Result<LatestNameState, ChainError>, Option<u64>) {
@@ -205,7 +205,7 @@ impl EnsRecordReader {
     async fn resolve_by_each_operator(
         &self,
         query: &NameQuery,
-        newest: &NewestBlockAnswer,
+        newest: &UncomparedNewestAnswer,
         answer: &EnsAnswer,
         error: &ChainError,
     ) -> Option<(EnsAnswer, u64)> {
@@ -215,7 +215,7 @@ impl EnsRecordReader {
         }
         let mut alike = AgreeingOperators { agree: newest.agree, records: BTreeMap::new(), all: BTreeMap::new() };
         let compare = async {
-            while !alike.are_decided(readings.len()) {
+            while !alike.is_outcome_decided(readings.len()) {
                 if let Some(Some((operator, height, read))) = readings.next().await {
                     alike.count_answer(operator, height, &read, answer);
                 }
@@ -227,7 +227,7 @@ impl EnsRecordReader {
             return Some((answer.clone(), height));
         }
         let height = alike.agreed_height(&alike.records)?;
-        Some((query.with_payment(answer.clone(), Err(error.clone())), height))
+        Some((query.answer_with_payment(answer.clone(), Err(error.clone())), height))
     }
 
     /// Resolves an endpoint's vote on the newest block using that endpoint alone. Returns the answer with the operator
@@ -259,7 +259,7 @@ impl EnsRecordReader {
             })
         };
         let (answer, payment) = try_join(self.resolve_records(rpc, query, records, block), payment).await?;
-        Ok(query.with_payment(answer, payment))
+        Ok(query.answer_with_payment(answer, payment))
     }
 
     /// The `count` further records that `query` requests at `block`. Lookups send their calls to `rpc`.
@@ -273,21 +273,21 @@ impl EnsRecordReader {
     ) -> Result<Vec<TextRecord>, ChainError> {
         match finish_lookup(answer::records_response(findings)?, self.look_up_records(rpc, query, block)).await? {
             Break(_) => Ok(vec![TextRecord::Absent; count]),
-            Continue(returned) => answer::further_records_from_return(&returned, count),
+            Continue(returned) => answer::decode_returned_further_records(&returned, count),
         }
     }
 
     /// The address and holder of an owner's name at `block`.
-    pub(crate) async fn resolve_holding(
+    pub(crate) async fn resolve_owner_details(
         &self,
         rpc: &RpcClient,
         query: &NameQuery,
         findings: &NameFindings,
         block: BlockId,
-    ) -> Result<OwnerReading, ChainError> {
-        match finish_lookup(answer::holding_response(findings)?, self.look_up_records(rpc, query, block)).await? {
+    ) -> Result<ClOwnerReading, ChainError> {
+        match finish_lookup(answer::owner_details_response(findings)?, self.look_up_records(rpc, query, block)).await? {
             Break(holding) => Ok(holding),
-            Continue(returned) => answer::holding_from_return(findings, &returned),
+            Continue(returned) => answer::decode_returned_owner_details(findings, &returned),
         }
     }
 
@@ -329,7 +329,7 @@ impl<'e> AgreeingOperators<'e> {
     }
 
     /// Whether `further` more operators cannot change the outcome (the height may still change).
-    fn are_decided(&self, further: usize) -> bool {
+    fn is_outcome_decided(&self, further: usize) -> bool {
         further == 0 || self.all.len() >= self.agree || self.records.len() + further < self.agree
     }
 
@@ -348,13 +348,13 @@ impl<'e> AgreeingOperators<'e> {
 /// # Errors
 /// The error of the lookup.
 async fn finish_lookup<T>(
-    response: ContractResponse<T>,
+    response: EnsAnswerStage<T>,
     look_up: impl Future<Output = Result<Bytes, ChainError>>,
-) -> Result<ControlFlow<T, ResolverReturnData>, ChainError> {
+) -> Result<ControlFlow<T, UniversalResolverBytes>, ChainError> {
     Ok(match response {
-        ContractResponse::Complete(answer) => Break(answer),
-        ContractResponse::Returned(returned) => Continue(returned),
-        ContractResponse::OffChain => Continue(ResolverReturnData::OffChain(look_up.await?)),
+        EnsAnswerStage::Complete(answer) => Break(answer),
+        EnsAnswerStage::Returned(returned) => Continue(returned),
+        EnsAnswerStage::OffChain => Continue(UniversalResolverBytes::OffChain(look_up.await?)),
     })
 }
 
@@ -378,19 +378,22 @@ mod tests {
         let mut alike = AgreeingOperators { agree: 2, records: BTreeMap::new(), all: BTreeMap::new() };
         alike.count_answer("a", 7, &read, &read);
         alike.count_answer("a", 9, &read, &read);
-        assert_eq!((alike.agreed_height(&alike.all), alike.are_decided(1), alike.are_decided(0)), (None, false, true));
+        assert_eq!(
+            (alike.agreed_height(&alike.all), alike.is_outcome_decided(1), alike.is_outcome_decided(0)),
+            (None, false, true)
+        );
         let none = AgreeingOperators { agree: 2, records: BTreeMap::new(), all: BTreeMap::new() };
-        assert!(none.are_decided(1) && !none.are_decided(2), "one alone is not waited for");
+        assert!(none.is_outcome_decided(1) && !none.is_outcome_decided(2), "one alone is not waited for");
         alike.count_answer("b", 1, &read, &read);
         alike.count_answer("c", 8, &read, &read);
-        assert_eq!((alike.agreed_height(&alike.all), alike.are_decided(9)), (Some(8), true));
+        assert_eq!((alike.agreed_height(&alike.all), alike.is_outcome_decided(9)), (Some(8), true));
     }
 
     /// An invented objection that resolves to unchanged content would otherwise hide the objections of others.
     #[test]
     fn an_objection_that_reads_alike_leaves_the_newest_block_unknown() {
         let objection = ChainError::Disagree(vec![("a".to_owned(), "records".to_owned())]);
-        let newest = |answer: &EnsAnswer, holder, objection: Option<&ChainError>| NewestBlockAnswer {
+        let newest = |answer: &EnsAnswer, holder, objection: Option<&ChainError>| UncomparedNewestAnswer {
             latest: Ok(LatestNameState { answer: answer.clone(), holder }),
             objection: objection.cloned(),
             look_ups: Vec::new(),
@@ -421,7 +424,7 @@ mod tests {
     async fn an_objection_that_cannot_be_read_is_told_as_an_objection() {
         let door: Arc<dyn RpcHttpTransport> = Arc::new(RefusingHttpClient);
         let pool = EndpointPool::new(testing::test_config(&[]), &door);
-        let answers = EnsRecordReader { universal_resolver: Address::ZERO, lookups: None, payment_lookups: None };
+        let answers = EnsAnswerCompleter { universal_resolver: Address::ZERO, lookups: None, payment_lookups: None };
         let query = NameQuery::for_address(&EnsName::parse("a.eth").unwrap(), &EnsContractAddresses::default());
         let unreadable = NameFindings {
             block: 5,
@@ -438,10 +441,10 @@ mod tests {
             let (records, payment) = (vote(is_objection), vote(false));
             let (current, unheard) = (Vec::new(), Vec::new());
             let newest = NewestBlockVotes { records, payment, look_ups: Vec::new(), current, unheard, floor: 0 };
-            answers.resolve_newest(&query, newest, &pool).await.latest
+            answers.resolve_newest_answer(&query, newest, &pool).await.latest
         };
         let stated = ChainError::Resolver(ResolverContractError::CallReverted);
         assert_eq!(newest(false).await, Err(stated), "enough operators say so");
-        assert_eq!(newest(true).await, Err(vote(true).objection().expect("an objection")));
+        assert_eq!(newest(true).await, Err(vote(true).objection_error().expect("an objection")));
     }
 }

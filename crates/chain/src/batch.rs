@@ -19,20 +19,20 @@ use alloy_primitives::{Address, B256, Bytes};
 use alloy_rpc_client::RpcClient;
 use async_trait::async_trait;
 use clresolve_core::reading::{BlockSelector, ChainBlock};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_state::contracts::NameFindings;
-use clresolve_state::{BatchedCallResults, call_together};
+use clresolve_state::{BatchedCallResults, batch_call_data};
 use tokio::time::timeout;
 
-use self::collector::{BatchCollector, lock};
+use self::collector::{BatchCollector, lock_groups};
 use self::halving::ask_by_halving;
 use crate::endpoint::RpcEndpoint;
-use crate::exchange::{ChainIdentity, EndpointAttestation, EndpointObservation};
+use crate::exchange::{ChainIdentity, EndpointBlockAttestation, EndpointObservation};
 use crate::failure::EndpointFailure;
 use crate::poll::QuorumQuery;
 use crate::pool::ChainReaderConfig;
 use crate::query::{NameQuery, unusable_batch_failure};
-use crate::request::{block_id_by_hash, eth_call};
+use crate::request::{block_id_by_hash, eth_call_request};
 
 /// How long a query waits for others. The queries of an audit arrive within a few milliseconds of each other.
 const WAIT: Duration = Duration::from_millis(20);
@@ -92,15 +92,15 @@ impl QueryBatcher {
         let endpoint = Arc::clone(endpoint);
         let ask = async move |queries: Vec<Arc<NameQuery>>| {
             if queries.len() > 1 {
-                let together = endpoint.observe_together(multicall3, &queries, selector, identity);
-                match in_time(together, patience).await {
+                let together = endpoint.observe_names_together(multicall3, &queries, selector, identity);
+                match limit_request_time(together, patience).await {
                     Ok(observations) => return observations,
                     Err(failure) => log_batch_failure(queries.len(), &failure),
                 }
             }
-            ask_by_halving(&queries, &|part| endpoint.observe_apart(part, selector, identity)).await
+            ask_by_halving(&queries, &|part| endpoint.observe_names_apart(part, selector, identity)).await
         };
-        self.readings.join(key, Arc::clone(query), ask).await.unwrap_or_else(interrupted_request_error)
+        self.readings.join_group(key, Arc::clone(query), ask).await.unwrap_or_else(interrupted_request_error)
     }
 
     /// Like [`NameQuery::fetch_findings`], combined with queries about other names. `endpoints` are the labels of
@@ -113,7 +113,7 @@ impl QueryBatcher {
         block: &ChainBlock,
     ) -> Result<NameFindings, EndpointFailure> {
         let place = || (endpoints.to_vec(), query.resolve.clone());
-        if self.apart.as_ref().is_some_and(|apart| lock(apart).contains(&place())) {
+        if self.apart.as_ref().is_some_and(|apart| lock_groups(apart).contains(&place())) {
             return query.fetch_findings(client, block).await;
         }
         let (multicall3, patience, apart) = (self.multicall3, self.patience, self.apart.clone());
@@ -129,7 +129,7 @@ impl QueryBatcher {
                 async move {
                     let answers = asked.await;
                     match part {
-                        [query] => lock(isolated).push(query.resolve.clone()),
+                        [query] => lock_groups(isolated).push(query.resolve.clone()),
                         _ => _ = is_combined.fetch_or(answers.is_ok(), Ordering::Relaxed),
                     }
                     answers
@@ -143,7 +143,7 @@ impl QueryBatcher {
             }
             indices.into_iter().map(|index| answers[index].clone()).collect()
         };
-        self.findings.join(key, Arc::clone(query), ask).await.unwrap_or_else(interrupted_request_error)
+        self.findings.join_group(key, Arc::clone(query), ask).await.unwrap_or_else(interrupted_request_error)
     }
 }
 
@@ -158,19 +158,20 @@ async fn fetch_all_findings(
     if let [query] = queries {
         return Ok(vec![query.fetch_findings(client, block).await]);
     }
-    let call = eth_call(multicall3, call_together(multicall3, queries.iter().map(|query| query.call_data())));
+    let call = eth_call_request(multicall3, batch_call_data(multicall3, queries.iter().map(|query| query.call_data())));
     let request = async {
         let data = client.request::<_, Bytes>("eth_call", (call, block_id_by_hash(block))).await;
-        let data = data.map_err(|error| EndpointFailure::from_transport_error(&error, excerpt))?;
+        let data = data.map_err(|error| EndpointFailure::from_transport_error(&error, excerpt_text))?;
         BatchedCallResults::decode(&data, queries.len()).map_err(unusable_batch_failure)
     };
-    let together = in_time(request, patience).await.inspect_err(|failure| log_batch_failure(queries.len(), failure))?;
-    Ok(queries.iter().zip(&together.results).map(|(query, data)| query.decode_at(block, data)).collect())
+    let together =
+        limit_request_time(request, patience).await.inspect_err(|failure| log_batch_failure(queries.len(), failure))?;
+    Ok(queries.iter().zip(&together.results).map(|(query, data)| query.decode_findings_at(block, data)).collect())
 }
 
 /// Remembers queries that made a combined call fail.
 fn remember_unbatchable<K: Eq + Hash>(apart: &Mutex<HashSet<K>>, isolated: impl Iterator<Item = K>) {
-    let mut apart = lock(apart);
+    let mut apart = lock_groups(apart);
     for query in isolated {
         if apart.len() >= MAX_APART {
             apart.clear();
@@ -195,7 +196,7 @@ fn deduplicate_queries(queries: Vec<Arc<NameQuery>>) -> (Vec<Arc<NameQuery>>, Ve
 }
 
 /// Limits a combined request to the time that its names share.
-async fn in_time<T>(
+async fn limit_request_time<T>(
     request: impl Future<Output = Result<T, EndpointFailure>>,
     patience: Duration,
 ) -> Result<T, EndpointFailure> {
@@ -213,13 +214,13 @@ fn interrupted_request_error<T>() -> Result<T, EndpointFailure> {
 }
 
 /// A query that is combined with queries about other names.
-pub(crate) struct BatchedQuery {
+pub(crate) struct BatchedQuorumQuery {
     pub(crate) query: Arc<NameQuery>,
     pub(crate) batches: Arc<QueryBatcher>,
 }
 
 #[async_trait]
-impl QuorumQuery for BatchedQuery {
+impl QuorumQuery for BatchedQuorumQuery {
     type Vote = NameFindings;
 
     async fn observe_own_block(
@@ -231,12 +232,12 @@ impl QuorumQuery for BatchedQuery {
         self.batches.observe_own_block(endpoint, &self.query, selector, identity).await
     }
 
-    async fn attest_block(
+    async fn fetch_block_attestation(
         &self,
         endpoint: &RpcEndpoint,
         block: &ChainBlock,
-    ) -> Result<EndpointAttestation<NameFindings>, EndpointFailure> {
-        endpoint.attest_block(&self.query, block).await
+    ) -> Result<EndpointBlockAttestation<NameFindings>, EndpointFailure> {
+        endpoint.fetch_block_attestation(&self.query, block).await
     }
 }
 
@@ -255,8 +256,12 @@ mod tests {
         for number in 0..MAX_APART {
             remember_unbatchable(&apart, calls(number, 1).into_iter());
         }
-        assert_eq!(lock(&apart).len(), MAX_APART);
+        assert_eq!(lock_groups(&apart).len(), MAX_APART);
         remember_unbatchable(&apart, calls(MAX_APART, 1).into_iter());
-        assert_eq!(*lock(&apart), calls(MAX_APART, 1).into_iter().collect::<HashSet<_>>(), "the others share again");
+        assert_eq!(
+            *lock_groups(&apart),
+            calls(MAX_APART, 1).into_iter().collect::<HashSet<_>>(),
+            "the others share again"
+        );
     }
 }

@@ -42,14 +42,17 @@ pub struct EndpointCapabilities {
 
 impl EndpointCapabilities {
     /// Probes `endpoint` on the chain of `config`. The endpoints of `config` are not asked.
-    pub async fn probe(
+    pub async fn probe_endpoint(
         endpoint: RpcEndpointSettings,
         config: &ChainReaderConfig,
         http: &Arc<dyn RpcHttpTransport>,
     ) -> Self {
         let endpoint = RpcEndpoint::new(endpoint, Arc::clone(http), config.timeout);
-        let (reading, has_proofs, gas) =
-            join!(probe_reading(&endpoint, config), has_proofs(&endpoint, config), probe_call_gas(&endpoint));
+        let (reading, has_proofs, gas) = join!(
+            probe_name_reading(&endpoint, config),
+            probe_state_proofs(&endpoint, config),
+            probe_call_gas(&endpoint)
+        );
         Self {
             has_first_block: reading.as_ref().is_ok_and(|has_first_block| *has_first_block),
             fault: reading.err().map(|failure| failure.to_string()),
@@ -61,7 +64,7 @@ impl EndpointCapabilities {
 }
 
 /// Reads a name as a resolution would. Returns whether the endpoint has block 0.
-async fn probe_reading(endpoint: &RpcEndpoint, config: &ChainReaderConfig) -> Result<bool, EndpointFailure> {
+async fn probe_name_reading(endpoint: &RpcEndpoint, config: &ChainReaderConfig) -> Result<bool, EndpointFailure> {
     let name = EnsName::parse(PROBE).expect("the probe is a name");
     let query = NameQuery::for_resolution(&name, &config.contracts, &config.coins);
     let identity = ChainIdentity { id: config.chain_id, genesis: config.genesis };
@@ -70,7 +73,7 @@ async fn probe_reading(endpoint: &RpcEndpoint, config: &ChainReaderConfig) -> Re
     Ok(observation.genesis.is_some())
 }
 
-async fn has_proofs(endpoint: &RpcEndpoint, config: &ChainReaderConfig) -> bool {
+async fn probe_state_proofs(endpoint: &RpcEndpoint, config: &ChainReaderConfig) -> bool {
     let account = (config.contracts.multicall3, [(); 0], BlockId::finalized());
     endpoint.rpc.request::<_, Value>("eth_getProof", account).await.is_ok_and(|proof| proof["accountProof"].is_array())
 }

@@ -24,14 +24,14 @@ pub use clresolve_state::CcipReadRequest;
 
 use clresolve_core::cause::CcipLookupError;
 use clresolve_core::reading::ChainError;
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_state::contracts::UniversalResolverOutcome;
 use clresolve_state::{
     CcipReadLookup, CcipReadLookupError, MAX_LOOK_UP_BYTES, MAX_LOOK_UPS, encode_batch_failure, encode_batch_response,
 };
 
 use crate::failure::EndpointFailure;
-use crate::request::eth_call;
+use crate::request::eth_call_request;
 use crate::revert::revert_data;
 
 /// Maximum number of gateway URLs per request. Contracts list one to three.
@@ -55,7 +55,11 @@ const MAX_IN_FLIGHT: usize = 4;
 #[async_trait]
 pub trait CcipReadGateway: Send + Sync {
     /// Tries the URLs of the request in order and returns the first response, of at most `cap` bytes.
-    async fn request(&self, request: &CcipReadRequest, cap: usize) -> Result<Bytes, CcipReadGatewayError>;
+    async fn request_first_response(
+        &self,
+        request: &CcipReadRequest,
+        cap: usize,
+    ) -> Result<Bytes, CcipReadGatewayError>;
 }
 
 /// Why a request has no response.
@@ -99,7 +103,7 @@ impl CcipReadLookupClient {
     }
 
     /// The same with another time limit per lookup.
-    pub(super) fn with_patience(&self, patience: Duration) -> Self {
+    pub(super) fn with_time_limit(&self, patience: Duration) -> Self {
         Self { patience, ..self.clone() }
     }
 
@@ -130,7 +134,7 @@ impl CcipReadLookupClient {
         let mut data = call;
         let most = if clresolve_core::mutant!("endless-look-ups") { MAX_REQUESTS } else { MAX_LOOK_UPS };
         for redirects in 0..=most {
-            let revert = match rpc.request::<_, Bytes>("eth_call", (eth_call(resolver, data), block)).await {
+            let revert = match rpc.request::<_, Bytes>("eth_call", (eth_call_request(resolver, data), block)).await {
                 Ok(result) => return Ok(result),
                 Err(error) => lookup_revert_data(&error).ok_or_else(|| failed_call_error(&error, block))?,
             };
@@ -200,8 +204,8 @@ impl<'g> CcipReadLookupSession<'g> {
         if bytes_left == 0 {
             return Err(too_many_bytes_error());
         }
-        let response = self.gateway.request(request, bytes_left.min(MAX_LOOK_UP_BYTES)).await?;
-        self.spend(response.len())?;
+        let response = self.gateway.request_first_response(request, bytes_left.min(MAX_LOOK_UP_BYTES)).await?;
+        self.spend_bytes(response.len())?;
         Ok(response)
     }
 
@@ -213,7 +217,7 @@ impl<'g> CcipReadLookupSession<'g> {
             return Err(CcipReadGatewayError::new(format!("batch nesting exceeds {MAX_BATCH_LEVELS} levels")));
         }
         self.reserve_requests(1)?;
-        self.spend(batch.data.len())?;
+        self.spend_bytes(batch.data.len())?;
         let requests = batch.batch_requests()?;
         let answers: Vec<_> = requests.iter().map(|request| self.fetch_response(request, level + 1)).collect();
         let answers: Vec<_> = stream::iter(answers).buffered(MAX_IN_FLIGHT).collect().await;
@@ -226,7 +230,7 @@ impl<'g> CcipReadLookupSession<'g> {
         taken.map(drop).map_err(|_| CcipReadGatewayError::new(format!("more than {MAX_REQUESTS} gateway requests")))
     }
 
-    fn spend(&self, bytes: usize) -> Result<(), CcipReadGatewayError> {
+    fn spend_bytes(&self, bytes: usize) -> Result<(), CcipReadGatewayError> {
         if clresolve_core::mutant!("look-up-bytes-uncounted") {
             return Ok(());
         }
@@ -241,7 +245,7 @@ fn too_many_bytes_error() -> CcipReadGatewayError {
 
 /// The revert data, if the error requests a lookup.
 fn lookup_revert_data(error: &TransportError) -> Option<Bytes> {
-    revert_data(error.as_error_resp()?).filter(|data| CcipReadLookup::is_demanded(data))
+    revert_data(error.as_error_resp()?).filter(|data| CcipReadLookup::is_lookup_demanded(data))
 }
 
 fn refused_lookup_error(error: CcipReadLookupError) -> ChainError {
@@ -252,17 +256,17 @@ fn refused_lookup_error(error: CcipReadLookupError) -> ChainError {
 }
 
 fn ccip_client_error(cause: &str) -> ChainError {
-    ChainError::Ccip(CcipLookupError::Client(excerpt(cause)))
+    ChainError::Ccip(CcipLookupError::Client(excerpt_text(cause)))
 }
 
 /// The error of a call that failed without requesting a lookup. Only failures inside the call are attributed to the
 /// name.
 fn failed_call_error(error: &TransportError, block: BlockId) -> ChainError {
     let Some(data) = error.as_error_resp().and_then(revert_data) else {
-        return match EndpointFailure::from_transport_error(error, excerpt) {
+        return match EndpointFailure::from_transport_error(error, excerpt_text) {
             EndpointFailure::CallFailed(_) => ccip_client_error(&error.to_string()),
             // No error of a call reports the chain id.
-            failure => failure.into_error("the endpoints", &block.to_string(), 0),
+            failure => failure.into_chain_error("the endpoints", &block.to_string(), 0),
         };
     };
     ChainError::Ccip(match UniversalResolverOutcome::from_revert(&data) {

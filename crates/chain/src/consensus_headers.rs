@@ -6,7 +6,7 @@ use alloy_primitives::B256;
 use alloy_rpc_types_eth::{BlockId, RpcBlockHash};
 use async_trait::async_trait;
 use clresolve_beacon::VerifiedBeaconHeader;
-use clresolve_core::light_client::LightClientProof;
+use clresolve_core::light_client::LightClientTranscript;
 use clresolve_core::reading::{
     BlockSelector, ChainBlock, ChainError, LightClientHeaderError, ProofGrade, ProofGradeDemand, max_header_age,
 };
@@ -66,9 +66,9 @@ impl ConsensusHeaderSource {
     pub(crate) async fn newest_head(&self) -> Result<ChainHead, ChainError> {
         let (verified, reported_at) = self.light_client.fetch_newest_header().await?;
         if self.pool.demand != ProofGradeDemand::ConsensusProof(0) {
-            self.fetched_head(&verified).await?;
+            self.fetch_vouched_header(&verified).await?;
         }
-        Ok(ChainHead { block: block_of(&verified)?, reported_at })
+        Ok(ChainHead { block: block_of_verified_header(&verified)?, reported_at })
     }
 
     /// The verified header that `selector` selects. By number, only blocks can be selected that were read as the
@@ -82,7 +82,7 @@ impl ConsensusHeaderSource {
             return Ok(verified);
         }
         let verified = self.light_client.verified_header(selector).await?;
-        self.check_age(&verified, selector)?;
+        self.check_chain_progress(&verified, selector)?;
         if selector == BlockSelector::Finalized {
             self.numbered.insert(verified.block_number(), verified).await;
         }
@@ -90,12 +90,12 @@ impl ConsensusHeaderSource {
     }
 
     /// Checks that the chain progresses: that it finalizes, or that its newest header is recent.
-    fn check_age(&self, verified: &VerifiedBeaconHeader, selector: BlockSelector) -> Result<(), ChainError> {
+    fn check_chain_progress(&self, verified: &VerifiedBeaconHeader, selector: BlockSelector) -> Result<(), ChainError> {
         let most = match selector {
             BlockSelector::Latest => self.pool.head_age.0.map(to_signed_duration),
             _ => Some(max_header_age(self.pool.chain_id)),
         };
-        let age = (self.pool.clock)().duration_since(block_of(verified)?.timestamp);
+        let age = (self.pool.clock)().duration_since(block_of_verified_header(verified)?.timestamp);
         let is_old = most.is_some_and(|most| age > most) && !clresolve_core::mutant!("beacon-stalled-headers-count");
         if is_old {
             return Err(ChainError::HeaderUnproven(LightClientHeaderError::Stalled(age.unsigned_abs())));
@@ -104,7 +104,7 @@ impl ConsensusHeaderSource {
     }
 
     /// The header of the verified block, from one endpoint or from as many operators as are demanded.
-    async fn fetched_head(&self, verified: &VerifiedBeaconHeader) -> Result<VouchedBlockHeader, ChainError> {
+    async fn fetch_vouched_header(&self, verified: &VerifiedBeaconHeader) -> Result<VouchedBlockHeader, ChainError> {
         let head = async {
             match self.pool.demand {
                 ProofGradeDemand::ConsensusProof(0) => self.fetch_header_from_any(verified).await,
@@ -126,7 +126,7 @@ impl ConsensusHeaderSource {
         let failed_endpoints = label_failures(&endpoints, asked.failures);
         let Some((index, header)) = asked.success else { return Err(ChainError::Unreachable(failed_endpoints)) };
         Ok(VouchedBlockHeader {
-            block: header.block().ok_or_else(time_out_of_range)?,
+            block: header.block().ok_or_else(time_out_of_range_error)?,
             header,
             grade: ProofGrade::ConsensusProof,
             asked: 0,
@@ -144,7 +144,7 @@ impl ConsensusHeaderSource {
         let selector = BlockSelector::Pinned(verified.block_number());
         let agreed: QuorumResult<HashedBlockHeader> = poll(&self.pool, Arc::new(BlockHeaderQuery), selector).await?;
         if agreed.block.hash != verified.block_hash() && !clresolve_core::mutant!("quorum-overrules-consensus") {
-            return Err(contradiction(verified, &agreed));
+            return Err(contradiction_error(verified, &agreed));
         }
         let proof = agreed.proof(self.pool.demand);
         Ok(VouchedBlockHeader {
@@ -164,7 +164,7 @@ impl ConsensusHeaderSource {
 #[async_trait]
 impl BlockHeaderSource for ConsensusHeaderSource {
     async fn select_header(&self, selector: BlockSelector) -> Result<VouchedBlockHeader, ChainError> {
-        self.fetched_head(&self.verified_header(selector).await?).await
+        self.fetch_vouched_header(&self.verified_header(selector).await?).await
     }
 
     async fn prefetch_block_id(&self, selector: BlockSelector) -> Result<BlockId, ChainError> {
@@ -172,7 +172,7 @@ impl BlockHeaderSource for ConsensusHeaderSource {
         Ok(BlockId::Hash(RpcBlockHash { block_hash, require_canonical: Some(true) }))
     }
 
-    async fn fetch_header_proof(&self, block: &ChainBlock) -> Result<Option<LightClientProof>, ChainError> {
+    async fn fetch_header_proof(&self, block: &ChainBlock) -> Result<Option<LightClientTranscript>, ChainError> {
         self.light_client.prove_finality(block.hash).await.map(Some)
     }
 
@@ -182,13 +182,13 @@ impl BlockHeaderSource for ConsensusHeaderSource {
 }
 
 /// The block of a verified header.
-fn block_of(verified: &VerifiedBeaconHeader) -> Result<ChainBlock, ChainError> {
+fn block_of_verified_header(verified: &VerifiedBeaconHeader) -> Result<ChainBlock, ChainError> {
     let timestamp = i64::try_from(verified.timestamp()).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
-    let timestamp = timestamp.ok_or_else(time_out_of_range)?;
+    let timestamp = timestamp.ok_or_else(time_out_of_range_error)?;
     Ok(ChainBlock { number: verified.block_number(), hash: verified.block_hash(), timestamp })
 }
 
-fn time_out_of_range() -> ChainError {
+fn time_out_of_range_error() -> ChainError {
     ChainError::HeaderUnproven(LightClientHeaderError::Refused("the header's timestamp is out of range".to_owned()))
 }
 
@@ -197,7 +197,7 @@ fn label_failures(endpoints: &[Arc<RpcEndpoint>], failures: Vec<(usize, Endpoint
 }
 
 /// The error if the operators agree on another block than the light client verified.
-fn contradiction(verified: &VerifiedBeaconHeader, agreed: &QuorumResult<HashedBlockHeader>) -> ChainError {
+fn contradiction_error(verified: &VerifiedBeaconHeader, agreed: &QuorumResult<HashedBlockHeader>) -> ChainError {
     let number = verified.block_number();
     let statement = |hash: B256| format!("block {number} is {hash}");
     let light_client = ("light client".to_owned(), statement(verified.block_hash()));

@@ -10,7 +10,7 @@ use alloy_rpc_client::RpcClient;
 use alloy_rpc_types_eth::Header;
 use alloy_transport::TransportError;
 use clresolve_core::reading::{BlockSelector, ChainBlock};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_state::HashedBlockHeader;
 use jiff::Timestamp;
 use metrics::counter;
@@ -20,7 +20,7 @@ use crate::failure::EndpointFailure;
 use crate::head_age;
 use crate::header;
 use crate::keys::redact_url_keys;
-use crate::request::tag;
+use crate::request::block_tag;
 use crate::transport::{EndpointTransport, RpcHttpTransport};
 
 /// How long an endpoint is asked last after a failure, in milliseconds.
@@ -45,14 +45,14 @@ pub struct RpcEndpointSettings {
 
 impl RpcEndpointSettings {
     /// Removes parts of the URL, which may be API keys, from text sent by the endpoint, and shortens the text.
-    pub fn redact(&self, text: &str) -> String {
-        excerpt(&redact_url_keys(&self.url, text))
+    pub fn redact_keys(&self, text: &str) -> String {
+        excerpt_text(&redact_url_keys(&self.url, text))
     }
 
     /// Whether the host looks like a public DNS name. Such an endpoint never serves a test chain that reuses the id of
     /// a real chain.
     fn is_public(&self) -> bool {
-        has_public_name(&self.url)
+        has_public_host_name(&self.url)
     }
 }
 
@@ -99,21 +99,21 @@ impl RpcEndpoint {
         }
     }
 
-    pub(crate) fn is_identified(&self) -> bool {
+    pub(crate) fn is_chain_identified(&self) -> bool {
         self.is_identified.load(Ordering::Relaxed)
     }
 
     /// Checks the chain id of the endpoint, once.
     pub(crate) async fn check_chain_id(&self, chain_id: u64) -> Result<(), EndpointFailure> {
-        if self.is_identified() {
+        if self.is_chain_identified() {
             return Ok(());
         }
         let id = self.rpc.request::<_, U64>("eth_chainId", ()).await;
-        let id = id.map_err(|error| self.failure_of_error(&error))?.to::<u64>();
+        let id = id.map_err(|error| self.failure_from_error(&error))?.to::<u64>();
         if id != chain_id {
             return Err(EndpointFailure::WrongChain(id));
         }
-        self.set_identified();
+        self.note_chain_identified();
         Ok(())
     }
 
@@ -122,17 +122,17 @@ impl RpcEndpoint {
         &self,
         selector: BlockSelector,
     ) -> Result<(HashedBlockHeader, ChainBlock), EndpointFailure> {
-        let header = self.rpc.request::<_, Option<Header>>("eth_getBlockByNumber", (tag(selector), false)).await;
-        Ok(header::check_header(header.map_err(|error| self.header_failure(&error))?, selector)?)
+        let header = self.rpc.request::<_, Option<Header>>("eth_getBlockByNumber", (block_tag(selector), false)).await;
+        Ok(header::check_requested_header(header.map_err(|error| self.header_request_failure(&error))?, selector)?)
     }
 
     /// Registers that the endpoint serves the right chain, unless its block 0 is still to be compared.
-    pub(crate) fn set_identified(&self) {
+    pub(crate) fn note_chain_identified(&self) {
         self.is_identified.store(!self.owes_genesis.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     /// Registers whether block 0 is still owed. If so, it is requested again in the next exchange.
-    pub(crate) fn set_owes_genesis(&self, owes: bool) {
+    pub(crate) fn set_genesis_pending(&self, owes: bool) {
         self.owes_genesis.store(owes, Ordering::Relaxed);
     }
 
@@ -141,19 +141,19 @@ impl RpcEndpoint {
     }
 
     pub(crate) fn note_response<T>(&self, response: &Result<T, EndpointFailure>, now: Timestamp) {
-        if let Some(why) = response.as_ref().err().and_then(EndpointFailure::refusal) {
+        if let Some(why) = response.as_ref().err().and_then(EndpointFailure::refusal_label) {
             counter!(ANSWERS_REFUSED, "endpoint" => self.label.clone(), "why" => why).increment(1);
         }
         match response {
             Ok(_) => self.failed_at.store(i64::MIN, Ordering::Relaxed),
-            Err(failure) if failure.is_endpoints_fault() => self.mark_failed(now),
+            Err(failure) if failure.may_blame_endpoint() => self.mark_failed(now),
             Err(_) => {}
         }
     }
 
     /// If `failure` refuses the newest block because of its age, counts it and marks the endpoint as failed.
     pub(crate) fn note_refused_head(&self, failure: &EndpointFailure, now: Timestamp) {
-        if head_age::count_refused(&self.label, failure) {
+        if head_age::count_refused_head(&self.label, failure) {
             self.mark_failed(now);
         }
     }
@@ -164,22 +164,22 @@ impl RpcEndpoint {
         (0..REST_MS).contains(&since) && !clresolve_core::mutant!("failed-endpoints-never-rest")
     }
 
-    pub(crate) fn failure_of_error(&self, error: &TransportError) -> EndpointFailure {
-        EndpointFailure::from_transport_error(error, |text| self.redact(text))
+    pub(crate) fn failure_from_error(&self, error: &TransportError) -> EndpointFailure {
+        EndpointFailure::from_transport_error(error, |text| self.redact_keys(text))
     }
 
-    pub(crate) fn header_failure(&self, error: &TransportError) -> EndpointFailure {
-        EndpointFailure::from_block_tag_error(error, |text| self.redact(text))
+    pub(crate) fn header_request_failure(&self, error: &TransportError) -> EndpointFailure {
+        EndpointFailure::from_block_tag_error(error, |text| self.redact_keys(text))
     }
 
     /// Removes keys from text sent by the endpoint, and shortens it.
-    pub(crate) fn redact(&self, text: &str) -> String {
-        excerpt(&redact_url_keys(&self.url, text))
+    pub(crate) fn redact_keys(&self, text: &str) -> String {
+        excerpt_text(&redact_url_keys(&self.url, text))
     }
 }
 
 /// Whether the host of a URL looks like a public DNS name.
-pub fn has_public_name(url: &Url) -> bool {
+pub fn has_public_host_name(url: &Url) -> bool {
     matches!(url.host(), Some(Host::Domain(name)) if name.trim_end_matches('.').contains('.'))
 }
 
@@ -197,6 +197,6 @@ mod tests {
         let endpoint = RpcEndpoint::new(endpoint, Arc::new(RefusingHttpClient), Duration::ZERO);
         let said = "not valid for host-key-3.rpc.example: path-key-4, query-key-5, user-key-1, pass-key-2 in v2";
         let shown = "not valid for [key].rpc.example: [key], [key], [key], [key] in v2";
-        assert_eq!(endpoint.redact(said), shown);
+        assert_eq!(endpoint.redact_keys(said), shown);
     }
 }

@@ -26,10 +26,10 @@ use crate::endpoint::RpcEndpoint;
 use crate::failure::EndpointFailure;
 use crate::head_age::HeadAgeLimit;
 use crate::header;
-use crate::header::BlockHeaderError;
-use crate::query::{NameQuery, require_not_before};
+use crate::header::BlockHeaderRejection;
+use crate::query::{NameQuery, require_findings_not_before};
 use crate::quorum::QuorumVote;
-use crate::request::{block_id_by_hash, tag};
+use crate::request::{block_id_by_hash, block_tag};
 
 const MAINNET_GENESIS: B256 =
     alloy_primitives::b256!("d4e56740f876aef8c010b86a40d5f56745a118d0906a34e69aec8c0db1cb8fa3");
@@ -69,17 +69,17 @@ impl<V: QuorumVote> EndpointObservation<V> {
         now: Timestamp,
     ) -> Result<Self, EndpointFailure> {
         match selector {
-            BlockSelector::Latest => age.check_newest(self.block.timestamp, now)?,
-            BlockSelector::Finalized | BlockSelector::Safe => age.check_ahead(self.block.timestamp, now)?,
+            BlockSelector::Latest => age.check_newest_age(self.block.timestamp, now)?,
+            BlockSelector::Finalized | BlockSelector::Safe => age.check_not_ahead(self.block.timestamp, now)?,
             BlockSelector::Number(_) | BlockSelector::Pinned(_) => {}
         }
-        let latest = self.latest.map(|latest| age.checked_vote(latest?, now));
+        let latest = self.latest.map(|latest| age.require_recent_vote(latest?, now));
         Ok(Self { latest, ..self })
     }
 }
 
 /// An endpoint's statement about a block that other endpoints have finalized.
-pub(crate) enum EndpointAttestation<V> {
+pub(crate) enum EndpointBlockAttestation<V> {
     /// The endpoint has the same block; this is its vote.
     Same(V),
     /// The endpoint has another block at that height.
@@ -114,7 +114,7 @@ impl RpcEndpoint {
         identity: ChainIdentity,
     ) -> Result<EndpointObservation<NameFindings>, EndpointFailure> {
         let RpcExchangeResult { block, genesis, mut results } =
-            self.exchange(&[&query.call], selector, identity).await?;
+            self.request_header_and_calls(&[&query.call], selector, identity).await?;
         let results = results.pop().expect("each call has its results");
         self.interpret_results(query, block, genesis, results).await
     }
@@ -129,10 +129,11 @@ impl RpcEndpoint {
     ) -> Result<EndpointObservation<NameFindings>, EndpointFailure> {
         let mut pinned = self.decode_findings(query, results.pinned)?;
         if pinned.block != block.number {
-            pinned = self.observe_at(query, &block).await?;
+            pinned = self.observe_at_block(query, &block).await?;
         }
-        let latest = results.latest.map(|latest| require_not_before(self.decode_findings(query, latest)?, &block));
-        self.set_identified();
+        let latest =
+            results.latest.map(|latest| require_findings_not_before(self.decode_findings(query, latest)?, &block));
+        self.note_chain_identified();
         Ok(EndpointObservation { block, pinned, latest, genesis })
     }
 
@@ -141,33 +142,33 @@ impl RpcEndpoint {
     ///
     /// # Errors
     /// [`EndpointFailure`]. The failure of a single call is part of its result.
-    pub(crate) async fn exchange(
+    pub(crate) async fn request_header_and_calls(
         &self,
         calls: &[&TransactionRequest],
         selector: BlockSelector,
         identity: ChainIdentity,
     ) -> Result<RpcExchangeResult, EndpointFailure> {
-        let tag = tag(selector);
+        let tag = block_tag(selector);
         let mut batch = self.rpc.new_batch();
         let chain_id = self.add_chain_id_request(&mut batch)?;
         let genesis = OptionFuture::from(chain_id.is_some().then(|| self.fetch_genesis_hash()));
         let header = batch
             .add_call::<_, Option<Header>>("eth_getBlockByNumber", &(tag, false))
-            .map_err(|e| self.failure_of_error(&e))?;
+            .map_err(|e| self.failure_from_error(&e))?;
         let mut waiting = Vec::with_capacity(calls.len());
         for call in calls {
             let pinned = batch
                 .add_call::<_, Bytes>("eth_call", &(call, BlockId::from(tag)))
-                .map_err(|e| self.failure_of_error(&e))?;
+                .map_err(|e| self.failure_from_error(&e))?;
             waiting.push(PinnedAndLatest { pinned, latest: self.add_latest_call(&mut batch, call, selector)? });
         }
         let genesis = join_needed_and_optional(batch.into_future(), genesis)
             .await
-            .map_err(|e| self.failure_of_error(&e))?
+            .map_err(|e| self.failure_from_error(&e))?
             .flatten();
         self.check_chain_identity(chain_id, genesis, identity).await?;
-        let header = header.await.map_err(|e| self.header_failure(&e))?;
-        let (_, block) = header::check_header(header, selector)?;
+        let header = header.await.map_err(|e| self.header_request_failure(&e))?;
+        let (_, block) = header::check_requested_header(header, selector)?;
         let mut results = Vec::with_capacity(waiting.len());
         for PinnedAndLatest { pinned, latest } in waiting {
             results.push(PinnedAndLatest { pinned: pinned.await, latest: OptionFuture::from(latest).await });
@@ -176,32 +177,32 @@ impl RpcEndpoint {
     }
 
     /// Requests the block at the height of `block`, and the call in exactly `block`.
-    pub(crate) async fn attest_block(
+    pub(crate) async fn fetch_block_attestation(
         &self,
         query: &NameQuery,
         block: &ChainBlock,
-    ) -> Result<EndpointAttestation<NameFindings>, EndpointFailure> {
+    ) -> Result<EndpointBlockAttestation<NameFindings>, EndpointFailure> {
         let mut batch = self.rpc.new_batch();
         let number = BlockNumberOrTag::Number(block.number);
         let header = batch
             .add_call::<_, Option<Header>>("eth_getBlockByNumber", &(number, false))
-            .map_err(|e| self.failure_of_error(&e))?;
+            .map_err(|e| self.failure_from_error(&e))?;
         let response = batch
             .add_call::<_, Bytes>("eth_call", &(&query.call, block_id_by_hash(block)))
-            .map_err(|e| self.failure_of_error(&e))?;
-        batch.await.map_err(|e| self.failure_of_error(&e))?;
-        let header = header.await.map_err(|e| self.failure_of_error(&e))?;
-        let (_, observed) = header::check_header(header, BlockSelector::Number(block.number))?;
+            .map_err(|e| self.failure_from_error(&e))?;
+        batch.await.map_err(|e| self.failure_from_error(&e))?;
+        let header = header.await.map_err(|e| self.failure_from_error(&e))?;
+        let (_, observed) = header::check_requested_header(header, BlockSelector::Number(block.number))?;
         if observed != *block {
-            return Ok(EndpointAttestation::Other(observed));
+            return Ok(EndpointBlockAttestation::Other(observed));
         }
-        self.decode_findings_at(query, block, response.await).map(EndpointAttestation::Same)
+        self.decode_findings_at(query, block, response.await).map(EndpointBlockAttestation::Same)
     }
 
     /// Requests the header with this hash. Any endpoint may supply it, since the hash verifies it.
     pub(crate) async fn fetch_header_by_hash(&self, hash: B256) -> Result<HashedBlockHeader, EndpointFailure> {
         let header = self.rpc.request::<_, Option<Header>>("eth_getBlockByHash", (hash, false)).await;
-        let header = header.map_err(|e| self.failure_of_error(&e))?.ok_or(BlockHeaderError::Missing)?;
+        let header = header.map_err(|e| self.failure_from_error(&e))?.ok_or(BlockHeaderRejection::Missing)?;
         HashedBlockHeader::with_expected_hash(header.inner, hash)
             .map_err(|error| EndpointFailure::Unusable(error.to_string()))
     }
@@ -217,15 +218,15 @@ impl RpcEndpoint {
             .is_compared_with_latest()
             .then(|| batch.add_call::<_, Bytes>("eth_call", &(call, BlockId::latest())))
             .transpose();
-        latest.map_err(|e| self.failure_of_error(&e))
+        latest.map_err(|e| self.failure_from_error(&e))
     }
 
     /// Adds the request for the chain id to a batch, unless the id was checked before.
     fn add_chain_id_request(&self, batch: &mut BatchRequest<'_>) -> Result<Option<Waiter<U64>>, EndpointFailure> {
         let no_params: NoParams = [];
-        let is_new = !self.is_identified();
+        let is_new = !self.is_chain_identified();
         let chain_id = is_new.then(|| batch.add_call::<_, U64>("eth_chainId", &no_params)).transpose();
-        chain_id.map_err(|e| self.failure_of_error(&e))
+        chain_id.map_err(|e| self.failure_from_error(&e))
     }
 
     /// Requests the hash of block 0. Not every endpoint has it: some pruned their oldest blocks, and some providers
@@ -236,7 +237,7 @@ impl RpcEndpoint {
         let genesis = (BlockNumberOrTag::Number(0), false);
         match self.rpc.request::<_, Option<GenesisBlockDocument>>("eth_getBlockByNumber", genesis).await {
             Ok(genesis) => Some(genesis.map(|genesis| genesis.hash)),
-            Err(error) => EndpointFailure::is_refusal(&error).then_some(None),
+            Err(error) => EndpointFailure::is_permanent_refusal(&error).then_some(None),
         }
     }
 
@@ -249,8 +250,8 @@ impl RpcEndpoint {
         identity: ChainIdentity,
     ) -> Result<(), EndpointFailure> {
         let Some(chain_id) = chain_id else { return Ok(()) };
-        self.set_owes_genesis(genesis.is_none() && self.expected_genesis(identity).is_some());
-        let observed = chain_id.await.map_err(|e| self.failure_of_error(&e))?.to::<u64>();
+        self.set_genesis_pending(genesis.is_none() && self.expected_genesis(identity).is_some());
+        let observed = chain_id.await.map_err(|e| self.failure_from_error(&e))?.to::<u64>();
         if observed != identity.id && !clresolve_core::mutant!("other-chain") {
             return Err(EndpointFailure::WrongChain(observed));
         }
@@ -276,7 +277,7 @@ impl RpcEndpoint {
     }
 
     /// Requests the call in exactly this block, by its hash.
-    async fn observe_at(&self, query: &NameQuery, block: &ChainBlock) -> Result<NameFindings, EndpointFailure> {
+    async fn observe_at_block(&self, query: &NameQuery, block: &ChainBlock) -> Result<NameFindings, EndpointFailure> {
         let response = self.rpc.request::<_, Bytes>("eth_call", (&query.call, block_id_by_hash(block))).await;
         self.decode_findings_at(query, block, response)
     }
@@ -286,7 +287,7 @@ impl RpcEndpoint {
         query: &NameQuery,
         response: Result<Bytes, TransportError>,
     ) -> Result<NameFindings, EndpointFailure> {
-        query.decode(&response.map_err(|e| self.failure_of_error(&e))?)
+        query.decode_findings(&response.map_err(|e| self.failure_from_error(&e))?)
     }
 
     fn decode_findings_at(
@@ -295,7 +296,7 @@ impl RpcEndpoint {
         block: &ChainBlock,
         response: Result<Bytes, TransportError>,
     ) -> Result<NameFindings, EndpointFailure> {
-        query.decode_at(block, &response.map_err(|e| self.failure_of_error(&e))?)
+        query.decode_findings_at(block, &response.map_err(|e| self.failure_from_error(&e))?)
     }
 }
 

@@ -7,10 +7,10 @@ use alloy_primitives::B256;
 use alloy_transport::{TransportError, TransportErrorKind};
 use clresolve_core::cause::{HostConnectionError, LocalLimitError, ResolverContractError};
 use clresolve_core::reading::ChainError;
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use tokio::task::JoinError;
 
-use crate::header::BlockHeaderError;
+use crate::header::BlockHeaderRejection;
 use crate::revert::{EXECUTION_REVERTED, MISSING_BLOCK, revert_data};
 use crate::transport::{EndpointTransportError, HttpRequestError};
 
@@ -105,7 +105,7 @@ impl EndpointFailure {
     }
 
     /// Whether the endpoint may return logs for a smaller range.
-    pub(crate) fn is_about_the_range(error: &TransportError) -> bool {
+    pub(crate) fn may_allow_smaller_range(error: &TransportError) -> bool {
         match error {
             RpcError::ErrorResp(payload) => {
                 let names_it = LONG_RANGE.iter().any(|word| payload.message.contains(word));
@@ -119,7 +119,7 @@ impl EndpointFailure {
     }
 
     /// Whether the endpoint does not serve such requests at all, rather than failing to serve this one now.
-    pub(crate) fn is_refusal(error: &TransportError) -> bool {
+    pub(crate) fn is_permanent_refusal(error: &TransportError) -> bool {
         match error {
             RpcError::ErrorResp(payload) => !payload.is_retry_err(),
             RpcError::Transport(TransportErrorKind::Custom(cause)) => {
@@ -133,14 +133,14 @@ impl EndpointFailure {
     }
 
     /// Whether one of several queries may be the cause, so that the others may succeed without it.
-    pub(crate) const fn may_be_of_one_query(&self) -> bool {
+    pub(crate) const fn may_blame_one_query(&self) -> bool {
         matches!(self, Self::Unusable(_) | Self::CallFailed(_) | Self::LocalLimit(_) | Self::Divided(_))
     }
 
     /// Whether the endpoint may be at fault rather than the request, so that it is asked last for a while. An overlong
     /// reply counts as the endpoint's fault although a name may cause it: an endpoint that floods must not be asked
     /// first.
-    pub(crate) const fn is_endpoints_fault(&self) -> bool {
+    pub(crate) const fn may_blame_endpoint(&self) -> bool {
         matches!(
             self,
             Self::Unconnected(_)
@@ -157,7 +157,7 @@ impl EndpointFailure {
 
     /// The task of a request ended without a result: it panicked, or the runtime is shutting down.
     pub(crate) fn from_join_error(error: &JoinError) -> Self {
-        Self::Unusable(format!("the request ended without a result: {}", excerpt(&error.to_string())))
+        Self::Unusable(format!("the request ended without a result: {}", excerpt_text(&error.to_string())))
     }
 
     pub(crate) const fn is_wrong_chain(&self) -> bool {
@@ -165,7 +165,7 @@ impl EndpointFailure {
     }
 
     /// Why a well-formed answer is refused, as a metric label. `None` for other failures.
-    pub(crate) const fn refusal(&self) -> Option<&'static str> {
+    pub(crate) const fn refusal_label(&self) -> Option<&'static str> {
         match self {
             Self::WrongChain(_) | Self::WrongGenesis(_) => Some("wrong-chain"),
             Self::OtherBlock(_) => Some("other-block"),
@@ -174,7 +174,7 @@ impl EndpointFailure {
     }
 
     /// Converts the failure of the endpoint `label` at `block` into an error. `expected` is the configured chain id.
-    pub(crate) fn into_error(self, label: &str, block: &str, expected: u64) -> ChainError {
+    pub(crate) fn into_chain_error(self, label: &str, block: &str, expected: u64) -> ChainError {
         match self {
             Self::Unusable(cause) | Self::OtherBlock(cause) => ChainError::Unreachable(vec![(label.to_owned(), cause)]),
             Self::Unconnected(_) | Self::HeadOld { .. } | Self::HeadAhead { .. } | Self::HeadBelowFinalized { .. } => {
@@ -191,12 +191,12 @@ impl EndpointFailure {
     }
 }
 
-impl From<BlockHeaderError> for EndpointFailure {
-    fn from(error: BlockHeaderError) -> Self {
+impl From<BlockHeaderRejection> for EndpointFailure {
+    fn from(error: BlockHeaderRejection) -> Self {
         match error {
-            BlockHeaderError::Missing => Self::NoBlock(error.to_string()),
-            BlockHeaderError::Number => Self::OtherBlock(error.to_string()),
-            BlockHeaderError::Hash | BlockHeaderError::Time => Self::Unusable(error.to_string()),
+            BlockHeaderRejection::Missing => Self::NoBlock(error.to_string()),
+            BlockHeaderRejection::Number => Self::OtherBlock(error.to_string()),
+            BlockHeaderRejection::Hash | BlockHeaderRejection::Time => Self::Unusable(error.to_string()),
         }
     }
 }
@@ -247,7 +247,8 @@ mod tests {
     fn a_call_that_was_run_and_failed_is_the_resolvers() {
         let of = |code, message: &'static str| {
             let payload = ErrorPayload { code, message: message.into(), data: None };
-            EndpointFailure::from_transport_error(&TransportError::ErrorResp(payload), excerpt).into_error("a", "7", 1)
+            EndpointFailure::from_transport_error(&TransportError::ErrorResp(payload), excerpt_text)
+                .into_chain_error("a", "7", 1)
         };
         for (code, words) in [(-32000, "out of gas"), (EXECUTION_REVERTED, "execution reverted")] {
             assert_eq!(of(code, words), ChainError::Resolver(ResolverContractError::Halted(words.to_owned())));

@@ -66,7 +66,7 @@ impl FanOutPlan {
         if need == FanOutNeed::Nothing {
             return FanOutAction::Stop;
         }
-        if self.has_candidate() && (self.due > 0 || self.is_short(need)) {
+        if self.has_candidate() && (self.due > 0 || self.has_too_few_requests(need)) {
             let index = self.asked;
             self.asked += 1;
             self.under_way += 1;
@@ -112,7 +112,7 @@ impl FanOutPlan {
         self.asked < self.candidates
     }
 
-    const fn is_short(&self, need: FanOutNeed) -> bool {
+    const fn has_too_few_requests(&self, need: FanOutNeed) -> bool {
         match need {
             FanOutNeed::Nothing => false,
             FanOutNeed::Answers { in_sight } | FanOutNeed::AnswersOrStall { in_sight } => {
@@ -194,7 +194,7 @@ impl<F: Future> RequestFanOut<F> {
 }
 
 /// The first success among several candidates, and the failures before it.
-pub(crate) struct FirstSuccess<T, E> {
+pub(crate) struct FirstSuccessResult<T, E> {
     /// The index of the successful candidate and its result.
     pub(crate) success: Option<(usize, T)>,
     /// The indices of the candidates that failed, each with its error.
@@ -206,7 +206,7 @@ pub(crate) async fn ask_until_success<T, E, F>(
     candidates: usize,
     patience: Option<Duration>,
     ask: impl Fn(usize) -> F,
-) -> FirstSuccess<T, E>
+) -> FirstSuccessResult<T, E>
 where
     F: Future<Output = Result<T, E>>,
 {
@@ -220,9 +220,9 @@ where
         fan_out.next_event(FanOutNeed::Answers { in_sight: 0 }, numbered).await
     {
         match answer {
-            Ok(success) => return FirstSuccess { success: Some((index, success)), failures },
+            Ok(success) => return FirstSuccessResult { success: Some((index, success)), failures },
             Err(failure) => failures.push((index, failure)),
         }
     }
-    FirstSuccess { success: None, failures }
+    FirstSuccessResult { success: None, failures }
 }

@@ -23,7 +23,7 @@ pub const URL_LIMIT: usize = 32 << 10;
 /// Maximum memory for the long bodies of all gateways together, in bytes: four responses of maximum length. There is no
 /// budget per host, since contracts choose the gateways and may list any number of hosts. The responses for an agent's
 /// records are shorter than [`SHORT_BODY`](clresolve_egress::SHORT_BODY) and need no permit.
-const BODY_BYTES: u32 = 4 * body_limit(MAX_LOOK_UP_BYTES) as u32;
+const BODY_BYTES: u32 = 4 * gateway_body_limit(MAX_LOOK_UP_BYTES) as u32;
 
 /// A gateway client behind the egress guard: `https` only, public host names, no redirects, bounded responses.
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ impl GatewayEgress {
         } else {
             EgressRequest::post_json(serde_json::json!({ "sender": sender, "data": data }).to_string().into())
         };
-        let reply = self.egress.send_untrusted(&url, call.gzip(), deadline).await?;
+        let reply = self.egress.send_untrusted(&url, call.accept_gzip(), deadline).await?;
         let status = reply.status();
         // Steps 8 to 10 of the client lookup protocol: every other status is an answer.
         if (400..600).contains(&status) {
@@ -78,7 +78,7 @@ impl GatewayEgress {
         }
         let without_bound = BodyBudget::new(u32::MAX);
         let bodies = if clresolve_core::mutant!("gateway-bodies-unbounded") { &without_bound } else { &self.bodies };
-        match parse_gateway_response(&reply.bytes_within(body_limit(cap), bodies).await?, cap) {
+        match parse_gateway_response(&reply.bytes_within(gateway_body_limit(cap), bodies).await?, cap) {
             // A redirect or an empty response is not malformed: report its status.
             Err(FetchError::Unavailable(SourceUnavailableError::Malformed)) if !(200..=203).contains(&status) => {
                 Err(SourceUnavailableError::Status(status).into())
@@ -91,7 +91,11 @@ impl GatewayEgress {
 #[async_trait]
 impl CcipReadGateway for GuardedCcipReadGateway {
     /// Tries the gateways in order. A 4xx response ends the request; after any other failure the next gateway is tried.
-    async fn request(&self, request: &CcipReadRequest, cap: usize) -> Result<Bytes, CcipReadGatewayError> {
+    async fn request_first_response(
+        &self,
+        request: &CcipReadRequest,
+        cap: usize,
+    ) -> Result<Bytes, CcipReadGatewayError> {
         let Some(door) = &self.door else {
             return Err(CcipReadGatewayError::new(EgressViolation::Disabled.to_string()));
         };
@@ -142,7 +146,7 @@ const DATA: &str = "{data}";
 /// Allowance for the JSON around the data. The data itself has two hexadecimal digits per byte.
 const JSON_SLACK: usize = 4096;
 
-const fn body_limit(cap: usize) -> usize {
+const fn gateway_body_limit(cap: usize) -> usize {
     cap.saturating_mul(2).saturating_add(JSON_SLACK)
 }
 

@@ -41,11 +41,11 @@ pub(crate) struct HeadVoteCounter {
 /// The blocks for which one endpoint vouches: the block it reported last, its parent, and so on.
 struct EndpointBlockLineage {
     operator: String,
-    vouched: Vec<VouchedBlockHash>,
+    vouched: Vec<EndpointVouchedBlock>,
 }
 
 #[derive(Clone, Copy)]
-struct VouchedBlockHash {
+struct EndpointVouchedBlock {
     hash: B256,
     /// `None` for a block that is known only as a parent.
     block: Option<ChainBlock>,
@@ -65,20 +65,20 @@ impl HeadVoteCounter {
     }
 
     /// Whether the endpoint with this index reported a much higher block last.
-    pub(crate) fn is_backwards(&self, endpoint: usize, block: &ChainBlock) -> bool {
+    pub(crate) fn is_head_regression(&self, endpoint: usize, block: &ChainBlock) -> bool {
         let last = self.endpoints[endpoint].vouched.first().and_then(|vouched| vouched.block);
         last.is_some_and(|last| last.number > block.number.saturating_add(MAX_STEP_BACK))
     }
 
     /// Counts the newest block of the endpoint with this index. Returns the head.
-    pub(crate) fn report(
+    pub(crate) fn add_head_report(
         &mut self,
         endpoint: usize,
         header: &HashedBlockHeader,
         block: ChainBlock,
         now: Timestamp,
     ) -> Option<ChainHead> {
-        self.endpoints[endpoint].report(block, header.parent_hash(), now);
+        self.endpoints[endpoint].note_reported_block(block, header.parent_hash(), now);
         let agreed = self.agreed_heads();
         let Some(highest) = agreed.values().max_by_key(|agreed| agreed.block.number) else { return self.head };
         match self.head.and_then(|head| agreed.get(&head.block.hash)) {
@@ -96,29 +96,29 @@ impl HeadVoteCounter {
 
     /// The blocks for which enough operators vouch, by hash.
     fn agreed_heads(&self) -> BTreeMap<B256, ChainHead> {
-        let mut reports: BTreeMap<B256, BlockReports<'_>> = BTreeMap::new();
+        let mut reports: BTreeMap<B256, BlockVouchTimes<'_>> = BTreeMap::new();
         for EndpointBlockLineage { operator, vouched } in &self.endpoints {
-            for VouchedBlockHash { hash, block, at } in vouched {
+            for EndpointVouchedBlock { hash, block, at } in vouched {
                 let report = reports.entry(*hash).or_default();
                 report.block = report.block.or(*block);
                 let last = report.last.entry(operator).or_insert(*at);
                 *last = (*last).max(*at);
             }
         }
-        let head = |(hash, reports): (B256, BlockReports<'_>)| Some((hash, reports.head(self.agree)?));
+        let head = |(hash, reports): (B256, BlockVouchTimes<'_>)| Some((hash, reports.agreed_head(self.agree)?));
         reports.into_iter().filter_map(head).collect()
     }
 }
 
 #[derive(Default)]
-struct BlockReports<'c> {
+struct BlockVouchTimes<'c> {
     block: Option<ChainBlock>,
     /// When each operator last vouched.
     last: BTreeMap<&'c str, Timestamp>,
 }
 
-impl BlockReports<'_> {
-    fn head(self, agree: usize) -> Option<ChainHead> {
+impl BlockVouchTimes<'_> {
+    fn agreed_head(self, agree: usize) -> Option<ChainHead> {
         let mut times: Vec<Timestamp> = self.last.into_values().collect();
         times.sort_unstable();
         let enough = if clresolve_core::mutant!("head-of-one-operator") { 1 } else { agree.max(1) };
@@ -127,11 +127,11 @@ impl BlockReports<'_> {
 }
 
 impl EndpointBlockLineage {
-    fn report(&mut self, block: ChainBlock, parent: B256, now: Timestamp) {
-        let mut vouched = vec![VouchedBlockHash { hash: block.hash, block: Some(block), at: now }];
+    fn note_reported_block(&mut self, block: ChainBlock, parent: B256, now: Timestamp) {
+        let mut vouched = vec![EndpointVouchedBlock { hash: block.hash, block: Some(block), at: now }];
         match self.vouched.iter().position(|vouched| vouched.hash == parent) {
             Some(known) => vouched.extend(&self.vouched[known..]),
-            None => vouched.push(VouchedBlockHash { hash: parent, block: None, at: now }),
+            None => vouched.push(EndpointVouchedBlock { hash: parent, block: None, at: now }),
         }
         vouched.truncate(MAX_LINEAGE);
         self.vouched = vouched;

@@ -28,7 +28,7 @@ impl HeadAgeLimit {
     ///
     /// # Errors
     /// [`EndpointFailure::HeadAhead`].
-    pub(crate) fn check_ahead(self, block: Timestamp, now: Timestamp) -> Result<(), EndpointFailure> {
+    pub(crate) fn check_not_ahead(self, block: Timestamp, now: Timestamp) -> Result<(), EndpointFailure> {
         let ahead = block.duration_since(now);
         let is_ahead = self.0.is_some() && ahead > to_signed_duration(MAX_AHEAD);
         if is_ahead { Err(EndpointFailure::HeadAhead { seconds: ahead.as_secs() }) } else { Ok(()) }
@@ -38,9 +38,9 @@ impl HeadAgeLimit {
     ///
     /// # Errors
     /// [`EndpointFailure::HeadOld`], [`EndpointFailure::HeadAhead`].
-    pub(crate) fn check_newest(self, head: Timestamp, now: Timestamp) -> Result<(), EndpointFailure> {
+    pub(crate) fn check_newest_age(self, head: Timestamp, now: Timestamp) -> Result<(), EndpointFailure> {
         let Some(most) = self.0 else { return Ok(()) };
-        self.check_ahead(head, now)?;
+        self.check_not_ahead(head, now)?;
         let age = now.duration_since(head);
         let is_old = age > to_signed_duration(most);
         if is_old { Err(EndpointFailure::HeadOld { seconds: age.as_secs(), most: most.as_secs() }) } else { Ok(()) }
@@ -50,34 +50,34 @@ impl HeadAgeLimit {
     ///
     /// # Errors
     /// [`EndpointFailure`], also if the vote does not contain the time of its block.
-    pub(crate) fn checked_vote<V: QuorumVote>(self, vote: V, now: Timestamp) -> Result<V, EndpointFailure> {
+    pub(crate) fn require_recent_vote<V: QuorumVote>(self, vote: V, now: Timestamp) -> Result<V, EndpointFailure> {
         if self.0.is_some() {
             let head = vote.block_time().ok_or_else(|| {
                 EndpointFailure::Unusable("it does not report the time of its newest block".to_owned())
             })?;
-            self.check_newest(head, now)?;
+            self.check_newest_age(head, now)?;
         }
         Ok(vote)
     }
 }
 
 /// If `failure` refuses a newest block because of its age, counts it for `label`. Returns whether it was counted.
-pub(crate) fn count_refused(label: &str, failure: &EndpointFailure) -> bool {
+pub(crate) fn count_refused_head(label: &str, failure: &EndpointFailure) -> bool {
     let why = match failure {
         EndpointFailure::HeadOld { .. } => "old",
         EndpointFailure::HeadAhead { .. } => "ahead",
         _ => return false,
     };
-    count(label, why);
+    count_head_failure(label, why);
     true
 }
 
 /// Counts a newest block of `label` that lies far below its previous one.
-pub(crate) fn count_backwards(label: &str) {
-    count(label, "backwards");
+pub(crate) fn count_head_regression(label: &str) {
+    count_head_failure(label, "backwards");
 }
 
-fn count(label: &str, why: &'static str) {
+fn count_head_failure(label: &str, why: &'static str) {
     counter!(HEADS_REFUSED, "endpoint" => label.to_owned(), "why" => why).increment(1);
 }
 
@@ -95,10 +95,10 @@ mod tests {
         let at = |seconds: i64| now + SignedDuration::from_secs(seconds);
         let bound = HeadAgeLimit(Some(Duration::from_secs(60)));
         for (seconds, counts) in [(-61, false), (-60, true), (0, true), (15, true), (16, false)] {
-            assert_eq!(bound.check_newest(at(seconds), now).is_ok(), counts, "{seconds}");
-            assert!(HeadAgeLimit(None).check_newest(at(seconds * 1000), now).is_ok(), "{seconds}");
+            assert_eq!(bound.check_newest_age(at(seconds), now).is_ok(), counts, "{seconds}");
+            assert!(HeadAgeLimit(None).check_newest_age(at(seconds * 1000), now).is_ok(), "{seconds}");
         }
-        assert!(bound.check_ahead(at(-100_000), now).is_ok(), "a finalized block may be old");
-        assert!(bound.check_ahead(at(16), now).is_err());
+        assert!(bound.check_not_ahead(at(-100_000), now).is_ok(), "a finalized block may be old");
+        assert!(bound.check_not_ahead(at(16), now).is_err());
     }
 }

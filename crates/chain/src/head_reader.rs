@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::CoinTypes;
 use clresolve_core::reading::{BlockSelector, ChainBlock, ChainError, LatestNameState, ProofGradeDemand};
-use clresolve_state::answer::{self, ContractResponse};
+use clresolve_state::answer::{self, EnsAnswerStage};
 use clresolve_state::contracts::NameFindings;
 use clresolve_state::{EnsContractAddresses, HashedBlockHeader};
 use futures_util::StreamExt as _;
@@ -23,7 +23,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::batch::QueryBatcher;
 use crate::endpoint::RpcEndpoint;
-use crate::exchange::{ChainIdentity, EndpointAttestation, EndpointObservation};
+use crate::exchange::{ChainIdentity, EndpointBlockAttestation, EndpointObservation};
 use crate::failure::EndpointFailure;
 use crate::head::{ChainHead, HeadVoteCounter};
 use crate::head_age::{self, to_signed_duration};
@@ -37,7 +37,7 @@ const MAX_MISSED_POLLS: u32 = 2;
 
 /// The state of a name at the head.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NameHeadState {
+pub enum NameStateAtHead {
     /// Everything on which a verdict about the name rests, except its owner's name.
     OnChain(LatestNameState),
     /// The records come from a CCIP-Read gateway, so the chain does not show whether they have changed.
@@ -55,7 +55,7 @@ pub trait ChainHeadReader: Send + Sync {
     fn source_labels(&self) -> Vec<String>;
 
     /// Whether to poll this source now, given the poll `interval`.
-    fn is_due(&self, source: usize, interval: Duration) -> bool;
+    fn is_poll_due(&self, source: usize, interval: Duration) -> bool;
 
     /// Asks one source for its newest block. Returns that block and the resulting head.
     ///
@@ -73,7 +73,7 @@ pub trait ChainHeadReader: Send + Sync {
     ///
     /// # Errors
     /// [`ChainError`] if too few sources agree.
-    async fn read_name_state(&self, name: &EnsName, block: &ChainBlock) -> Result<NameHeadState, ChainError>;
+    async fn read_name_state(&self, name: &EnsName, block: &ChainBlock) -> Result<NameStateAtHead, ChainError>;
 }
 
 /// Reads names at the head of a chain, as enough operators state it.
@@ -128,10 +128,10 @@ impl QuorumHeadReader {
         }
         let (header, block) = reported?;
         let mut counter = self.counter.lock().unwrap_or_else(PoisonError::into_inner);
-        if counter.is_backwards(endpoint, &block) {
-            head_age::count_backwards(&asked.label);
+        if counter.is_head_regression(endpoint, &block) {
+            head_age::count_head_regression(&asked.label);
         }
-        Ok((block, counter.report(endpoint, &header, block, now)))
+        Ok((block, counter.add_head_report(endpoint, &header, block, now)))
     }
 
     async fn fetch_newest_header(
@@ -140,7 +140,7 @@ impl QuorumHeadReader {
     ) -> Result<(HashedBlockHeader, ChainBlock), EndpointFailure> {
         endpoint.check_chain_id(self.pool.chain_id).await?;
         let (header, block) = endpoint.fetch_header(BlockSelector::Latest).await?;
-        self.pool.head_age.check_ahead(block.timestamp, (self.pool.clock)())?;
+        self.pool.head_age.check_not_ahead(block.timestamp, (self.pool.clock)())?;
         Ok((header, block))
     }
 }
@@ -153,7 +153,7 @@ impl ChainHeadReader for QuorumHeadReader {
 
     /// `false` while the endpoint rests after a failure. If the head needs it, because too few other operators are left
     /// or have stopped agreeing on a head, it is polled nevertheless.
-    fn is_due(&self, endpoint: usize, interval: Duration) -> bool {
+    fn is_poll_due(&self, endpoint: usize, interval: Duration) -> bool {
         let now = (self.pool.clock)();
         if !self.pool.endpoints()[endpoint].is_resting(now) {
             return true;
@@ -165,7 +165,7 @@ impl ChainHeadReader for QuorumHeadReader {
     async fn poll_head(&self, endpoint: usize) -> Result<(ChainBlock, Option<ChainHead>), ChainError> {
         let label = &self.pool.endpoints()[endpoint].label;
         let asked = self.poll_endpoint(endpoint).await;
-        asked.map_err(|failure| failure.into_error(label, "latest", self.pool.chain_id))
+        asked.map_err(|failure| failure.into_chain_error(label, "latest", self.pool.chain_id))
     }
 
     async fn newest_head(self: Arc<Self>) -> Result<ChainHead, ChainError> {
@@ -189,31 +189,31 @@ impl ChainHeadReader for QuorumHeadReader {
     }
 
     /// Concurrent readings share calls.
-    async fn read_name_state(&self, name: &EnsName, block: &ChainBlock) -> Result<NameHeadState, ChainError> {
+    async fn read_name_state(&self, name: &EnsName, block: &ChainBlock) -> Result<NameStateAtHead, ChainError> {
         let query = Arc::new(NameQuery::for_resolution(name, &self.contracts, &self.coins));
         let at_head = NameHeadQuery { query: Arc::clone(&query), block: *block, batches: Arc::clone(&self.batches) };
         let selector = BlockSelector::Pinned(block.number);
         let findings = poll(&self.pool, Arc::new(at_head), selector).await?.pinned;
-        Ok(name_head_state(&query, &findings).unwrap_or_else(NameHeadState::Failing))
+        Ok(name_state_at_head(&query, &findings).unwrap_or_else(NameStateAtHead::Failing))
     }
 }
 
-pub(crate) fn name_head_state(query: &NameQuery, findings: &NameFindings) -> Result<NameHeadState, ChainError> {
+pub(crate) fn name_state_at_head(query: &NameQuery, findings: &NameFindings) -> Result<NameStateAtHead, ChainError> {
     let answer = match answer::records_response(findings)? {
-        ContractResponse::OffChain => return Ok(NameHeadState::OffChain),
-        ContractResponse::Complete(answer) => answer,
-        ContractResponse::Returned(returned) => answer::records_from_return(findings, query.keys, &returned)?,
+        EnsAnswerStage::OffChain => return Ok(NameStateAtHead::OffChain),
+        EnsAnswerStage::Complete(answer) => answer,
+        EnsAnswerStage::Returned(returned) => answer::decode_returned_records(findings, query.keys, &returned)?,
     };
     let holder = findings.holder;
     let payment = match answer::payment_response(findings) {
-        Ok(ContractResponse::OffChain) => {
-            return Ok(NameHeadState::PaymentOffChain(LatestNameState { answer, holder }));
+        Ok(EnsAnswerStage::OffChain) => {
+            return Ok(NameStateAtHead::PaymentOffChain(LatestNameState { answer, holder }));
         }
-        Ok(ContractResponse::Complete(payment)) => Ok(payment),
-        Ok(ContractResponse::Returned(returned)) => query.decode_payment(findings, &returned),
+        Ok(EnsAnswerStage::Complete(payment)) => Ok(payment),
+        Ok(EnsAnswerStage::Returned(returned)) => query.decode_payment(findings, &returned),
         Err(error) => Err(error),
     };
-    Ok(NameHeadState::OnChain(LatestNameState { answer: query.with_payment(answer, payment), holder }))
+    Ok(NameStateAtHead::OnChain(LatestNameState { answer: query.answer_with_payment(answer, payment), holder }))
 }
 
 /// A query about a name at a block that is identified by its hash.
@@ -238,11 +238,11 @@ impl QuorumQuery for NameHeadQuery {
         Ok(EndpointObservation { block: self.block, pinned, latest: None, genesis: None })
     }
 
-    async fn attest_block(
+    async fn fetch_block_attestation(
         &self,
         endpoint: &RpcEndpoint,
         block: &ChainBlock,
-    ) -> Result<EndpointAttestation<NameFindings>, EndpointFailure> {
-        endpoint.attest_block(&self.query, block).await
+    ) -> Result<EndpointBlockAttestation<NameFindings>, EndpointFailure> {
+        endpoint.fetch_block_attestation(&self.query, block).await
     }
 }

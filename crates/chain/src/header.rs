@@ -6,7 +6,7 @@ use clresolve_state::HashedBlockHeader;
 
 /// Why a header is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum BlockHeaderError {
+pub(crate) enum BlockHeaderRejection {
     /// The endpoint returned `null`.
     #[error("the endpoint knows no such block")]
     Missing,
@@ -21,17 +21,17 @@ pub(crate) enum BlockHeaderError {
 }
 
 /// Returns the header and its block, if its fields hash to the stated hash and it is the requested one.
-pub(crate) fn check_header(
+pub(crate) fn check_requested_header(
     header: Option<Header>,
     selector: BlockSelector,
-) -> Result<(HashedBlockHeader, ChainBlock), BlockHeaderError> {
-    let header = header.ok_or(BlockHeaderError::Missing)?;
+) -> Result<(HashedBlockHeader, ChainBlock), BlockHeaderRejection> {
+    let header = header.ok_or(BlockHeaderRejection::Missing)?;
     let header =
-        HashedBlockHeader::with_expected_hash(header.inner, header.hash).map_err(|_| BlockHeaderError::Hash)?;
+        HashedBlockHeader::with_expected_hash(header.inner, header.hash).map_err(|_| BlockHeaderRejection::Hash)?;
     if selector.number().is_some_and(|number| number != header.number()) {
-        return Err(BlockHeaderError::Number);
+        return Err(BlockHeaderRejection::Number);
     }
-    let block = header.block().ok_or(BlockHeaderError::Time)?;
+    let block = header.block().ok_or(BlockHeaderRejection::Time)?;
     Ok((header, block))
 }
 
@@ -47,12 +47,12 @@ mod tests {
             let inner = alloy_consensus::Header { number, timestamp, ..Default::default() };
             Header { hash: inner.hash_slow(), inner, total_difficulty: None, size: None }
         };
-        let why = |header, selector| check_header(header, selector).err();
+        let why = |header, selector| check_requested_header(header, selector).err();
         assert_eq!(why(Some(stated(7, 1)), BlockSelector::Number(7)), None);
-        assert_eq!(why(None, BlockSelector::Finalized), Some(BlockHeaderError::Missing));
+        assert_eq!(why(None, BlockSelector::Finalized), Some(BlockHeaderRejection::Missing));
         let lie = Header { hash: B256::repeat_byte(1), ..stated(7, 1) };
-        assert_eq!(why(Some(lie), BlockSelector::Finalized), Some(BlockHeaderError::Hash));
-        assert_eq!(why(Some(stated(8, 1)), BlockSelector::Number(7)), Some(BlockHeaderError::Number));
-        assert_eq!(why(Some(stated(7, u64::MAX)), BlockSelector::Number(7)), Some(BlockHeaderError::Time));
+        assert_eq!(why(Some(lie), BlockSelector::Finalized), Some(BlockHeaderRejection::Hash));
+        assert_eq!(why(Some(stated(8, 1)), BlockSelector::Number(7)), Some(BlockHeaderRejection::Number));
+        assert_eq!(why(Some(stated(7, u64::MAX)), BlockSelector::Number(7)), Some(BlockHeaderRejection::Time));
     }
 }

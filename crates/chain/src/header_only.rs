@@ -8,7 +8,7 @@ use clresolve_core::reading::{BlockSelector, ChainBlock};
 use clresolve_state::HashedBlockHeader;
 
 use crate::endpoint::RpcEndpoint;
-use crate::exchange::{ChainIdentity, EndpointAttestation, EndpointObservation};
+use crate::exchange::{ChainIdentity, EndpointBlockAttestation, EndpointObservation};
 use crate::failure::EndpointFailure;
 use crate::poll::QuorumQuery;
 
@@ -27,11 +27,11 @@ impl QuorumQuery for BlockHeaderQuery {
         endpoint.observe_header(selector, identity).await
     }
 
-    async fn attest_block(
+    async fn fetch_block_attestation(
         &self,
         endpoint: &RpcEndpoint,
         block: &ChainBlock,
-    ) -> Result<EndpointAttestation<HashedBlockHeader>, EndpointFailure> {
-        endpoint.attest_header(block).await
+    ) -> Result<EndpointBlockAttestation<HashedBlockHeader>, EndpointFailure> {
+        endpoint.fetch_header_attestation(block).await
     }
 }

@@ -2,11 +2,11 @@
 
 use alloy_rpc_types_eth::BlockId;
 use async_trait::async_trait;
-use clresolve_core::light_client::LightClientProof;
+use clresolve_core::light_client::LightClientTranscript;
 use clresolve_core::reading::{BlockSelector, ChainBlock, ChainError, ProofGrade, ProofStrength};
 use clresolve_state::HashedBlockHeader;
 
-use crate::request::tag;
+use crate::request::block_tag;
 
 /// Selects the chain's block. This is all that a state proof trusts. A quorum of endpoints is one possible source
 /// ([`QuorumHeaderSource`](crate::QuorumHeaderSource)), a light client of the beacon chain is another
@@ -18,11 +18,11 @@ pub trait BlockHeaderSource: Send + Sync {
 
     /// Under which id to prefetch the state of that block before its header is known.
     async fn prefetch_block_id(&self, selector: BlockSelector) -> Result<BlockId, ChainError> {
-        Ok(tag(selector).into())
+        Ok(block_tag(selector).into())
     }
 
     /// What proves the block's header to others. `None` if operators vouch for it.
-    async fn fetch_header_proof(&self, _block: &ChainBlock) -> Result<Option<LightClientProof>, ChainError> {
+    async fn fetch_header_proof(&self, _block: &ChainBlock) -> Result<Option<LightClientTranscript>, ChainError> {
         Ok(None)
     }
 
@@ -58,12 +58,12 @@ pub struct VouchedBlockHeader {
 
 impl VouchedBlockHeader {
     /// The proof of what is computed from state that is proven against the header.
-    pub(crate) const fn proof(&self) -> ProofStrength {
+    pub(crate) const fn proof_strength(&self) -> ProofStrength {
         ProofStrength { grade: self.grade, asked: self.asked, agreed: self.agreed, own: self.own }
     }
 
     /// Whether the endpoint contradicts this block or failed to return it.
-    pub(crate) fn excludes(&self, label: &str) -> bool {
+    pub(crate) fn is_endpoint_excluded(&self, label: &str) -> bool {
         self.contradicted_by.iter().chain(&self.failed_endpoints).any(|(other, _)| other == label)
     }
 }

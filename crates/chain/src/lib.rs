@@ -66,9 +66,9 @@ use std::sync::Arc;
 use alloy_primitives::Bytes;
 use async_trait::async_trait;
 use clresolve_core::cause::LocalLimitError;
-use clresolve_core::light_client::LightClientProof;
+use clresolve_core::light_client::LightClientTranscript;
 use clresolve_core::name::EnsName;
-use clresolve_core::reading::{BlockSelector, ChainBlock, ChainError, NameReading, OwnerReading, ProofStrength};
+use clresolve_core::reading::{BlockSelector, ChainBlock, ChainError, ClOwnerReading, NameReading, ProofStrength};
 use clresolve_core::records::{RecordKey, TextRecord};
 use clresolve_state::StateProofRecorder;
 use metrics::counter;
@@ -80,17 +80,17 @@ pub use self::beacon_metrics::{
 pub use self::capabilities::EndpointCapabilities;
 #[cfg(feature = "state-proof")]
 pub use self::consensus_headers::ConsensusHeaderSource;
-pub use self::endpoint::{ANSWERS_REFUSED, RpcEndpointSettings, has_public_name};
+pub use self::endpoint::{ANSWERS_REFUSED, RpcEndpointSettings, has_public_host_name};
 pub use self::head::{ChainHead, MAX_STEP_BACK};
 pub use self::head_age::{HEADS_REFUSED, MAX_AHEAD};
-pub use self::head_reader::{ChainHeadReader, NameHeadState, QuorumHeadReader};
+pub use self::head_reader::{ChainHeadReader, NameStateAtHead, QuorumHeadReader};
 #[cfg(feature = "state-proof")]
 pub use self::header_source::{BlockHeaderSource, VouchedBlockHeader};
 #[cfg(feature = "state-proof")]
 pub use self::light_client::{
     BEACON_ACCEPT, BeaconEndpointDemotion, BeaconEndpointSettings, BeaconEndpointStatus, BeaconHttpTransport,
-    BeaconResponse, LightClient, LightClientConfig, LightClientHeaderStatus, LightClientStatus,
-    SyncCommitteeParticipation,
+    BeaconResponse, LightClient, LightClientConfig, LightClientStatus, SyncCommitteeParticipation,
+    VerifiedHeadersStatus,
 };
 pub use self::name_finder::{FoundNames, NameFinder, NameSearchScope, NamehashPreimages};
 pub use self::pool::{ChainReaderConfig, TimeSource};
@@ -132,11 +132,11 @@ pub trait EnsReader: Send + Sync {
         owner: &EnsName,
         block: &ChainBlock,
         endpoints: &[String],
-    ) -> Result<OwnerReading, ChainError>;
+    ) -> Result<ClOwnerReading, ChainError>;
 
     /// Reads further text records of `name` at the block of an earlier reading, from the `endpoints` (labels) that
     /// produced it. Returns one record per entry of `keys`. These records are never proven, even if readings are.
-    async fn read_texts_at_block(
+    async fn read_owner_details(
         &self,
         _name: &EnsName,
         _block: &ChainBlock,
@@ -165,7 +165,7 @@ pub trait EnsReader: Send + Sync {
     }
 
     /// What proves the header of a finalized block to others. `None` if operators vouch for it.
-    async fn fetch_header_proof(&self, _block: &ChainBlock) -> Result<Option<LightClientProof>, ChainError> {
+    async fn fetch_header_proof(&self, _block: &ChainBlock) -> Result<Option<LightClientTranscript>, ChainError> {
         Ok(None)
     }
 

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use clresolve_beacon::{LightClientProof, VerifiedBeaconHeader};
+use clresolve_beacon::{LightClientTranscript, VerifiedBeaconHeader};
 use clresolve_core::reading::{BlockSelector, ChainError, LightClientHeaderError};
 use futures_util::future::{BoxFuture, FutureExt as _, Shared};
 use jiff::Timestamp;
@@ -29,12 +29,11 @@ use tokio::time::Instant;
 pub use self::config::{BeaconEndpointSettings, LightClientConfig};
 pub use self::http::{BEACON_ACCEPT, BeaconHttpTransport, BeaconResponse};
 pub use self::status::{
-    BeaconEndpointDemotion, BeaconEndpointStatus, LightClientHeaderStatus, LightClientStatus,
-    SyncCommitteeParticipation,
+    BeaconEndpointDemotion, BeaconEndpointStatus, LightClientStatus, SyncCommitteeParticipation, VerifiedHeadersStatus,
 };
 
 use self::follower::{BackgroundBeaconRequests, BeaconChainFollower};
-use self::verified::{HeaderFinality, HeaderFreshness, LightClientSnapshot, unix_seconds};
+use self::verified::{HeaderFinality, HeaderFreshness, VerifiedHeaderPair, unix_seconds};
 use crate::pool::TimeSource;
 
 /// Minimum time between two synchronizations if the first one failed. It bounds the load of questions on endpoints that
@@ -74,7 +73,7 @@ impl LightClient {
 
     /// Continues from what `before` has verified, if network and checkpoint are the same. For a reload.
     pub fn continue_from(&self, before: &Self) {
-        self.follower.adopt(&before.follower);
+        self.follower.adopt_progress(&before.follower);
     }
 
     /// The verified header that `selector` selects: the optimistic one for [`BlockSelector::Latest`], the finalized one
@@ -90,7 +89,7 @@ impl LightClient {
                 return Err(ChainError::HeaderUnproven(LightClientHeaderError::Block(selector.to_string())));
             }
         };
-        match self.current_snapshot(wanted) {
+        match self.usable_headers(wanted) {
             Some((HeaderFreshness::Fresh, verified)) => return Ok(verified.header(wanted)),
             Some((HeaderFreshness::Usable, verified)) => {
                 drop(self.join_synchronization());
@@ -98,7 +97,7 @@ impl LightClient {
             }
             _ => {}
         }
-        Ok(self.synchronized_snapshot(wanted).await?.header(wanted))
+        Ok(self.synchronize_headers(wanted).await?.header(wanted))
     }
 
     /// Asks the endpoints for the newest header, unless none can be newer than the known one. Returns the header with
@@ -108,11 +107,12 @@ impl LightClient {
     /// [`ChainError::HeaderUnproven`].
     pub async fn fetch_newest_header(&self) -> Result<(VerifiedBeaconHeader, Timestamp), ChainError> {
         let (spec, now) = (self.follower.spec(), self.follower.now());
-        let verified = match self.follower.snapshot().filter(|verified| verified.is_head(spec, now)) {
+        let verified = match self.follower.verified_headers().filter(|verified| verified.is_optimistic_head(spec, now))
+        {
             Some(verified) => verified,
-            None => self.synchronized_snapshot(HeaderFinality::Optimistic).await?,
+            None => self.synchronize_headers(HeaderFinality::Optimistic).await?,
         };
-        Ok((verified.optimistic, verified.newest_at(spec, self.follower.now())))
+        Ok((verified.optimistic, verified.newest_known_at(spec, self.follower.now())))
     }
 
     /// What the light client knows.
@@ -121,7 +121,7 @@ impl LightClient {
         LightClientStatus {
             checkpoint: follower.config.checkpoint,
             checkpoint_age: follower.checkpoint_slot().map(|slot| follower.spec().slot_age(slot, unix_seconds(now))),
-            headers: follower.snapshot().map(|verified| verified.status(follower.spec(), now)),
+            headers: follower.verified_headers().map(|verified| verified.status(follower.spec(), now)),
             endpoints: follower.endpoints.iter().map(|endpoint| endpoint.status()).collect(),
         }
     }
@@ -132,24 +132,24 @@ impl LightClient {
     /// # Errors
     /// [`ChainError::HeaderUnproven`] if the block is none of those that were finalized lately, or no endpoint has the
     /// data.
-    pub async fn prove_finality(&self, block_hash: B256) -> Result<LightClientProof, ChainError> {
+    pub async fn prove_finality(&self, block_hash: B256) -> Result<LightClientTranscript, ChainError> {
         self.follower.prove_finality(block_hash).await.map_err(ChainError::HeaderUnproven)
     }
 
     /// The verified headers after a synchronization. If it fails, only if the wanted header is still usable.
-    async fn synchronized_snapshot(&self, wanted: HeaderFinality) -> Result<LightClientSnapshot, ChainError> {
+    async fn synchronize_headers(&self, wanted: HeaderFinality) -> Result<VerifiedHeaderPair, ChainError> {
         let outcome = self.join_synchronization().await;
-        match (self.current_snapshot(wanted), outcome) {
+        match (self.usable_headers(wanted), outcome) {
             (Some((_, verified)), Ok(())) | (Some((HeaderFreshness::Fresh | HeaderFreshness::Usable, verified)), _) => {
                 Ok(verified)
             }
             (_, Err(fault)) => Err(ChainError::HeaderUnproven(fault)),
-            (None, Ok(())) => Err(ChainError::HeaderUnproven(self.follower.endpoints_fault())),
+            (None, Ok(())) => Err(ChainError::HeaderUnproven(self.follower.endpoint_failures_error())),
         }
     }
 
-    fn current_snapshot(&self, wanted: HeaderFinality) -> Option<(HeaderFreshness, LightClientSnapshot)> {
-        let verified = self.follower.snapshot()?;
+    fn usable_headers(&self, wanted: HeaderFinality) -> Option<(HeaderFreshness, VerifiedHeaderPair)> {
+        let verified = self.follower.verified_headers()?;
         Some((verified.header_freshness(wanted, self.follower.spec(), self.follower.now()), verified))
     }
 
@@ -162,7 +162,7 @@ impl LightClient {
             return last.outcome.clone();
         }
         let (follower, background) = (Arc::clone(&self.follower), Arc::clone(&self.background));
-        let task = tokio::spawn(async move { follower.sync(&mut *background.lock().await).await });
+        let task = tokio::spawn(async move { follower.sync_store(&mut *background.lock().await).await });
         let abort = task.abort_handle();
         let broken_off = |error: JoinError| Err(LightClientHeaderError::Refused(error.to_string()));
         let outcome = task.map(move |ended| ended.unwrap_or_else(broken_off)).boxed().shared();

@@ -30,7 +30,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::endpoint::RpcEndpoint;
 use crate::failure::EndpointFailure;
 use crate::pool::ChainReaderConfig;
-use crate::request::eth_call;
+use crate::request::eth_call_request;
 use crate::transport::{EndpointTransportError, HttpRequestError, RpcHttpTransport};
 
 /// Maximum number of nodes accepted from one endpoint, about 10 MB: far more than there are agents, and few enough to
@@ -141,9 +141,9 @@ impl NameFinder {
     }
 
     /// Looks up the spellings of these nodes, as stored in the NameWrapper.
-    pub async fn fetch_spellings(&self, nodes: BTreeSet<B256>) -> NamehashPreimages {
+    pub async fn fetch_node_names(&self, nodes: BTreeSet<B256>) -> NamehashPreimages {
         let until = Instant::now() + MAX_TIME;
-        let ask = async |node| (node, timeout_at(until, self.fetch_spelling(node)).await);
+        let ask = async |node| (node, timeout_at(until, self.fetch_node_name(node)).await);
         let mut asked = pin!(stream::iter(nodes).map(ask).buffer_unordered(SPELT_AT_ONCE));
         let mut found = NamehashPreimages::default();
         while let Some((node, answer)) = asked.next().await {
@@ -158,13 +158,13 @@ impl NameFinder {
 
     /// The name of a node, from the first endpoint that knows it. `Some(None)` if no endpoint knows it, `None` if none
     /// answers.
-    async fn fetch_spelling(&self, node: B256) -> Option<Option<EnsName>> {
-        let call = eth_call(self.contracts.name_wrapper, name_wrapper::spelling_call(node));
+    async fn fetch_node_name(&self, node: B256) -> Option<Option<EnsName>> {
+        let call = eth_call_request(self.contracts.name_wrapper, name_wrapper::node_name_call(node));
         let mut answer = None;
-        for endpoint in self.endpoints.iter().filter(|endpoint| endpoint.is_identified()) {
+        for endpoint in self.endpoints.iter().filter(|endpoint| endpoint.is_chain_identified()) {
             let asked = endpoint.rpc.request::<_, Bytes>("eth_call", (call.clone(), BlockId::finalized())).await;
             let Ok(data) = asked else { continue };
-            if let Some(name) = name_wrapper::decode_spelling(&data, node) {
+            if let Some(name) = name_wrapper::decode_node_name(&data, node) {
                 return Some(Some(name));
             }
             answer = Some(None);
@@ -174,7 +174,7 @@ impl NameFinder {
 
     async fn search_endpoint(&self, endpoint: &RpcEndpoint, wanted: &NameSearchScope) -> EndpointFoundNames {
         let mut reader = EventLogReader { endpoint, requests: MAX_REQUESTS, telling: EndpointFoundNames::default() };
-        let read = timeout(MAX_TIME, reader.read_names(wanted, self)).await;
+        let read = timeout(MAX_TIME, reader.search_names(wanted, self)).await;
         let failure = match read {
             Ok(Ok(())) => reader.telling.failure.take(),
             Ok(Err(failure)) => Some(failure.to_string()),
@@ -203,7 +203,7 @@ struct EventLogReader<'a> {
 }
 
 impl EventLogReader<'_> {
-    async fn read_names(&mut self, wanted: &NameSearchScope, finder: &NameFinder) -> Result<(), EndpointFailure> {
+    async fn search_names(&mut self, wanted: &NameSearchScope, finder: &NameFinder) -> Result<(), EndpointFailure> {
         self.endpoint.check_chain_id(finder.chain_id).await?;
         let finalized = self.endpoint.fetch_header(BlockSelector::Finalized).await?.1.number;
         match wanted {
@@ -319,22 +319,22 @@ impl EventLogReader<'_> {
             if blocks.is_empty() || values.is_empty() {
                 continue;
             }
-            match self.request_logs(&search.filter(&values), &blocks).await {
+            match self.request_logs(&search.filter_for_values(&values), &blocks).await {
                 Ok(logs) => logs.iter().for_each(|log| take(&mut self.telling, log)),
-                Err(EventLogRefusal::Range) => {
+                Err(MissingLogsReason::Range) => {
                     let (first, last) = (*blocks.start(), *blocks.end());
                     let middle = first + (last - first) / 2;
                     open.extend([(first..=middle, values.clone()), (middle + 1..=last, values)]);
                 }
-                Err(EventLogRefusal::FullBlock(_)) if values.len() > 1 => {
+                Err(MissingLogsReason::FullBlock(_)) if values.len() > 1 => {
                     let others = values.split_off(values.len() / 2);
                     open.extend([(blocks.clone(), others), (blocks, values)]);
                 }
-                Err(EventLogRefusal::FullBlock(cause) | EventLogRefusal::LateBlock(cause)) => {
+                Err(MissingLogsReason::FullBlock(cause) | MissingLogsReason::LateBlock(cause)) => {
                     values.into_iter().for_each(|value| *refusals.entry(value).or_default() += 1);
                     first_cause.get_or_insert(cause);
                 }
-                Err(EventLogRefusal::All(cause)) => self.telling.record_failure(cause),
+                Err(MissingLogsReason::All(cause)) => self.telling.record_failure(cause),
             }
         }
         first_cause
@@ -345,9 +345,9 @@ impl EventLogReader<'_> {
         &mut self,
         filter: &Filter,
         blocks: &RangeInclusive<u64>,
-    ) -> Result<Vec<Log>, EventLogRefusal> {
+    ) -> Result<Vec<Log>, MissingLogsReason> {
         if self.requests == 0 {
-            return Err(EventLogRefusal::All(format!(
+            return Err(MissingLogsReason::All(format!(
                 "it returns the logs of few blocks at a time: {MAX_REQUESTS} requests"
             )));
         }
@@ -361,13 +361,13 @@ impl EventLogReader<'_> {
         match self.endpoint.rpc.request::<_, Vec<Log>>("eth_getLogs", (part,)).await {
             Ok(logs) => Ok(logs.into_iter().filter(is_asked).collect()),
             Err(error) => {
-                let cause = self.endpoint.failure_of_error(&error);
+                let cause = self.endpoint.failure_from_error(&error);
                 let of_block = || format!("it does not give the logs of block {first}: {cause}");
-                Err(match (EndpointFailure::is_about_the_range(&error), is_timeout(&error), first == last) {
-                    (false, false, _) => EventLogRefusal::All(cause.to_string()),
-                    (_, _, false) => EventLogRefusal::Range,
-                    (true, _, true) => EventLogRefusal::FullBlock(of_block()),
-                    (false, true, true) => EventLogRefusal::LateBlock(of_block()),
+                Err(match (EndpointFailure::may_allow_smaller_range(&error), is_timeout_error(&error), first == last) {
+                    (false, false, _) => MissingLogsReason::All(cause.to_string()),
+                    (_, _, false) => MissingLogsReason::Range,
+                    (true, _, true) => MissingLogsReason::FullBlock(of_block()),
+                    (false, true, true) => MissingLogsReason::LateBlock(of_block()),
                 })
             }
         }
@@ -375,7 +375,7 @@ impl EventLogReader<'_> {
 }
 
 /// Whether the request timed out. A range of fewer blocks may be faster.
-fn is_timeout(error: &TransportError) -> bool {
+fn is_timeout_error(error: &TransportError) -> bool {
     let RpcError::Transport(TransportErrorKind::Custom(cause)) = error else { return false };
     matches!(cause.downcast_ref(), Some(EndpointTransportError::Post(HttpRequestError::Timeout(_))))
 }
@@ -390,13 +390,13 @@ struct EventLogSearch {
 
 impl EventLogSearch {
     /// The filter for logs with one of these values.
-    fn filter(&self, values: &[B256]) -> Filter {
+    fn filter_for_values(&self, values: &[B256]) -> Filter {
         (self.with_values)(self.filter.clone(), values.to_vec())
     }
 }
 
 /// Why an endpoint did not return logs.
-enum EventLogRefusal {
+enum MissingLogsReason {
     /// The range may be too long.
     Range,
     /// A single block may contain too many logs with these values.
@@ -416,7 +416,7 @@ fn known_key_hashes() -> Vec<B256> {
 /// Whether the log of a text record contains the key of an agent's record in plain text. A key that does not match its
 /// hash in the topics is ignored; the oldest resolvers emit no hash.
 fn has_agent_key(log: &Log) -> bool {
-    let key = first_bytes(&log.data().data).filter(|key| key.starts_with(AGENT_KEYS));
+    let key = decode_first_bytes(&log.data().data).filter(|key| key.starts_with(AGENT_KEYS));
     key.is_some_and(|key| log.topics().get(2).is_none_or(|hash| *hash == keccak256(key)))
 }
 
@@ -459,19 +459,19 @@ struct NameOwnershipChange {
 impl NameOwnershipChange {
     /// The node that a `NewOwner` log is about, and whether it has an owner from then on.
     fn from_log(log: &Log) -> Option<(B256, Self)> {
-        let node = subnode(*log.topics().get(1)?, *log.topics().get(2)?);
+        let node = subname_node(*log.topics().get(1)?, *log.topics().get(2)?);
         let is_held = log.data().data.iter().any(|byte| *byte != 0);
         Some((node, Self { position: (log.block_number?, log.log_index?), is_held }))
     }
 }
 
 /// The node of the name with this label hash below `node` (EIP-137).
-fn subnode(node: B256, label: B256) -> B256 {
+fn subname_node(node: B256, label: B256) -> B256 {
     keccak256([node, label].concat())
 }
 
 /// The `bytes` or `string` value whose offset is the first word.
-fn first_bytes(data: &[u8]) -> Option<&[u8]> {
+fn decode_first_bytes(data: &[u8]) -> Option<&[u8]> {
     let start = decode_word(data, 0)?;
     let length = decode_word(data, start)?;
     data.get(start.checked_add(32)?..)?.get(..length)

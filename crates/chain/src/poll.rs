@@ -17,14 +17,15 @@ use clresolve_state::contracts::NameFindings;
 use futures_util::future::{BoxFuture, FutureExt as _};
 
 use crate::endpoint::RpcEndpoint;
-use crate::exchange::{ChainIdentity, EndpointAttestation, EndpointObservation};
+use crate::exchange::{ChainIdentity, EndpointBlockAttestation, EndpointObservation};
 use crate::failure::EndpointFailure;
 use crate::fan_out::{FanOutEvent, FanOutNeed, FanOutPlan, RequestFanOut};
 use crate::head_age::HeadAgeLimit;
 use crate::pool::{EndpointPool, TimeSource};
 use crate::query::NameQuery;
 use crate::quorum::{
-    LatestVoteEndpoints, QuorumAgreement, QuorumAgreementGap, QuorumCounter, QuorumStatus, QuorumVote, QuorumVotePart,
+    DecisiveNewestVoters, QuorumAgreement, QuorumAgreementGap, QuorumCounter, QuorumStatus, QuorumVote,
+    RecordsOrPayment,
 };
 
 /// Asks endpoints until enough of them agree on a block and its contents.
@@ -63,11 +64,11 @@ pub(crate) trait QuorumQuery: Send + Sync + 'static {
     ) -> Result<EndpointObservation<Self::Vote>, EndpointFailure>;
 
     /// Asks an endpoint about a block that others reported.
-    async fn attest_block(
+    async fn fetch_block_attestation(
         &self,
         endpoint: &RpcEndpoint,
         block: &ChainBlock,
-    ) -> Result<EndpointAttestation<Self::Vote>, EndpointFailure>;
+    ) -> Result<EndpointBlockAttestation<Self::Vote>, EndpointFailure>;
 }
 
 #[async_trait]
@@ -83,12 +84,12 @@ impl QuorumQuery for NameQuery {
         endpoint.observe_own_block(self, selector, identity).await
     }
 
-    async fn attest_block(
+    async fn fetch_block_attestation(
         &self,
         endpoint: &RpcEndpoint,
         block: &ChainBlock,
-    ) -> Result<EndpointAttestation<NameFindings>, EndpointFailure> {
-        endpoint.attest_block(self, block).await
+    ) -> Result<EndpointBlockAttestation<NameFindings>, EndpointFailure> {
+        endpoint.fetch_block_attestation(self, block).await
     }
 }
 
@@ -128,13 +129,13 @@ pub(crate) struct NewestBlockVotes<V> {
 impl<V: QuorumVote + Clone> NewestBlockVotes<V> {
     /// Compares the counted votes with the pinned reading. Keeps only lookups from usable endpoints of `order`.
     pub(crate) fn from_counter(
-        at: LatestVoteEndpoints,
+        at: DecisiveNewestVoters,
         counter: &QuorumCounter<V>,
         pinned: &V,
         order: &[Arc<RpcEndpoint>],
         is_usable: impl Fn(&usize) -> bool,
     ) -> Option<Self> {
-        let of = |endpoint: usize, part: QuorumVotePart| {
+        let of = |endpoint: usize, part: RecordsOrPayment| {
             let (vote, label) = (counter.latest_vote(endpoint)?.clone(), order[endpoint].label.clone());
             Some(NewestBlockVote { label, vote, is_objection: counter.is_objection(endpoint, pinned, part) })
         };
@@ -145,8 +146,8 @@ impl<V: QuorumVote + Clone> NewestBlockVotes<V> {
         let current = endpoints(&mut counter.current_endpoints(at, pinned).into_iter());
         let unheard = endpoints(&mut (0..order.len()).filter(|endpoint| counter.latest_vote(*endpoint).is_none()));
         Some(Self {
-            records: of(at.records, QuorumVotePart::Records)?,
-            payment: of(at.payment, QuorumVotePart::Payment)?,
+            records: of(at.records, RecordsOrPayment::Records)?,
+            payment: of(at.payment, RecordsOrPayment::Payment)?,
             look_ups: look_ups.map(|(endpoint, vote)| (Arc::clone(&order[endpoint]), vote.clone())).collect(),
             current,
             unheard,
@@ -166,7 +167,7 @@ pub(crate) struct NewestBlockVote<V> {
 
 impl<V: fmt::Display> NewestBlockVote<V> {
     /// The objection as an error: the endpoint and its statement.
-    pub(crate) fn objection(&self) -> Option<ChainError> {
+    pub(crate) fn objection_error(&self) -> Option<ChainError> {
         let vote = self.vote.as_ref().ok().filter(|_| self.is_objection)?;
         Some(ChainError::Disagree(vec![(self.label.clone(), format!("in the newest block: {vote}"))]))
     }
@@ -176,7 +177,7 @@ impl<V: fmt::Display> NewestBlockVote<V> {
     /// # Errors
     /// [`ChainError`] if the endpoint failed to vote.
     pub(crate) fn into_vote(self, chain_id: u64) -> Result<V, ChainError> {
-        self.vote.map_err(|failure| failure.into_error(&self.label, "latest", chain_id))
+        self.vote.map_err(|failure| failure.into_chain_error(&self.label, "latest", chain_id))
     }
 }
 
@@ -197,7 +198,7 @@ impl<V> QuorumResult<V> {
     }
 
     /// The endpoints that agreed, and those that have not shown that they have the block.
-    pub(crate) fn into_checked(self) -> (Vec<Arc<RpcEndpoint>>, Vec<Arc<RpcEndpoint>>) {
+    pub(crate) fn into_agreed_and_unchecked(self) -> (Vec<Arc<RpcEndpoint>>, Vec<Arc<RpcEndpoint>>) {
         let Self { agreed, members, spares, .. } = self;
         let others = members.into_iter().skip(agreed.len()).chain(spares).collect();
         (agreed, others)
@@ -242,7 +243,7 @@ struct QuorumPollReply<V> {
 enum EndpointStatement<V> {
     Observed(Box<Result<EndpointObservation<V>, EndpointFailure>>),
     /// About a block of others.
-    Attested(ChainBlock, Box<Result<EndpointAttestation<V>, EndpointFailure>>),
+    Attested(ChainBlock, Box<Result<EndpointBlockAttestation<V>, EndpointFailure>>),
 }
 
 impl<'p, Q: QuorumQuery> QuorumPoll<'p, Q> {
@@ -254,7 +255,7 @@ impl<'p, Q: QuorumQuery> QuorumPoll<'p, Q> {
             request: QuorumPollRequest {
                 query,
                 selector,
-                identity: pool.identity(),
+                identity: pool.chain_identity(),
                 clock: Arc::clone(&pool.clock),
                 head_age: pool.head_age,
             },
@@ -272,11 +273,11 @@ impl<'p, Q: QuorumQuery> QuorumPoll<'p, Q> {
     async fn run_until_settled(&mut self) {
         loop {
             self.ask_ahead_endpoints();
-            let need = self.need();
+            let need = self.fan_out_need();
             let Self { fan_out, request, count, .. } = self;
             let ask = |index: usize| request.spawn_observation(index, Arc::clone(&count.order[index]));
             match fan_out.next_event(need, ask).await {
-                FanOutEvent::Answer(reply) => count.add(reply),
+                FanOutEvent::Answer(reply) => count.add_reply(reply),
                 FanOutEvent::Stall => match count.counter.status() {
                     // An endpoint that reports a much newer block and then stalls must not delay the agreement of
                     // others.
@@ -290,21 +291,21 @@ impl<'p, Q: QuorumQuery> QuorumPoll<'p, Q> {
         self.count.failures.sort_by_key(|(endpoint, _)| *endpoint);
     }
 
-    fn need(&self) -> FanOutNeed {
+    fn fan_out_need(&self) -> FanOutNeed {
         match self.count.counter.status() {
             // In single-RPC mode only the first endpoint that answers is trusted.
             QuorumStatus::Provisional(..) if self.pool.demand == ProofGradeDemand::SingleRpc => FanOutNeed::Nothing,
             // An agreement on so old a block is useless, and an endpoint that has not answered may have a newer one.
             QuorumStatus::Provisional(agreement, QuorumAgreementGap::RecentBlock)
-                if self.is_too_old(&agreement.block) =>
+                if self.is_block_too_old(&agreement.block) =>
             {
                 FanOutNeed::Answers { in_sight: 1 }
             }
-            _ => self.count.counter.need(),
+            _ => self.count.counter.fan_out_need(),
         }
     }
 
-    fn is_too_old(&self, block: &ChainBlock) -> bool {
+    fn is_block_too_old(&self, block: &ChainBlock) -> bool {
         let age = (self.request.clock)().duration_since(block.timestamp);
         self.request.selector.number().is_none() && age > max_header_age(self.pool.chain_id)
     }
@@ -330,7 +331,7 @@ impl<'p, Q: QuorumQuery> QuorumPoll<'p, Q> {
         };
         let others = (0..asked.len()).filter(|index| !endpoints.contains(index)).filter(is_usable);
         let of = |index: usize| Arc::clone(&order[index]);
-        let label = |endpoint: usize| self.count.label(endpoint);
+        let label = |endpoint: usize| self.count.endpoint_label(endpoint);
         let pinned = endpoints.first().and_then(|endpoint| counter.vote(*endpoint, block)).cloned();
         let pinned = pinned.expect("an endpoint that agrees has voted");
         let reached = latest.and_then(|at| counter.reached_height(at));
@@ -357,10 +358,10 @@ impl<'p, Q: QuorumQuery> QuorumPoll<'p, Q> {
     /// The error if too few endpoints agree: the contradiction if there is one, else the failures.
     fn disagreement_error(&self) -> ChainError {
         let QuorumPollState { counter, failures, .. } = &self.count;
-        if counter.is_divided() {
-            return ChainError::Disagree(self.count.statements());
+        if counter.has_conflicting_votes() {
+            return ChainError::Disagree(self.count.labelled_statements());
         }
-        let answered: Vec<String> = counter.endpoints().map(|endpoint| self.count.label(endpoint)).collect();
+        let answered: Vec<String> = counter.endpoints().map(|endpoint| self.count.endpoint_label(endpoint)).collect();
         let all_wrong = !failures.is_empty() && failures.iter().all(|(_, failure)| failure.is_wrong_chain());
         if answered.is_empty() || all_wrong {
             return self.all_failed_error();
@@ -382,7 +383,7 @@ impl<'p, Q: QuorumQuery> QuorumPoll<'p, Q> {
             return self.count.shared_connection_failure().map_or_else(unreachable, ChainError::NoNetwork);
         };
         let block = self.request.selector.to_string();
-        failure.clone().into_error(&self.count.label(*endpoint), &block, self.pool.chain_id)
+        failure.clone().into_chain_error(&self.count.endpoint_label(*endpoint), &block, self.pool.chain_id)
     }
 
     /// If all agreeing endpoints report the same block 0, compares later endpoints with it.
@@ -403,7 +404,7 @@ impl<'p, Q: QuorumQuery> QuorumPoll<'p, Q> {
         let clock = request.clock;
         tokio::spawn(async move {
             while let Some(reply) = fan_out.next_pending_answer().await {
-                count.add(reply);
+                count.add_reply(reply);
             }
             for (endpoint, ChainBlock { number: block, .. }) in
                 count.counter.contradicting_endpoints(agreement.as_ref())
@@ -418,7 +419,7 @@ impl<'p, Q: QuorumQuery> QuorumPoll<'p, Q> {
 }
 
 impl<V: QuorumVote + fmt::Display> QuorumPollState<V> {
-    fn add(&mut self, QuorumPollReply { endpoint, statement }: QuorumPollReply<V>) {
+    fn add_reply(&mut self, QuorumPollReply { endpoint, statement }: QuorumPollReply<V>) {
         match statement {
             EndpointStatement::Observed(observation) => match *observation {
                 Ok(EndpointObservation { block, pinned, latest, genesis }) => {
@@ -428,8 +429,8 @@ impl<V: QuorumVote + fmt::Display> QuorumPollState<V> {
                 Err(failure) => self.failures.push((endpoint, failure)),
             },
             EndpointStatement::Attested(block, attestation) => match *attestation {
-                Ok(EndpointAttestation::Same(vote)) => self.counter.add_attestation(endpoint, block, vote),
-                Ok(EndpointAttestation::Other(other)) => self.counter.add_denial(endpoint, other),
+                Ok(EndpointBlockAttestation::Same(vote)) => self.counter.add_attestation(endpoint, block, vote),
+                Ok(EndpointBlockAttestation::Other(other)) => self.counter.add_denial(endpoint, other),
                 Err(failure) => {
                     self.counter.note_unanswered(endpoint, block);
                     self.failures.push((endpoint, failure));
@@ -464,17 +465,20 @@ impl<V: QuorumVote + fmt::Display> QuorumPollState<V> {
         self.counter.contradicting_endpoints(Some(agreement)).into_iter().map(describe).collect()
     }
 
-    fn statements(&self) -> Vec<(String, String)> {
+    fn labelled_statements(&self) -> Vec<(String, String)> {
         let mut votes: Vec<_> = self.counter.votes().collect();
         votes.sort_by_key(|(endpoint, ..)| *endpoint);
-        votes.into_iter().map(|(endpoint, block, vote)| (self.label(endpoint), statement_text(&block, vote))).collect()
+        votes
+            .into_iter()
+            .map(|(endpoint, block, vote)| (self.endpoint_label(endpoint), statement_text(&block, vote)))
+            .collect()
     }
 
     fn labelled_failures(&self) -> Vec<(String, String)> {
-        self.failures.iter().map(|(endpoint, failure)| (self.label(*endpoint), failure.to_string())).collect()
+        self.failures.iter().map(|(endpoint, failure)| (self.endpoint_label(*endpoint), failure.to_string())).collect()
     }
 
-    fn label(&self, endpoint: usize) -> String {
+    fn endpoint_label(&self, endpoint: usize) -> String {
         self.order[endpoint].label.clone()
     }
 }
@@ -522,7 +526,7 @@ impl<Q: QuorumQuery> QuorumPollRequest<Q> {
     ) -> BoxFuture<'static, QuorumPollReply<Q::Vote>> {
         let (query, clock) = (Arc::clone(&self.query), Arc::clone(&self.clock));
         let task = tokio::spawn(async move {
-            let attestation = query.attest_block(&endpoint, &block).await;
+            let attestation = query.fetch_block_attestation(&endpoint, &block).await;
             endpoint.note_response(&attestation, clock());
             attestation
         });

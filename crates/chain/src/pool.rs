@@ -120,7 +120,7 @@ impl EndpointPool {
     }
 
     /// The properties that every endpoint must share.
-    pub(crate) fn identity(&self) -> ChainIdentity {
+    pub(crate) fn chain_identity(&self) -> ChainIdentity {
         ChainIdentity { id: self.chain_id, genesis: self.genesis.or_else(|| self.agreed_genesis.get().copied()) }
     }
 
@@ -187,7 +187,7 @@ impl EndpointPool {
         labels: &[String],
         block: &ChainBlock,
     ) -> ChainError {
-        failure.into_error(&labels.join(", "), &block.number.to_string(), self.chain_id)
+        failure.into_chain_error(&labels.join(", "), &block.number.to_string(), self.chain_id)
     }
 
     /// Selects the endpoints that serve the chain and whose newest block is recent and not below `floor`. Asks them
@@ -200,7 +200,7 @@ impl EndpointPool {
         let patience = self.patience().unwrap_or(self.hedge_after);
         let recent = endpoints.into_iter().map(async |endpoint| {
             let newest = BlockSelector::Latest;
-            let observed = timeout(patience, endpoint.observe_header(newest, self.identity())).await.ok()?;
+            let observed = timeout(patience, endpoint.observe_header(newest, self.chain_identity())).await.ok()?;
             let now = (self.clock)();
             match observed.and_then(|observed| observed.check_block_ages(self.head_age, newest, now)) {
                 Ok(observed) => (observed.block.number >= floor).then_some(endpoint),
@@ -246,12 +246,12 @@ impl EndpointPool {
 
 #[cfg(test)]
 mod tests {
-    use clresolve_sandbox::chain::{CHAIN_ID, ChainBuilder, RpcServer};
+    use clresolve_sandbox::chain::{CHAIN_ID, SandboxChainBuilder, SandboxRpcServer};
 
     use super::*;
     use crate::testing::{UnguardedHttpClient, test_config};
 
-    async fn recent(server: &RpcServer, chain_id: u64, genesis: Option<B256>, floor: u64) -> usize {
+    async fn recent(server: &SandboxRpcServer, chain_id: u64, genesis: Option<B256>, floor: u64) -> usize {
         let config = ChainReaderConfig { chain_id, genesis, ..test_config(std::slice::from_ref(server)) };
         let http: Arc<dyn RpcHttpTransport> = Arc::new(UnguardedHttpClient::new());
         let pool = EndpointPool::new(config, &http);
@@ -260,11 +260,11 @@ mod tests {
 
     #[tokio::test]
     async fn recent_endpoints_serve_this_chain_and_are_not_behind() {
-        let mut builder = ChainBuilder::new().unwrap();
-        builder.seal("2026-11-20T12:00:00Z".parse().unwrap()).unwrap();
+        let mut builder = SandboxChainBuilder::new().unwrap();
+        builder.seal_block("2026-11-20T12:00:00Z".parse().unwrap()).unwrap();
         let chain = Arc::new(builder.build().unwrap());
         let newest = chain.latest().number;
-        let server = RpcServer::bind(chain).await.unwrap();
+        let server = SandboxRpcServer::bind(chain).await.unwrap();
         assert_eq!(recent(&server, CHAIN_ID, None, newest).await, 1);
         assert_eq!(recent(&server, CHAIN_ID, None, newest + 1).await, 0);
         assert_eq!(recent(&server, CHAIN_ID + 1, None, newest).await, 0);

@@ -35,8 +35,8 @@ impl FailoverStateSource {
         Self { candidates: Mutex::new(StateSourceCandidates { endpoints, failures: Vec::new() }), patience, clock }
     }
 
-    pub(crate) fn remove_latest(&self) -> Option<Arc<RpcEndpoint>> {
-        let mut candidates = self.candidates();
+    pub(crate) fn remove_latest_responder(&self) -> Option<Arc<RpcEndpoint>> {
+        let mut candidates = self.lock_candidates();
         let latest = (!candidates.endpoints.is_empty()).then(|| candidates.endpoints.remove(0))?;
         latest.mark_failed((self.clock)());
         Some(latest)
@@ -44,22 +44,22 @@ impl FailoverStateSource {
 
     /// Labels of the endpoints that returned no proof, each with the cause.
     pub(crate) fn failures(&self) -> Vec<(String, String)> {
-        self.candidates().failures.clone()
+        self.lock_candidates().failures.clone()
     }
 
-    fn candidates(&self) -> MutexGuard<'_, StateSourceCandidates> {
+    fn lock_candidates(&self) -> MutexGuard<'_, StateSourceCandidates> {
         self.candidates.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn prefer(&self, endpoint: &RpcEndpoint) {
-        let endpoints = &mut self.candidates().endpoints;
+    fn prefer_endpoint(&self, endpoint: &RpcEndpoint) {
+        let endpoints = &mut self.lock_candidates().endpoints;
         if let Some(place) = endpoints.iter().position(|other| other.label == endpoint.label) {
             endpoints[..=place].rotate_right(1);
         }
     }
 
-    fn remove_failed(&self, endpoint: &RpcEndpoint, error: &CallProverError) {
-        let mut candidates = self.candidates();
+    fn remove_failed_endpoint(&self, endpoint: &RpcEndpoint, error: &CallProverError) {
+        let mut candidates = self.lock_candidates();
         candidates.endpoints.retain(|other| other.label != endpoint.label);
         candidates.failures.push((endpoint.label.clone(), format!("it gave no proof: {error}")));
         endpoint.mark_failed((self.clock)());
@@ -70,17 +70,17 @@ impl FailoverStateSource {
     where
         F: Future<Output = Result<T, CallProverError>>,
     {
-        let endpoints = self.candidates().endpoints.clone();
+        let endpoints = self.lock_candidates().endpoints.clone();
         // Record each failure immediately: the caller may be cancelled before the next answer.
         let noted = |index: usize| {
             let (endpoint, answer) = (&endpoints[index], ask(Arc::clone(&endpoints[index])));
-            answer.map(|answer| answer.inspect_err(|error| self.remove_failed(endpoint, error)))
+            answer.map(|answer| answer.inspect_err(|error| self.remove_failed_endpoint(endpoint, error)))
         };
         let patience = Some(self.patience).filter(|_| !clresolve_core::mutant!("one-endpoint-keeps-proofs-back"));
         let Some((index, success)) = ask_until_success(endpoints.len(), patience, noted).await.success else {
             return Err(CallProverError::Endpoint(EndpointFailure::Unusable("no endpoint is left to ask".to_owned())));
         };
-        self.prefer(&endpoints[index]);
+        self.prefer_endpoint(&endpoints[index]);
         Ok(success)
     }
 }
@@ -93,7 +93,7 @@ impl StateSource for FailoverStateSource {
     /// The first response, even if it is an error. Continuing without a hint is faster than asking another endpoint.
     async fn fetch_access_list(&self, call: &EvmCall, block: BlockId) -> Result<AccessList, CallProverError> {
         let ask = |endpoint: Arc<RpcEndpoint>| async move {
-            let explain = |error: &TransportError| endpoint.failure_of_error(error);
+            let explain = |error: &TransportError| endpoint.failure_from_error(error);
             Ok(RpcStateSource { rpc: &endpoint.rpc, explain: &explain }.fetch_access_list(call, block).await)
         };
         self.fetch_first_success(ask).await?
@@ -101,7 +101,7 @@ impl StateSource for FailoverStateSource {
 
     async fn fetch_state(&self, wanted: &WantedState, block: BlockId) -> Result<Vec<StateSourceItem>, CallProverError> {
         let ask = |endpoint: Arc<RpcEndpoint>| async move {
-            let explain = |error: &TransportError| endpoint.failure_of_error(error);
+            let explain = |error: &TransportError| endpoint.failure_from_error(error);
             RpcStateSource { rpc: &endpoint.rpc, explain: &explain }.fetch_state(wanted, block).await
         };
         self.fetch_first_success(ask).await

@@ -1,7 +1,7 @@
 //! [`ProvenEnsReader`]: readings that this process computes over proven state.
 //!
 //! A reading has three inputs. Only the first is trusted: a [`BlockHeaderSource`] selects the header. Any endpoint can
-//! prove the state under that header, and endpoints supply [`EndpointHintCollector`].
+//! prove the state under that header, and endpoints supply [`UnprovenHintCollector`].
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use alloy_primitives::{B256, Bytes};
 use alloy_rpc_types_eth::AccessList;
 use async_trait::async_trait;
 use clresolve_core::cause::ResolverContractError;
-use clresolve_core::light_client::LightClientProof;
+use clresolve_core::light_client::LightClientTranscript;
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::CoinTypes;
 use clresolve_core::reading::{
-    BlockSelector, ChainBlock, ChainError, EnsAnswer, LatestNameState, NameReading, OwnerReading,
+    BlockSelector, ChainBlock, ChainError, ClOwnerReading, EnsAnswer, LatestNameState, NameReading,
 };
 use clresolve_core::records::{RecordKey, TextRecord};
 use clresolve_state::contracts::{NameFindings, UniversalResolverOutcome};
@@ -26,7 +26,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::EnsReader;
-use crate::answers::{EnsRecordReader, NewestBlockAnswer};
+use crate::answers::{EnsAnswerCompleter, UncomparedNewestAnswer};
 use crate::ccip::CcipReadGateway;
 use crate::failure::EndpointFailure;
 use crate::header_source::{BlockHeaderSource, VouchedBlockHeader};
@@ -36,9 +36,9 @@ use crate::proven_transport::{EndpointComplaints, ProvenStateTransport};
 use crate::prover::{CallProver, CallProverSession, PrefetchedProofs};
 use crate::query::NameQuery;
 use crate::quorum_headers::QuorumHeaderSource;
-use crate::request::{block_id_by_hash, newest_covered_height, tag};
+use crate::request::{block_id_by_hash, block_tag, newest_covered_height};
 use crate::transport::RpcHttpTransport;
-use crate::unproven_hints::EndpointHintCollector;
+use crate::unproven_hints::UnprovenHintCollector;
 
 /// Number of headers kept for queries about the block of an earlier reading.
 const KNOWN_HEADERS: u64 = 64;
@@ -49,7 +49,7 @@ pub struct ProvenEnsReader {
     pool: Arc<EndpointPool>,
     contracts: EnsContractAddresses,
     coins: CoinTypes,
-    answers: Arc<EnsRecordReader>,
+    answers: Arc<EnsAnswerCompleter>,
     /// The source of headers. `None`: the endpoints agree on the header.
     headers: Option<Arc<dyn BlockHeaderSource>>,
     prover: Arc<CallProver>,
@@ -63,7 +63,7 @@ impl ProvenEnsReader {
     /// the operator's URLs. Lookups are followed through `gateway`, which must enforce the rules for untrusted URLs.
     pub fn new(config: ChainReaderConfig, http: &Arc<dyn RpcHttpTransport>, gateway: Arc<dyn CcipReadGateway>) -> Self {
         let (contracts, coins, answers) =
-            (config.contracts, config.coins.clone(), EnsRecordReader::new(&config, gateway));
+            (config.contracts, config.coins.clone(), EnsAnswerCompleter::new(&config, gateway));
         let pool = Arc::new(EndpointPool::new(config, http));
         Self {
             contracts,
@@ -98,11 +98,11 @@ impl ProvenEnsReader {
 
     /// Prefetches what the query about the owner will read, while the records are being computed. The owner's name
     /// comes from a hint; if the hint is wrong, the request is wasted.
-    fn prefetch_owner(&self, hints: &EndpointHintCollector, head: &VouchedBlockHeader) {
+    fn prefetch_owner(&self, hints: &UnprovenHintCollector, head: &VouchedBlockHeader) {
         let Some(owner) = hints.hinted_owner() else { return };
         let call = self.resolution_call(&NameQuery::for_address(&owner, &self.contracts));
-        let (source, prover, block) = (self.source(&head.endpoints), Arc::clone(&self.prover), head.header.id());
-        tokio::spawn(async move { prover.fetch_hint(&source, block, &call).await });
+        let (source, prover, block) = (self.source(&head.endpoints), Arc::clone(&self.prover), head.header.block_id());
+        tokio::spawn(async move { prover.fetch_access_hint(&source, block, &call).await });
     }
 
     /// Starts to fetch proofs of what a known call read last time, while the header is requested. This saves a round
@@ -113,7 +113,7 @@ impl ProvenEnsReader {
         prefetched.spawn(async move {
             let block = match headers {
                 Some(headers) => headers.prefetch_block_id(selector).await.ok()?,
-                None => tag(selector).into(),
+                None => block_tag(selector).into(),
             };
             prover.prefetch_proofs(&source, block, &call).await
         });
@@ -121,7 +121,7 @@ impl ProvenEnsReader {
     }
 
     /// Whether a reading at this block is compared with proven state of the newest block.
-    fn proves_newest(&self, selector: BlockSelector) -> bool {
+    fn is_newest_state_proven(&self, selector: BlockSelector) -> bool {
         let is_newest_proven = self.headers.as_ref().is_some_and(|headers| headers.is_newest_proven());
         selector.is_compared_with_latest() && is_newest_proven && !clresolve_core::mutant!("newest-is-stated")
     }
@@ -139,7 +139,7 @@ impl ProvenEnsReader {
     }
 
     /// A transport that computes under `header` over proofs from endpoints, those with these labels first.
-    fn transport(&self, header: Arc<HashedBlockHeader>, labels: &[String]) -> ProvenStateTransport {
+    fn build_transport(&self, header: Arc<HashedBlockHeader>, labels: &[String]) -> ProvenStateTransport {
         let session = if self.recording.is_some() {
             CallProverSession::new_keeping_proofs(header)
         } else {
@@ -161,8 +161,8 @@ impl ProvenEnsReader {
             EvmCallOutcome::Reverted(_) => return Err(ChainError::Resolver(ResolverContractError::CallReverted)),
             EvmCallOutcome::Halted(cause) => return Err(ChainError::Resolver(ResolverContractError::Halted(cause))),
         };
-        let explain = |failure: EndpointFailure| failure.into_error("proven state", &block.number.to_string(), 0);
-        query.decode_at(block, &data).map_err(explain)
+        let explain = |failure: EndpointFailure| failure.into_chain_error("proven state", &block.number.to_string(), 0);
+        query.decode_findings_at(block, &data).map_err(explain)
     }
 
     /// Records the proofs of the calls about a name, if a recording was requested. `payment` is the transport of a
@@ -174,9 +174,9 @@ impl ProvenEnsReader {
         payment: Option<&ProvenStateTransport>,
     ) {
         let Some(recording) = &self.recording else { return };
-        let Some((mut state, name_look_ups)) = transport.proofs().await else { return };
+        let Some((mut state, name_look_ups)) = transport.recorded_proofs().await else { return };
         let apart = match payment {
-            Some(payment) => payment.proofs().await,
+            Some(payment) => payment.recorded_proofs().await,
             None => None,
         };
         let payment_look_ups = apart.map(|(nodes, look_ups)| {
@@ -204,18 +204,18 @@ impl ProvenEnsReader {
 
     /// The answer at the newest block, if the selector requests it. It is stated, not proven: unless enough operators
     /// state what was computed, the name is withheld.
-    async fn fetch_stated_newest(
+    async fn fetch_stated_newest_answer(
         &self,
-        hints: EndpointHintCollector,
+        hints: UnprovenHintCollector,
         query: &NameQuery,
         head: &VouchedBlockHeader,
         pinned: &NameFindings,
-    ) -> Result<(NewestBlockAnswer, Option<u64>), ChainError> {
+    ) -> Result<(UncomparedNewestAnswer, Option<u64>), ChainError> {
         let Some((newest, reached)) = hints.count_newest_findings(head, pinned).await else {
             let few = "too few endpoints report the state of the newest block".to_owned();
             return Err(ChainError::Unreachable(vec![("newest block".to_owned(), few)]));
         };
-        Ok((self.answers.resolve_newest(query, newest, &self.pool).await, reached))
+        Ok((self.answers.resolve_newest_answer(query, newest, &self.pool).await, reached))
     }
 
     /// What the query finds under this header. `prefetched` and `hint` save round trips.
@@ -228,9 +228,9 @@ impl ProvenEnsReader {
     ) -> Result<ProvenNameFindings, ChainError> {
         let header = Arc::new(head.header.clone());
         self.known.insert(head.block.hash, Arc::clone(&header)).await;
-        let transport = self.transport(header, &head.endpoints);
+        let transport = self.build_transport(header, &head.endpoints);
         if let Ok(Some(Ok(Some(prefetched)))) = timeout(self.pool.hedge_after, prefetched.join_next()).await {
-            transport.adopt(prefetched).await;
+            transport.adopt_prefetched_proofs(prefetched).await;
         }
         // A missing hint costs extra runs but no extra exchange: the endpoints were already asked for it.
         let findings = self.compute_findings(&transport, query, &head.block, Some(hint)).await?;
@@ -251,12 +251,12 @@ impl ProvenEnsReader {
     ) -> Result<(EnsAnswer, bool), ChainError> {
         let ProvenNameFindings { head, findings, transport, apart } = found;
         let block = block_id_by_hash(&head.block);
-        let (client, payment_client) = (transport.client(), apart.as_ref().unwrap_or(transport).client());
+        let (client, payment_client) = (transport.rpc_client(), apart.as_ref().unwrap_or(transport).rpc_client());
         let answer = self.answers.resolve_records(&client, query, findings, block);
         let payment = async { Ok(self.answers.resolve_payment(&payment_client, query, findings, block).await) };
         let (answer, payment) = try_join(answer, payment).await?;
         let is_payment_read = payment.is_ok();
-        Ok((query.with_payment(answer, payment), is_payment_read))
+        Ok((query.answer_with_payment(answer, payment), is_payment_read))
     }
 
     /// Starts to request the header of the newest block and proofs under it. Dropping the returned value cancels that.
@@ -300,10 +300,10 @@ impl ProvenEnsReader {
         head: VouchedBlockHeader,
         prefetched: JoinSet<Option<PrefetchedProofs>>,
         hint: AccessList,
-        stated: Option<EndpointHintCollector>,
+        stated: Option<UnprovenHintCollector>,
     ) -> Result<(ProvenNameFindings, EnsAnswer, Option<NewestNameState>), ChainError> {
         let found = self.compute_under_header(query, head, prefetched, hint).await?;
-        let stated = stated.map(|hints| self.fetch_stated_newest(hints, query, &found.head, &found.findings));
+        let stated = stated.map(|hints| self.fetch_stated_newest_answer(hints, query, &found.head, &found.findings));
         let (answered, stated) = join(self.answer_from_findings(query, &found), OptionFuture::from(stated)).await;
         let (answer, is_payment_read) = answered?;
         self.record_proofs(query, &found.transport, found.apart.as_ref().filter(|_| is_payment_read)).await;
@@ -325,9 +325,9 @@ impl ProvenEnsReader {
 
     async fn read_query(&self, query: NameQuery, selector: BlockSelector) -> Result<NameReading, ChainError> {
         let query = Arc::new(query);
-        let begun_newest = self.proves_newest(selector).then(|| self.begin_newest_requests(&query));
+        let begun_newest = self.is_newest_state_proven(selector).then(|| self.begin_newest_requests(&query));
         let prefetched = self.prefetch_proofs(self.resolution_call(&query), selector);
-        let hints = async { Ok(EndpointHintCollector::gather(&self.pool, Arc::clone(&query), selector).await) };
+        let hints = async { Ok(UnprovenHintCollector::gather_hints(&self.pool, Arc::clone(&query), selector).await) };
         let (head, mut hints) = try_join(self.select_header(selector), hints).await?;
         self.prefetch_owner(&hints, &head);
         let hint = hints.take_access_list();
@@ -344,7 +344,7 @@ impl ProvenEnsReader {
             }
             None => (None, None),
         };
-        let proof = found.head.proof();
+        let proof = found.head.proof_strength();
         let VouchedBlockHeader { block, endpoints, contradicted_by, failed_endpoints, .. } = found.head;
         Ok(NameReading {
             block,
@@ -368,7 +368,7 @@ impl ProvenEnsReader {
     ) -> Result<NameFindings, ChainError> {
         let header = self.fetch_block_header(block).await?;
         self.known.insert(block.hash, Arc::clone(&header)).await;
-        self.compute_findings(&self.transport(header, &[]), query, block, None).await
+        self.compute_findings(&self.build_transport(header, &[]), query, block, None).await
     }
 
     /// The query for everything on which a verdict about `name` rests.
@@ -436,19 +436,21 @@ impl EnsReader for ProvenEnsReader {
         owner: &EnsName,
         block: &ChainBlock,
         endpoints: &[String],
-    ) -> Result<OwnerReading, ChainError> {
+    ) -> Result<ClOwnerReading, ChainError> {
         let query = NameQuery::for_address(owner, &self.contracts);
-        let transport = self.transport(self.fetch_block_header(block).await?, endpoints);
+        let transport = self.build_transport(self.fetch_block_header(block).await?, endpoints);
         let findings = self.compute_findings(&transport, &query, block, None).await?;
-        let holding =
-            self.answers.resolve_holding(&transport.client(), &query, &findings, block_id_by_hash(block)).await?;
-        if let (Some(recording), Some((nodes, look_ups))) = (&self.recording, transport.proofs().await) {
+        let holding = self
+            .answers
+            .resolve_owner_details(&transport.rpc_client(), &query, &findings, block_id_by_hash(block))
+            .await?;
+        if let (Some(recording), Some((nodes, look_ups))) = (&self.recording, transport.recorded_proofs().await) {
             recording.record_owner_query(nodes, look_ups);
         }
         Ok(holding)
     }
 
-    async fn read_texts_at_block(
+    async fn read_owner_details(
         &self,
         name: &EnsName,
         block: &ChainBlock,
@@ -457,9 +459,9 @@ impl EnsReader for ProvenEnsReader {
     ) -> Result<Vec<TextRecord>, ChainError> {
         let query = NameQuery::for_further_records(name, &self.contracts, keys);
         if self.headers.as_ref().is_some_and(|headers| headers.is_newest_proven()) {
-            let transport = self.transport(self.fetch_block_header(block).await?, endpoints);
+            let transport = self.build_transport(self.fetch_block_header(block).await?, endpoints);
             let findings = self.compute_findings(&transport, &query, block, None).await?;
-            let (client, block) = (transport.client(), block_id_by_hash(block));
+            let (client, block) = (transport.rpc_client(), block_id_by_hash(block));
             return self.answers.resolve_further_records(&client, &query, &findings, block, keys.len()).await;
         }
         let (client, findings) = self.pool.fetch_findings(endpoints, &query, block).await?;
@@ -476,7 +478,7 @@ impl EnsReader for ProvenEnsReader {
         Some(self.fetch_block_header(block).await.ok()?.rlp())
     }
 
-    async fn fetch_header_proof(&self, block: &ChainBlock) -> Result<Option<LightClientProof>, ChainError> {
+    async fn fetch_header_proof(&self, block: &ChainBlock) -> Result<Option<LightClientTranscript>, ChainError> {
         match &self.headers {
             Some(headers) => headers.fetch_header_proof(block).await,
             None => Ok(None),

@@ -12,7 +12,7 @@ use clresolve_core::reading::{ChainBlock, ChainError};
 
 use crate::consensus_headers::ConsensusHeaderSource;
 use crate::head::ChainHead;
-use crate::head_reader::{ChainHeadReader, NameHeadState, name_head_state};
+use crate::head_reader::{ChainHeadReader, NameStateAtHead, name_state_at_head};
 use crate::proven_chain::ProvenEnsReader;
 
 /// The label of the only source of heads.
@@ -37,7 +37,7 @@ impl ChainHeadReader for ProvenHeadReader {
         vec![LABEL.to_owned()]
     }
 
-    fn is_due(&self, _: usize, _: Duration) -> bool {
+    fn is_poll_due(&self, _: usize, _: Duration) -> bool {
         true
     }
 
@@ -50,9 +50,9 @@ impl ChainHeadReader for ProvenHeadReader {
         self.headers.newest_head().await
     }
 
-    async fn read_name_state(&self, name: &EnsName, block: &ChainBlock) -> Result<NameHeadState, ChainError> {
+    async fn read_name_state(&self, name: &EnsName, block: &ChainBlock) -> Result<NameStateAtHead, ChainError> {
         let query = self.chain.resolution_query(name);
         let findings = self.chain.compute_findings_at(&query, block).await?;
-        Ok(name_head_state(&query, &findings).unwrap_or_else(NameHeadState::Failing))
+        Ok(name_state_at_head(&query, &findings).unwrap_or_else(NameStateAtHead::Failing))
     }
 }

@@ -26,10 +26,10 @@ struct ProvenTransportInner {
     prover: Arc<CallProver>,
     block: BlockId,
     source: FailoverStateSource,
-    progress: Mutex<ProvenTransportProgress>,
+    progress: Mutex<ProvenTransportSession>,
 }
 
-struct ProvenTransportProgress {
+struct ProvenTransportSession {
     session: CallProverSession,
     /// The data of a lookup's calls: the query, then the callbacks with the gateways' answers.
     calls: Vec<Bytes>,
@@ -56,8 +56,8 @@ impl EndpointComplaints {
 impl ProvenStateTransport {
     /// Computes at the session's block over what `source` proves.
     pub(crate) fn new(prover: Arc<CallProver>, session: CallProverSession, source: FailoverStateSource) -> Self {
-        let block = session.block();
-        let progress = Mutex::new(ProvenTransportProgress { session, calls: Vec::new(), lies: Vec::new() });
+        let block = session.block_id();
+        let progress = Mutex::new(ProvenTransportSession { session, calls: Vec::new(), lies: Vec::new() });
         Self(Arc::new(ProvenTransportInner { prover, block, source, progress }))
     }
 
@@ -67,11 +67,11 @@ impl ProvenStateTransport {
     }
 
     /// Uses prefetched proofs if they are valid under the session's header.
-    pub(crate) async fn adopt(&self, prefetched: PrefetchedProofs) {
-        self.0.prover.adopt(&mut self.0.progress.lock().await.session, prefetched).await;
+    pub(crate) async fn adopt_prefetched_proofs(&self, prefetched: PrefetchedProofs) {
+        self.0.prover.adopt_prefetched_proofs(&mut self.0.progress.lock().await.session, prefetched).await;
     }
 
-    pub(crate) fn client(&self) -> RpcClient {
+    pub(crate) fn rpc_client(&self) -> RpcClient {
         RpcClient::new(self.clone(), true)
     }
 
@@ -87,7 +87,7 @@ impl ProvenStateTransport {
     ) -> Result<EvmCallOutcome, ChainError> {
         let ProvenTransportInner { prover, source, .. } = &*self.0;
         let mut progress = self.0.progress.lock().await;
-        let ProvenTransportProgress { session, lies, .. } = &mut *progress;
+        let ProvenTransportSession { session, lies, .. } = &mut *progress;
         loop {
             let error = match prover.compute_call(source, session, call, hint.clone()).await {
                 Ok(outcome) => return Ok(outcome),
@@ -102,7 +102,7 @@ impl ProvenStateTransport {
                     if let ProvenCallBlame::LocalLimit(limit) = error.blame() {
                         return Err(ChainError::LocalLimit(limit));
                     }
-                    let Some(liar) = source.remove_latest() else { break };
+                    let Some(liar) = source.remove_latest_responder() else { break };
                     tracing::warn!(endpoint = liar.label, "an endpoint's proof is refused: {error}");
                     crate::count_rpc_lie(&liar.label);
                     lies.push((liar.label.clone(), error.to_string()));
@@ -118,13 +118,13 @@ impl ProvenStateTransport {
     }
 
     /// The proofs that the calls used and the gateways' answers, if the session keeps them.
-    pub(crate) async fn proofs(&self) -> Option<(ProofNodes, Vec<Bytes>)> {
+    pub(crate) async fn recorded_proofs(&self) -> Option<(ProofNodes, Vec<Bytes>)> {
         let progress = self.0.progress.lock().await;
         let look_ups = progress.calls.iter().skip(1).filter_map(|call| response_in_callback(call)).collect();
         Some((progress.session.kept_proofs()?, look_ups))
     }
 
-    async fn respond(&self, request: SerializedRequest) -> Result<Response, TransportError> {
+    async fn respond_to_request(&self, request: SerializedRequest) -> Result<Response, TransportError> {
         let call = self
             .requested_call(&request)
             .ok_or_else(|| TransportErrorKind::custom_str("the request is no call in the proven block"))?;
@@ -175,7 +175,9 @@ impl Service<RequestPacket> for ProvenStateTransport {
         let transport = self.clone();
         Box::pin(async move {
             match packet {
-                RequestPacket::Single(request) => transport.respond(request).await.map(ResponsePacket::Single),
+                RequestPacket::Single(request) => {
+                    transport.respond_to_request(request).await.map(ResponsePacket::Single)
+                }
                 RequestPacket::Batch(_) => Err(TransportErrorKind::custom_str("a batch is not computed")),
             }
         })

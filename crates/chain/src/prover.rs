@@ -63,7 +63,7 @@ impl HintedProofBudget {
     const FULL: Self = Self { accounts: MAX_HINTED_ACCOUNTS, slots: MAX_HINTED_SLOTS };
 
     /// Adds as much of the hint to `wanted` as the budget allows.
-    fn grant(&mut self, hinted: WantedState, wanted: &mut WantedState) {
+    fn grant_hinted_state(&mut self, hinted: WantedState, wanted: &mut WantedState) {
         for (address, slots) in hinted.accounts.into_iter().take(self.accounts) {
             let slots: Vec<U256> = slots.into_iter().take(self.slots).collect();
             self.accounts -= 1;
@@ -105,26 +105,26 @@ impl CallProver {
     ) -> Result<EvmCallOutcome, CallProverError> {
         let known = match hint {
             Some(_) => self.hints.get(call).await,
-            None => Some(self.fetch_hint(source, session.header.id(), call).await),
+            None => Some(self.fetch_access_hint(source, session.header.block_id(), call).await),
         };
         let items = known.iter().flat_map(|known| &known.0).chain(hint.iter().flat_map(|hint| &hint.0));
         let mut hinted = hinted_state(items);
-        session.proven.remove_known(&mut hinted);
-        let mut wanted = always_wanted(call);
-        session.proven.remove_known(&mut wanted);
-        session.hints_left.grant(hinted, &mut wanted);
+        session.proven.remove_proven_state(&mut hinted);
+        let mut wanted = always_read_state(call);
+        session.proven.remove_proven_state(&mut wanted);
+        session.hints_left.grant_hinted_state(hinted, &mut wanted);
         let mut gas_left = MAX_GAS;
         for _ in 0..MAX_ROUNDS {
             self.prove_wanted(source, session, wanted).await?;
-            match self.run(session, call).await? {
+            match self.run_call_once(session, call).await? {
                 EvmRunResult::Complete { outcome, read } => {
-                    session.note_read(&read)?;
+                    session.note_read_state(&read)?;
                     self.hints.replace_hint(call, read).await;
                     return Ok(outcome);
                 }
                 EvmRunResult::Incomplete { missed, gas } => {
                     gas_left = gas_left.checked_sub(gas).ok_or(ProvenCallError::TooMuchGas)?;
-                    session.note_read(&missed.accounts)?;
+                    session.note_read_state(&missed.accounts)?;
                     wanted = missed;
                 }
             }
@@ -133,8 +133,8 @@ impl CallProver {
     }
 
     /// Fetches proofs of what `call` read last time, at the block that a tag currently selects. This may differ from
-    /// the block whose header is eventually trusted: see [`CallProver::adopt`]. Returns `None` if the call never ran or
-    /// the source does not answer.
+    /// the block whose header is eventually trusted: see [`CallProver::adopt_prefetched_proofs`]. Returns `None` if the
+    /// call never ran or the source does not answer.
     pub(super) async fn prefetch_proofs(
         &self,
         source: &dyn StateSource,
@@ -142,9 +142,9 @@ impl CallProver {
         call: &EvmCall,
     ) -> Option<PrefetchedProofs> {
         let known = self.hints.get(call).await?;
-        let mut wanted = always_wanted(call);
+        let mut wanted = always_read_state(call);
         let mut budget = HintedProofBudget::FULL;
-        budget.grant(hinted_state(known.0.iter()), &mut wanted);
+        budget.grant_hinted_state(hinted_state(known.0.iter()), &mut wanted);
         self.add_wanted_codes(&ProvenStateValues::default(), &mut wanted).await;
         let items = source.fetch_state(&wanted, tag).await.ok()?;
         Some(PrefetchedProofs { wanted, items })
@@ -152,9 +152,9 @@ impl CallProver {
 
     /// Adds prefetched proofs to the session if all of them are valid under the session's header. Otherwise they belong
     /// to another block, and all are dropped.
-    pub(super) async fn adopt(&self, session: &mut CallProverSession, prefetched: PrefetchedProofs) {
+    pub(super) async fn adopt_prefetched_proofs(&self, session: &mut CallProverSession, prefetched: PrefetchedProofs) {
         let mut guessed = session.clone();
-        if self.accept(&mut guessed, &prefetched.wanted, prefetched.items).await.is_ok() {
+        if self.accept_state_items(&mut guessed, &prefetched.wanted, prefetched.items).await.is_ok() {
             let HintedProofBudget { accounts, slots } = guessed.hints_left;
             guessed.hints_left = HintedProofBudget {
                 accounts: accounts.saturating_sub(prefetched.wanted.accounts.len()),
@@ -165,17 +165,26 @@ impl CallProver {
     }
 
     /// What the call is likely to read: what it read last time, else the source's hint.
-    pub(super) async fn fetch_hint(&self, source: &dyn StateSource, block: BlockId, call: &EvmCall) -> Arc<AccessList> {
+    pub(super) async fn fetch_access_hint(
+        &self,
+        source: &dyn StateSource,
+        block: BlockId,
+        call: &EvmCall,
+    ) -> Arc<AccessList> {
         // Some nodes return no access list for a call that reverts. The runs then discover what it reads.
-        self.hints.get_or(call, async { source.fetch_access_list(call, block).await.unwrap_or_default() }).await
+        self.hints.get_or_request(call, async { source.fetch_access_list(call, block).await.unwrap_or_default() }).await
     }
 
     /// Waits for a permit, then runs the call once on a blocking thread.
-    async fn run(&self, session: &mut CallProverSession, call: &EvmCall) -> Result<EvmRunResult, CallProverError> {
-        let permit = self.runs.acquire().await;
+    async fn run_call_once(
+        &self,
+        session: &mut CallProverSession,
+        call: &EvmCall,
+    ) -> Result<EvmRunResult, CallProverError> {
+        let permit = self.runs.acquire_permit().await;
         let (proven, header) = (std::mem::take(&mut session.proven), Arc::clone(&session.header));
         let (chain_id, call) = (self.chain_id, call.clone());
-        let running = permit.run(move || {
+        let running = permit.run_job(move || {
             let ran = clresolve_state::run_call(&proven, &header, chain_id, &call);
             (proven, ran)
         });
@@ -195,15 +204,15 @@ impl CallProver {
         if wanted.is_empty() {
             return Ok(());
         }
-        let items = source.fetch_state(&wanted, session.header.id()).await?;
-        self.accept(session, &wanted, items).await
+        let items = source.fetch_state(&wanted, session.header.block_id()).await?;
+        self.accept_state_items(session, &wanted, items).await
     }
 
     /// Adds to `wanted` the code of accounts that are not proven yet and whose last known code is not cached.
     async fn add_wanted_codes(&self, proven: &ProvenStateValues, wanted: &mut WantedState) {
         for address in wanted.accounts.keys() {
             // Every call reads the account of its caller, which seldom has code.
-            let may_run = !proven.knows(*address) && *address != CALLER;
+            let may_run = !proven.has_proven_account(*address) && *address != CALLER;
             if may_run && !self.codes.has_last_code(*address).await {
                 wanted.codes.insert(*address);
             }
@@ -211,7 +220,7 @@ impl CallProver {
     }
 
     /// Verifies the proofs of the wanted state, and keeps what they prove.
-    async fn accept(
+    async fn accept_state_items(
         &self,
         session: &mut CallProverSession,
         wanted: &WantedState,
@@ -224,7 +233,7 @@ impl CallProver {
                     let root = session.header.state_root();
                     let verified = clresolve_state::verify_account_proof(root, address, &slots, &answer)?;
                     if let Some(nodes) = &mut session.nodes {
-                        nodes.add(address, &slots, &answer);
+                        nodes.add_proof(address, &slots, &answer);
                     }
                     session.proven.insert(address, verified);
                 }
@@ -259,7 +268,7 @@ impl CallProverSession {
     }
 
     /// Counts what a call has read or tried to read.
-    fn note_read(&mut self, read: &BTreeMap<Address, BTreeSet<U256>>) -> Result<(), ProvenCallError> {
+    fn note_read_state(&mut self, read: &BTreeMap<Address, BTreeSet<U256>>) -> Result<(), ProvenCallError> {
         for (address, slots) in read {
             self.read.accounts.entry(*address).or_default().extend(slots);
         }
@@ -277,8 +286,8 @@ impl CallProverSession {
         Self { nodes: Some(ProofNodes::default()), ..Self::new(header) }
     }
 
-    pub(super) fn block(&self) -> BlockId {
-        self.header.id()
+    pub(super) fn block_id(&self) -> BlockId {
+        self.header.block_id()
     }
 
     /// The proofs, if they are kept.
@@ -288,7 +297,7 @@ impl CallProverSession {
 }
 
 /// What every call reads.
-fn always_wanted(call: &EvmCall) -> WantedState {
+fn always_read_state(call: &EvmCall) -> WantedState {
     let accounts = [call.to, CALLER].map(|address| (address, BTreeSet::new()));
     WantedState { accounts: accounts.into(), ..WantedState::default() }
 }

@@ -7,13 +7,13 @@ use clresolve_core::name::EnsName;
 use clresolve_core::payment::{CoinTypes, PaymentRecords};
 use clresolve_core::reading::{ChainBlock, ChainError, EnsAnswer};
 use clresolve_core::records::RecordKey;
-use clresolve_core::text::excerpt;
-use clresolve_state::answer::{self, ResolverReturnData};
+use clresolve_core::text::excerpt_text;
+use clresolve_state::answer::{self, UniversalResolverBytes};
 use clresolve_state::contracts::{NameFindings, NameMulticall};
 use clresolve_state::{BatchedCallError, EnsContractAddresses};
 
 use crate::failure::EndpointFailure;
-use crate::request::{block_id_by_hash, eth_call};
+use crate::request::{block_id_by_hash, eth_call_request};
 
 pub(crate) struct NameQuery {
     subject: NameMulticall,
@@ -62,7 +62,7 @@ impl NameQuery {
         resolve: Bytes,
         keys: &'static [RecordKey],
     ) -> Self {
-        let call = eth_call(contracts.multicall3, subject.aggregate_call(resolve.clone()));
+        let call = eth_call_request(contracts.multicall3, subject.aggregate_call(resolve.clone()));
         Self { subject, keys, resolve, call }
     }
 
@@ -85,18 +85,22 @@ impl NameQuery {
     pub(crate) fn decode_payment(
         &self,
         findings: &NameFindings,
-        returned: &ResolverReturnData,
+        returned: &UniversalResolverBytes,
     ) -> Result<PaymentRecords, ChainError> {
         self.subject.coins().map_or_else(
             || Ok(PaymentRecords::default()),
-            |coins| answer::payment_from_return(findings, coins, returned),
+            |coins| answer::decode_returned_payment(findings, coins, returned),
         )
     }
 
     /// Adds the payment records to the answer, if the query requested them.
-    pub(crate) fn with_payment(&self, answer: EnsAnswer, payment: Result<PaymentRecords, ChainError>) -> EnsAnswer {
+    pub(crate) fn answer_with_payment(
+        &self,
+        answer: EnsAnswer,
+        payment: Result<PaymentRecords, ChainError>,
+    ) -> EnsAnswer {
         match self.subject.coins() {
-            Some(coins) => answer::with_payment(answer, coins, payment),
+            Some(coins) => answer::add_payment_records(answer, coins, payment),
             None => answer,
         }
     }
@@ -108,14 +112,17 @@ impl NameQuery {
         block: &ChainBlock,
     ) -> Result<NameFindings, EndpointFailure> {
         let data = client.request::<_, Bytes>("eth_call", (&self.call, block_id_by_hash(block))).await;
-        self.decode_at(block, &data.map_err(|error| EndpointFailure::from_transport_error(&error, excerpt))?)
+        self.decode_findings_at(
+            block,
+            &data.map_err(|error| EndpointFailure::from_transport_error(&error, excerpt_text))?,
+        )
     }
 
     /// Decodes the result of the call.
     ///
     /// # Errors
     /// [`EndpointFailure::Unusable`].
-    pub(crate) fn decode(&self, data: &[u8]) -> Result<NameFindings, EndpointFailure> {
+    pub(crate) fn decode_findings(&self, data: &[u8]) -> Result<NameFindings, EndpointFailure> {
         self.subject.decode(data).map_err(|garbled| EndpointFailure::Unusable(garbled.to_string()))
     }
 
@@ -123,8 +130,8 @@ impl NameQuery {
     ///
     /// # Errors
     /// [`EndpointFailure::Unusable`], or [`EndpointFailure::OtherBlock`] if the result reports another block.
-    pub(crate) fn decode_at(&self, block: &ChainBlock, data: &[u8]) -> Result<NameFindings, EndpointFailure> {
-        let findings = self.decode(data)?;
+    pub(crate) fn decode_findings_at(&self, block: &ChainBlock, data: &[u8]) -> Result<NameFindings, EndpointFailure> {
+        let findings = self.decode_findings(data)?;
         if findings.block != block.number {
             return Err(EndpointFailure::OtherBlock("a call by block hash ran in another block".to_owned()));
         }
@@ -141,7 +148,10 @@ pub(crate) fn unusable_batch_failure(why: BatchedCallError) -> EndpointFailure {
 ///
 /// # Errors
 /// [`EndpointFailure::Unusable`].
-pub(crate) fn require_not_before(latest: NameFindings, block: &ChainBlock) -> Result<NameFindings, EndpointFailure> {
+pub(crate) fn require_findings_not_before(
+    latest: NameFindings,
+    block: &ChainBlock,
+) -> Result<NameFindings, EndpointFailure> {
     if latest.block < block.number {
         return Err(EndpointFailure::Unusable("the newest block is older than the block that was read".to_owned()));
     }

@@ -29,7 +29,7 @@ const MAX_REPEATS: usize = 4;
 /// An endpoint's statement about a block.
 pub(crate) trait QuorumVote: PartialEq {
     /// Whether the name's resolver and this part of the response are equal, regardless of the block.
-    fn agrees_on_part(&self, other: &Self, part: QuorumVotePart) -> bool;
+    fn agrees_on_part(&self, other: &Self, part: RecordsOrPayment) -> bool;
 
     /// Whether both votes leave the records to off-chain lookups and are equal apart from these, regardless of
     /// payments. Only the results of the lookups then show whether the records are equal.
@@ -51,17 +51,17 @@ pub(crate) trait QuorumVote: PartialEq {
 /// A part of a vote. At the newest block each part is counted separately, so that a dispute about payments does not
 /// affect the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum QuorumVotePart {
+pub(crate) enum RecordsOrPayment {
     /// The text records that a resolution needs.
     Records,
     Payment,
 }
 
 impl QuorumVote for NameFindings {
-    fn agrees_on_part(&self, other: &Self, part: QuorumVotePart) -> bool {
+    fn agrees_on_part(&self, other: &Self, part: RecordsOrPayment) -> bool {
         match part {
-            QuorumVotePart::Records => self.has_same_records(other),
-            QuorumVotePart::Payment => self.has_same_payment(other),
+            RecordsOrPayment::Records => self.has_same_records(other),
+            RecordsOrPayment::Payment => self.has_same_payment(other),
         }
     }
 
@@ -84,17 +84,17 @@ impl QuorumVote for NameFindings {
 
 /// If everything else is computed from proven state, the header is the whole vote.
 impl QuorumVote for HashedBlockHeader {
-    fn agrees_on_part(&self, other: &Self, _: QuorumVotePart) -> bool {
+    fn agrees_on_part(&self, other: &Self, _: RecordsOrPayment) -> bool {
         self == other
     }
 }
 
 pub(crate) struct QuorumCounter<V> {
     agree: usize,
-    voters: Vec<QuorumVoter<V>>,
+    voters: Vec<EndpointVotes<V>>,
 }
 
-struct QuorumVoter<V> {
+struct EndpointVotes<V> {
     endpoint: usize,
     operator: String,
     /// The endpoint's newest block of the requested kind.
@@ -116,13 +116,13 @@ pub(crate) struct QuorumAgreement {
     /// Indices of the endpoints that agree.
     pub(crate) endpoints: Vec<usize>,
     /// The endpoints whose votes on the newest block count. `None` if it was not requested.
-    pub(crate) latest: Option<LatestVoteEndpoints>,
+    pub(crate) latest: Option<DecisiveNewestVoters>,
 }
 
 /// The endpoint whose vote on the newest block counts, for each part. Either enough operators share that vote, or it is
 /// an objection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LatestVoteEndpoints {
+pub(crate) struct DecisiveNewestVoters {
     pub(crate) records: usize,
     pub(crate) payment: usize,
 }
@@ -164,7 +164,7 @@ impl<V: QuorumVote> QuorumCounter<V> {
         vote: V,
         latest: Option<Result<V, EndpointFailure>>,
     ) {
-        self.voters.push(QuorumVoter {
+        self.voters.push(EndpointVotes {
             endpoint,
             operator: operator.to_owned(),
             head,
@@ -192,27 +192,27 @@ impl<V: QuorumVote> QuorumCounter<V> {
     /// The height that as many operators as must agree have reached with their own block. It never decreases.
     fn finalized_height(&self) -> Option<u64> {
         let heads = self.voters.iter().map(|voter| (voter.head.number, voter.operator.as_str()));
-        highest_shared(heads.collect(), self.agree)
+        highest_shared_height(heads.collect(), self.agree)
     }
 
     /// Registers that an endpoint is asked again, about a block of others.
     pub(crate) fn note_asked_again(&mut self, endpoint: usize, block: ChainBlock) {
-        self.update(endpoint, |voter| voter.repeats.push(block));
+        self.update_voter(endpoint, |voter| voter.repeats.push(block));
     }
 
     /// Registers that the endpoint has that block too, and its vote.
     pub(crate) fn add_attestation(&mut self, endpoint: usize, block: ChainBlock, vote: V) {
-        self.update(endpoint, |voter| voter.votes.push((block, vote)));
+        self.update_voter(endpoint, |voter| voter.votes.push((block, vote)));
     }
 
     /// Registers that the endpoint has another block at that height.
     pub(crate) fn add_denial(&mut self, endpoint: usize, other: ChainBlock) {
-        self.update(endpoint, |voter| voter.others.push(other));
+        self.update_voter(endpoint, |voter| voter.others.push(other));
     }
 
     /// Registers that the endpoint did not answer about that block.
     pub(crate) fn note_unanswered(&mut self, endpoint: usize, block: ChainBlock) {
-        self.update(endpoint, |voter| voter.unanswered.push(block));
+        self.update_voter(endpoint, |voter| voter.unanswered.push(block));
     }
 
     /// Stops expecting answers from endpoints that were asked again, so that a lower block may be used. Late answers
@@ -224,21 +224,21 @@ impl<V: QuorumVote> QuorumCounter<V> {
         }
     }
 
-    fn update(&mut self, endpoint: usize, change: impl FnOnce(&mut QuorumVoter<V>)) {
+    fn update_voter(&mut self, endpoint: usize, change: impl FnOnce(&mut EndpointVotes<V>)) {
         if let Some(voter) = self.voters.iter_mut().find(|voter| voter.endpoint == endpoint) {
             change(voter);
         }
     }
 
     pub(crate) fn status(&self) -> QuorumStatus {
-        let groups = self.groups();
-        let Some(group) = self.winner(&groups) else {
+        let groups = self.agreement_groups();
+        let Some(group) = self.winning_group(&groups) else {
             let most = groups.iter().map(|group| self.count_operators(&group.endpoints)).max().unwrap_or(0);
             return QuorumStatus::Open { most, repeats: self.endpoints_to_ask_again(&groups) };
         };
         let (latest, is_clear) = self.latest_vote_endpoints(group);
         let agreement = QuorumAgreement { block: group.block, endpoints: group.endpoints.clone(), latest };
-        if self.is_old(&group.block) {
+        if self.is_outdated_block(&group.block) {
             return QuorumStatus::Provisional(agreement, QuorumAgreementGap::RecentBlock);
         }
         if is_clear {
@@ -249,22 +249,24 @@ impl<V: QuorumVote> QuorumCounter<V> {
     }
 
     /// What is still needed for a decision.
-    pub(crate) fn need(&self) -> FanOutNeed {
+    pub(crate) fn fan_out_need(&self) -> FanOutNeed {
         match self.status() {
             QuorumStatus::Settled(_) => FanOutNeed::Nothing,
             QuorumStatus::Provisional(_, QuorumAgreementGap::RecentBlock) => FanOutNeed::AnswersOrStall { in_sight: 1 },
             QuorumStatus::Provisional(_, QuorumAgreementGap::Latest) => FanOutNeed::Confirmation,
-            QuorumStatus::Open { most, .. } if self.awaits() => FanOutNeed::AnswersOrStall { in_sight: most },
+            QuorumStatus::Open { most, .. } if self.is_awaiting_answer() => {
+                FanOutNeed::AnswersOrStall { in_sight: most }
+            }
             QuorumStatus::Open { most, .. } => FanOutNeed::Answers { in_sight: most },
         }
     }
 
     pub(crate) fn vote(&self, endpoint: usize, block: &ChainBlock) -> Option<&V> {
-        self.voter(endpoint)?.vote(block)
+        self.find_voter(endpoint)?.vote(block)
     }
 
     pub(crate) fn latest_vote(&self, endpoint: usize) -> Option<&Result<V, EndpointFailure>> {
-        self.voter(endpoint)?.latest.as_ref()
+        self.find_voter(endpoint)?.latest.as_ref()
     }
 
     /// The votes on the newest block that equal `vote` apart from off-chain lookups, by endpoint.
@@ -279,11 +281,11 @@ impl<V: QuorumVote> QuorumCounter<V> {
     /// heights for records and payments, since an operator that agrees on one may dispute the other. If the vote on the
     /// records is an objection, its own height. The height of an objection to payments alone is ignored: it may be
     /// invented, and must not vouch for records.
-    pub(crate) fn reached_height(&self, at: LatestVoteEndpoints) -> Option<u64> {
+    pub(crate) fn reached_height(&self, at: DecisiveNewestVoters) -> Option<u64> {
         let objection = |endpoint| self.latest_vote(endpoint)?.as_ref().ok()?.block_height();
         match (
-            self.agreed_height(at.records, QuorumVotePart::Records),
-            self.agreed_height(at.payment, QuorumVotePart::Payment),
+            self.agreed_height(at.records, RecordsOrPayment::Records),
+            self.agreed_height(at.payment, RecordsOrPayment::Payment),
         ) {
             (Some(records), Some(payment)) => Some(records.min(payment)),
             (None, _) => objection(at.records),
@@ -296,28 +298,30 @@ impl<V: QuorumVote> QuorumCounter<V> {
 
     /// The height that enough operators have reached with the vote of `endpoint` on this part. An operator that is
     /// ahead does not vouch for those that are behind.
-    fn agreed_height(&self, endpoint: usize, part: QuorumVotePart) -> Option<u64> {
+    fn agreed_height(&self, endpoint: usize, part: RecordsOrPayment) -> Option<u64> {
         let vote = self.latest_vote(endpoint)?.as_ref().ok()?;
         let same = self.voters.iter().filter_map(|voter| {
             let latest = voter.latest.as_ref()?.as_ref().ok()?;
             latest.agrees_on_part(vote, part).then_some((latest.block_height()?, voter.operator.as_str()))
         });
         let agree = if clresolve_core::mutant!("the-furthest-vouches") { 1 } else { self.agree };
-        highest_shared(same.collect(), agree)
+        highest_shared_height(same.collect(), agree)
     }
 
     /// The endpoints that object to `vote` at the newest block, if too few endpoints answered. An objection to only one
     /// part is used for both.
     #[cfg(feature = "state-proof")]
-    pub(crate) fn objections(&self, vote: &V) -> Option<LatestVoteEndpoints> {
-        let (records, payment) =
-            (self.objection(vote, QuorumVotePart::Records), self.objection(vote, QuorumVotePart::Payment));
-        Some(LatestVoteEndpoints { records: records?, payment: payment.or(records)? })
+    pub(crate) fn objecting_endpoints(&self, vote: &V) -> Option<DecisiveNewestVoters> {
+        let (records, payment) = (
+            self.objecting_endpoint(vote, RecordsOrPayment::Records),
+            self.objecting_endpoint(vote, RecordsOrPayment::Payment),
+        );
+        Some(DecisiveNewestVoters { records: records?, payment: payment.or(records)? })
     }
 
     /// The endpoint whose vote on this part of the newest block differs from `vote`, or that failed there.
     #[cfg(feature = "state-proof")]
-    fn objection(&self, vote: &V, part: QuorumVotePart) -> Option<usize> {
+    fn objecting_endpoint(&self, vote: &V, part: RecordsOrPayment) -> Option<usize> {
         let of = |objects: &dyn Fn(&Result<V, EndpointFailure>) -> bool| {
             let voter = self.voters.iter().find(|voter| voter.latest.as_ref().is_some_and(objects));
             voter.map(|voter| voter.endpoint)
@@ -335,8 +339,8 @@ impl<V: QuorumVote> QuorumCounter<V> {
         self.voters.iter().flat_map(|voter| voter.votes.iter().map(|(block, vote)| (voter.endpoint, *block, vote)))
     }
 
-    pub(crate) fn is_divided(&self) -> bool {
-        let groups = self.groups();
+    pub(crate) fn has_conflicting_votes(&self) -> bool {
+        let groups = self.agreement_groups();
         let has_two_votes =
             groups.iter().enumerate().any(|(i, a)| groups[..i].iter().any(|b| a.block.number == b.block.number));
         has_two_votes || self.voters.iter().any(|voter| !voter.others.is_empty())
@@ -345,7 +349,7 @@ impl<V: QuorumVote> QuorumCounter<V> {
     /// The endpoints that contradict the agreement, or anything else that enough operators agree on, each with its
     /// conflicting block. An endpoint that agrees late is not included.
     pub(crate) fn contradicting_endpoints(&self, agreement: Option<&QuorumAgreement>) -> Vec<(usize, ChainBlock)> {
-        let groups = self.groups();
+        let groups = self.agreement_groups();
         let agreed = agreement.and_then(|QuorumAgreement { block, endpoints, .. }| {
             groups.iter().find(|group| group.block == *block && group.endpoints.first() == endpoints.first())
         });
@@ -356,7 +360,7 @@ impl<V: QuorumVote> QuorumCounter<V> {
             groups.iter().filter(|other| is_rival(other)).count() == 1 && is_rival(group)
         };
         let stated: Vec<_> = agreed.into_iter().chain(groups.iter().filter(is_unrivalled)).collect();
-        let contradiction = |voter: &QuorumVoter<V>| {
+        let contradiction = |voter: &EndpointVotes<V>| {
             let of = |AgreementGroup { block, vote, .. }: &AgreementGroup<'_, V>| {
                 let votes = voter.votes.iter().filter(|(of, theirs)| of != block || theirs != *vote).map(|(of, _)| of);
                 let mut others = votes.chain(voter.others.iter().filter(|other| *other != block));
@@ -369,29 +373,29 @@ impl<V: QuorumVote> QuorumCounter<V> {
 
     /// The endpoints whose vote on the newest block equals the pinned reading or the counted vote, apart from off-chain
     /// lookups.
-    pub(crate) fn current_endpoints(&self, at: LatestVoteEndpoints, pinned: &V) -> Vec<usize> {
+    pub(crate) fn current_endpoints(&self, at: DecisiveNewestVoters, pinned: &V) -> Vec<usize> {
         let counted = self.latest_vote(at.records).and_then(|vote| vote.as_ref().ok());
         let is_like = |vote: &V| {
             let others = iter::once(pinned).chain(counted);
             others
                 .into_iter()
-                .any(|other| vote.agrees_on_part(other, QuorumVotePart::Records) || vote.agrees_except_lookups(other))
+                .any(|other| vote.agrees_on_part(other, RecordsOrPayment::Records) || vote.agrees_except_lookups(other))
         };
         let voters = self.voters.iter().filter(|voter| matches!(&voter.latest, Some(Ok(vote)) if is_like(vote)));
         voters.map(|voter| voter.endpoint).collect()
     }
 
     /// Whether an answer about a block of others is expected.
-    fn awaits(&self) -> bool {
+    fn is_awaiting_answer(&self) -> bool {
         self.voters.iter().any(|voter| voter.awaited_blocks().next().is_some())
     }
 
     /// Every combination of block and vote, with the endpoints that share it.
-    fn groups(&self) -> Vec<AgreementGroup<'_, V>> {
+    fn agreement_groups(&self) -> Vec<AgreementGroup<'_, V>> {
         let is_same = |one: &V, other: &V| {
             one == other
                 || (clresolve_core::mutant!("payments-need-no-quorum")
-                    && one.agrees_on_part(other, QuorumVotePart::Records))
+                    && one.agrees_on_part(other, RecordsOrPayment::Records))
         };
         let mut groups: Vec<AgreementGroup<'_, V>> = Vec::new();
         for voter in &self.voters {
@@ -408,7 +412,7 @@ impl<V: QuorumVote> QuorumCounter<V> {
     /// Among the groups that are large enough, the one with the highest block. `None` if there is none, if two of them
     /// contradict each other, or if enough operators have a block at least as high but differ about its contents: a
     /// lower block must not settle a dispute.
-    fn winner<'g>(&self, groups: &'g [AgreementGroup<'_, V>]) -> Option<&'g AgreementGroup<'g, V>> {
+    fn winning_group<'g>(&self, groups: &'g [AgreementGroup<'_, V>]) -> Option<&'g AgreementGroup<'g, V>> {
         let large = groups.iter().filter(|group| self.count_operators(&group.endpoints) >= self.agree);
         let winner = large.clone().max_by_key(|group| group.block.number)?;
         let rivals = large.filter(|group| group.block.number == winner.block.number).count();
@@ -437,28 +441,29 @@ impl<V: QuorumVote> QuorumCounter<V> {
             groups.iter().filter(|group| disputed.is_none_or(|height| group.block.number >= height)).collect();
         by_height.sort_by_key(|group| Reverse(group.block.number));
         let target = by_height.into_iter().find(|group| {
-            let may_join = self.voters.iter().filter(|voter| voter.may_join(&group.block)).map(|voter| voter.endpoint);
+            let may_join =
+                self.voters.iter().filter(|voter| voter.may_vouch_for(&group.block)).map(|voter| voter.endpoint);
             self.count_operators(&group.endpoints.iter().copied().chain(may_join).collect::<Vec<_>>()) >= self.agree
         });
         let Some(AgreementGroup { block, .. }) = target else { return Vec::new() };
-        let unasked = |voter: &&QuorumVoter<V>| voter.may_join(block) && !voter.repeats.contains(block);
+        let unasked = |voter: &&EndpointVotes<V>| voter.may_vouch_for(block) && !voter.repeats.contains(block);
         self.voters.iter().filter(unasked).map(|voter| (voter.endpoint, *block)).collect()
     }
 
     /// The endpoints whose votes on the newest block count, and whether both parts are conclusive.
-    fn latest_vote_endpoints(&self, group: &AgreementGroup<'_, V>) -> (Option<LatestVoteEndpoints>, bool) {
-        let (records, records_are_clear) = self.latest_vote_endpoint(group, QuorumVotePart::Records);
-        let (payment, payment_is_clear) = self.latest_vote_endpoint(group, QuorumVotePart::Payment);
-        let latest = records.zip(payment).map(|(records, payment)| LatestVoteEndpoints { records, payment });
+    fn latest_vote_endpoints(&self, group: &AgreementGroup<'_, V>) -> (Option<DecisiveNewestVoters>, bool) {
+        let (records, records_are_clear) = self.latest_vote_endpoint(group, RecordsOrPayment::Records);
+        let (payment, payment_is_clear) = self.latest_vote_endpoint(group, RecordsOrPayment::Payment);
+        let latest = records.zip(payment).map(|(records, payment)| DecisiveNewestVoters { records, payment });
         (latest, records_are_clear && payment_is_clear)
     }
 
     /// The endpoint whose vote on this part of the newest block counts, and whether that is conclusive. A change counts
     /// unless enough operators deny it: the newest block can only downgrade a verdict, but one endpoint alone must not
     /// be able to withhold a name.
-    fn latest_vote_endpoint(&self, group: &AgreementGroup<'_, V>, part: QuorumVotePart) -> (Option<usize>, bool) {
+    fn latest_vote_endpoint(&self, group: &AgreementGroup<'_, V>, part: RecordsOrPayment) -> (Option<usize>, bool) {
         let of = |wanted: &dyn Fn(&Result<V, EndpointFailure>) -> bool| -> Vec<usize> {
-            let is_one = |voter: &&QuorumVoter<V>| voter.latest.as_ref().is_some_and(wanted);
+            let is_one = |voter: &&EndpointVotes<V>| voter.latest.as_ref().is_some_and(wanted);
             self.voters.iter().filter(is_one).map(|voter| voter.endpoint).collect()
         };
         let same = of(&|latest| latest.as_ref().is_ok_and(|latest| latest.agrees_on_part(group.vote, part)));
@@ -467,7 +472,7 @@ impl<V: QuorumVote> QuorumCounter<V> {
         if self.count_operators(&same) >= self.agree && !clresolve_core::mutant!("one-objection-withholds") {
             return (same.first().copied(), true);
         }
-        let stated = changed.iter().find(|endpoint| self.is_stated(**endpoint, part));
+        let stated = changed.iter().find(|endpoint| self.has_enough_operators(**endpoint, part));
         if let Some(stated) = stated.filter(|_| !clresolve_core::mutant!("the-first-objection-counts")) {
             return (Some(*stated), true);
         }
@@ -477,17 +482,17 @@ impl<V: QuorumVote> QuorumCounter<V> {
 
     /// Whether the vote of `endpoint` on this part of the newest block differs from `vote` and is shared by too few
     /// operators. It shows that something may have changed, but not what: the endpoint may be lying.
-    pub(crate) fn is_objection(&self, endpoint: usize, vote: &V, part: QuorumVotePart) -> bool {
+    pub(crate) fn is_objection(&self, endpoint: usize, vote: &V, part: RecordsOrPayment) -> bool {
         let differs = |latest: &Result<V, EndpointFailure>| {
             latest.as_ref().is_ok_and(|latest| !latest.agrees_on_part(vote, part))
         };
-        self.latest_vote(endpoint).is_some_and(differs) && !self.is_stated(endpoint, part)
+        self.latest_vote(endpoint).is_some_and(differs) && !self.has_enough_operators(endpoint, part)
     }
 
     /// Whether enough operators share the vote of `endpoint` on this part of the newest block.
-    fn is_stated(&self, endpoint: usize, part: QuorumVotePart) -> bool {
+    fn has_enough_operators(&self, endpoint: usize, part: RecordsOrPayment) -> bool {
         let Some(Ok(vote)) = self.latest_vote(endpoint) else { return false };
-        let shares = |voter: &&QuorumVoter<V>| {
+        let shares = |voter: &&EndpointVotes<V>| {
             voter
                 .latest
                 .as_ref()
@@ -497,25 +502,25 @@ impl<V: QuorumVote> QuorumCounter<V> {
         self.count_operators(&sharing) >= self.agree
     }
 
-    fn is_old(&self, block: &ChainBlock) -> bool {
-        let is_older = |voter: &QuorumVoter<V>| voter.head.timestamp.duration_since(block.timestamp) > STRADDLE;
+    fn is_outdated_block(&self, block: &ChainBlock) -> bool {
+        let is_older = |voter: &EndpointVotes<V>| voter.head.timestamp.duration_since(block.timestamp) > STRADDLE;
         self.voters.iter().any(is_older) && !clresolve_core::mutant!("old-agreement")
     }
 
     fn count_operators(&self, endpoints: &[usize]) -> usize {
-        let operator = |endpoint: &usize| self.voter(*endpoint).map(|voter| voter.operator.as_str());
+        let operator = |endpoint: &usize| self.find_voter(*endpoint).map(|voter| voter.operator.as_str());
         let operators = endpoints.iter().filter_map(operator).collect::<BTreeSet<_>>().len();
         if clresolve_core::mutant!("operators-count-twice") { endpoints.len() } else { operators }
     }
 
-    fn voter(&self, endpoint: usize) -> Option<&QuorumVoter<V>> {
+    fn find_voter(&self, endpoint: usize) -> Option<&EndpointVotes<V>> {
         self.voters.iter().find(|voter| voter.endpoint == endpoint)
     }
 }
 
 /// The height that this many operators have reached. An operator that is ahead does not vouch for those that are
 /// behind.
-fn highest_shared(mut heights: Vec<(u64, &str)>, agree: usize) -> Option<u64> {
+fn highest_shared_height(mut heights: Vec<(u64, &str)>, agree: usize) -> Option<u64> {
     heights.sort_unstable_by_key(|(height, _)| Reverse(*height));
     let mut operators = BTreeSet::new();
     let enough = heights.into_iter().find(|(_, operator)| {
@@ -532,30 +537,30 @@ struct AgreementGroup<'b, V> {
     endpoints: Vec<usize>,
 }
 
-impl<V> QuorumVoter<V> {
+impl<V> EndpointVotes<V> {
     fn vote(&self, block: &ChainBlock) -> Option<&V> {
         self.votes.iter().find(|(of, _)| of == block).map(|(_, vote)| vote)
     }
 
     /// Whether the endpoint has another block at that height.
-    fn denies(&self, block: &ChainBlock) -> bool {
+    fn has_denied_block(&self, block: &ChainBlock) -> bool {
         self.others.iter().any(|other| other.number == block.number && other != block)
     }
 
     /// Blocks of others about which this endpoint's answer is still expected.
     fn awaited_blocks(&self) -> impl Iterator<Item = &ChainBlock> {
-        self.repeats
-            .iter()
-            .filter(|block| self.vote(block).is_none() && !self.denies(block) && !self.unanswered.contains(block))
+        self.repeats.iter().filter(|block| {
+            self.vote(block).is_none() && !self.has_denied_block(block) && !self.unanswered.contains(block)
+        })
     }
 
     /// Whether the endpoint is ahead and may still vouch for `block`.
-    fn may_join(&self, block: &ChainBlock) -> bool {
+    fn may_vouch_for(&self, block: &ChainBlock) -> bool {
         let is_asked = self.repeats.contains(block);
         self.head.number > block.number
             && self.vote(block).is_none()
             && !self.unanswered.contains(block)
-            && !self.denies(block)
+            && !self.has_denied_block(block)
             && (is_asked || self.repeats.len() < MAX_REPEATS)
     }
 }

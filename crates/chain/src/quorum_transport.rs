@@ -106,7 +106,7 @@ impl QuorumTransportInner {
             let FanOutEvent::Answer((index, answer)) = fan_out.next_event(need, ask).await else { break };
             let response = match answer {
                 Ok(ResponsePacket::Single(response)) => response,
-                Ok(ResponsePacket::Batch(_)) => return Err(unusable_error("a batch has no single answer")),
+                Ok(ResponsePacket::Batch(_)) => return Err(unusable_response_error("a batch has no single answer")),
                 Err(error) => {
                     failure.get_or_insert(Err(error));
                     continue;
@@ -119,7 +119,7 @@ impl QuorumTransportInner {
             responses.push((index, comparable));
             let (_, latest) = &responses[responses.len() - 1];
             if self.count_operators(&responses, latest) >= self.agree {
-                if is_about_one_block(&packet) {
+                if is_pinned_by_hash(&packet) {
                     let others = responses.iter().filter(|(_, other)| other != latest);
                     others.for_each(|(index, _)| report_contradiction(&self.endpoints[*index]));
                 }
@@ -131,7 +131,7 @@ impl QuorumTransportInner {
             let statements = responses.iter().map(|(index, response)| (label(*index), response.to_string())).collect();
             return Err(TransportErrorKind::custom(EndpointTransportError::Divided(statements)));
         }
-        failure.unwrap_or_else(|| Err(unusable_error("too few endpoints answered")))
+        failure.unwrap_or_else(|| Err(unusable_response_error("too few endpoints answered")))
     }
 
     /// Largest number of operators that return the same response.
@@ -146,7 +146,7 @@ impl QuorumTransportInner {
 }
 
 /// Whether the request selects a block by its hash. Honest endpoints may differ about the newest block.
-fn is_about_one_block(packet: &RequestPacket) -> bool {
+fn is_pinned_by_hash(packet: &RequestPacket) -> bool {
     let names_hash = |params: &RawValue| params.get().contains("\"blockHash\"");
     matches!(packet, RequestPacket::Single(request) if request.params().is_some_and(names_hash))
 }
@@ -156,6 +156,6 @@ fn report_contradiction(endpoint: &RpcEndpoint) {
     tracing::warn!(endpoint = endpoint.label, "endpoint contradicts the quorum");
 }
 
-fn unusable_error(cause: &str) -> TransportError {
+fn unusable_response_error(cause: &str) -> TransportError {
     TransportErrorKind::custom_str(cause)
 }

@@ -63,13 +63,13 @@ impl ReceiptInclusionProver {
         endpoint: &RpcEndpoint,
         claim: &Arc<ReceiptInclusionClaim>,
     ) -> Result<ReceiptInclusionProof, EndpointFailure> {
-        let rpc = RpcClient::new(endpoint.transport.with_replies_up_to(MAX_RECEIPTS_BYTES), false);
+        let rpc = RpcClient::new(endpoint.transport.with_reply_limit(MAX_RECEIPTS_BYTES), false);
         let block = (claim.header.hash(),);
         let receipts = rpc.request::<_, Option<Box<RawValue>>>("eth_getBlockReceipts", block).await;
-        let receipts = receipts.map_err(|error| endpoint.failure_of_error(&error))?;
+        let receipts = receipts.map_err(|error| endpoint.failure_from_error(&error))?;
         let receipts = receipts.ok_or_else(|| unusable_failure("it has no receipts of the block"))?;
         let claim = Arc::clone(claim);
-        self.run_job(move || build_receipt_proof(&receipts, &claim)).await?
+        self.run_blocking_job(move || build_receipt_proof(&receipts, &claim)).await?
     }
 
     /// Runs `making` once a permit is free.
@@ -78,11 +78,14 @@ impl ReceiptInclusionProver {
         making.await
     }
 
-    async fn run_job<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Result<T, EndpointFailure> {
+    async fn run_blocking_job<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, EndpointFailure> {
         if clresolve_core::mutant!("receipts-on-workers") {
             return Ok(job());
         }
-        let ran = self.runs.acquire().await.run(job).await;
+        let ran = self.runs.acquire_permit().await.run_job(job).await;
         ran.map_err(|_| unusable_failure("the proof ended without a result"))
     }
 }
@@ -95,7 +98,7 @@ fn build_receipt_proof(
         serde_json::from_str(receipts.get()).map_err(|error| EndpointFailure::Unusable(error.to_string()))?;
     let proof = ReceiptInclusionProof::new(&claim.header, &receipts, claim.execution.index);
     let proof = proof.ok_or_else(|| unusable_failure("the receipts are not those of the block"))?;
-    proof.check(&claim.execution).map_err(|error| EndpointFailure::Unusable(error.to_string()))?;
+    proof.check_inclusion(&claim.execution).map_err(|error| EndpointFailure::Unusable(error.to_string()))?;
     Ok(proof)
 }
 
@@ -114,7 +117,7 @@ mod tests {
 
     #[tokio::test]
     async fn receipts_are_read_on_threads_that_serve_no_connections() {
-        let reader = ReceiptInclusionProver::new().run_job(|| thread::current().id()).await.expect("it runs");
+        let reader = ReceiptInclusionProver::new().run_blocking_job(|| thread::current().id()).await.expect("it runs");
         assert_ne!(reader, thread::current().id());
     }
 

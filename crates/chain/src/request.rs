@@ -6,7 +6,7 @@ use clresolve_core::reading::{BlockSelector, ChainBlock};
 use clresolve_state::CALL_GAS;
 
 /// An `eth_call` with the gas limit [`CALL_GAS`].
-pub(crate) fn eth_call(to: Address, data: Bytes) -> TransactionRequest {
+pub(crate) fn eth_call_request(to: Address, data: Bytes) -> TransactionRequest {
     let input = TransactionInput { data: Some(data), input: None };
     TransactionRequest::default().to(to).input(input).gas_limit(CALL_GAS)
 }
@@ -16,7 +16,7 @@ pub(crate) const fn block_id_by_hash(block: &ChainBlock) -> BlockId {
     BlockId::Hash(RpcBlockHash { block_hash: block.hash, require_canonical: Some(true) })
 }
 
-pub(crate) const fn tag(selector: BlockSelector) -> BlockNumberOrTag {
+pub(crate) const fn block_tag(selector: BlockSelector) -> BlockNumberOrTag {
     match selector {
         BlockSelector::Finalized => BlockNumberOrTag::Finalized,
         BlockSelector::Safe => BlockNumberOrTag::Safe,

@@ -45,7 +45,7 @@ pub(crate) fn revert_data(error: &ErrorPayload) -> Option<Bytes> {
     }
     let reports = error.code == EXECUTION_REVERTED || texts().any(|text| contains_phrase(text, &REVERTED));
     let found = if whole.is_empty() { texts().flat_map(hex_values_in).collect() } else { whole };
-    let look_up = found.iter().find(|bytes| CcipReadLookup::is_demanded(bytes)).cloned();
+    let look_up = found.iter().find(|bytes| CcipReadLookup::is_lookup_demanded(bytes)).cloned();
     look_up.or_else(|| found.into_iter().next().filter(|_| reports))
 }
 

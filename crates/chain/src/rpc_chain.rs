@@ -11,14 +11,14 @@ use alloy_rpc_types_eth::BlockId;
 use async_trait::async_trait;
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::CoinTypes;
-use clresolve_core::reading::{BlockSelector, ChainBlock, ChainError, NameReading, OwnerReading};
+use clresolve_core::reading::{BlockSelector, ChainBlock, ChainError, ClOwnerReading, NameReading};
 use clresolve_core::records::{RecordKey, TextRecord};
 use clresolve_state::EnsContractAddresses;
 use clresolve_state::contracts::NameFindings;
 use futures_util::future::{OptionFuture, join};
 
-use crate::answers::EnsRecordReader;
-use crate::batch::{BatchedQuery, QueryBatcher};
+use crate::answers::EnsAnswerCompleter;
+use crate::batch::{BatchedQuorumQuery, QueryBatcher};
 use crate::ccip::CcipReadGateway;
 use crate::poll::{QuorumResult, poll};
 use crate::pool::{ChainReaderConfig, EndpointPool, TimeSource};
@@ -32,7 +32,7 @@ pub struct RpcEnsReader {
     pool: EndpointPool,
     contracts: EnsContractAddresses,
     coins: CoinTypes,
-    answers: EnsRecordReader,
+    answers: EnsAnswerCompleter,
     /// Combines queries about different names, if enabled.
     batches: Option<Arc<QueryBatcher>>,
 }
@@ -44,7 +44,7 @@ impl RpcEnsReader {
         Self {
             contracts: config.contracts,
             coins: config.coins.clone(),
-            answers: EnsRecordReader::new(&config, gateway),
+            answers: EnsAnswerCompleter::new(&config, gateway),
             pool: EndpointPool::new(config, http),
             batches: None,
         }
@@ -69,10 +69,10 @@ impl RpcEnsReader {
 
     async fn read_query(&self, query: NameQuery, selector: BlockSelector) -> Result<NameReading, ChainError> {
         let query = Arc::new(query);
-        let mut consensus = self.poll_consensus(&query, selector).await?;
+        let mut consensus = self.poll_quorum(&query, selector).await?;
         let client = self.pool.client_for_members(consensus.members.clone(), consensus.spares.clone());
         let votes = consensus.latest.take();
-        let at_latest = votes.map(|votes| self.answers.resolve_newest(&query, votes, &self.pool));
+        let at_latest = votes.map(|votes| self.answers.resolve_newest_answer(&query, votes, &self.pool));
         let QuorumResult { block, pinned, .. } = &consensus;
         let answer = self.answers.resolve_with_payment(&client, &query, pinned, Ok(pinned), block_id_by_hash(block));
         let (answer, latest) = join(answer, OptionFuture::from(at_latest)).await;
@@ -108,7 +108,7 @@ impl RpcEnsReader {
         Ok((client, findings))
     }
 
-    async fn poll_consensus(
+    async fn poll_quorum(
         &self,
         query: &Arc<NameQuery>,
         selector: BlockSelector,
@@ -116,7 +116,7 @@ impl RpcEnsReader {
         let query = Arc::clone(query);
         match &self.batches {
             Some(batches) => {
-                poll(&self.pool, Arc::new(BatchedQuery { query, batches: Arc::clone(batches) }), selector).await
+                poll(&self.pool, Arc::new(BatchedQuorumQuery { query, batches: Arc::clone(batches) }), selector).await
             }
             None => poll(&self.pool, query, selector).await,
         }
@@ -143,13 +143,13 @@ impl EnsReader for RpcEnsReader {
         owner: &EnsName,
         block: &ChainBlock,
         endpoints: &[String],
-    ) -> Result<OwnerReading, ChainError> {
+    ) -> Result<ClOwnerReading, ChainError> {
         let query = Arc::new(NameQuery::for_address(owner, &self.contracts));
         let (client, findings) = self.fetch_findings(endpoints, &query, block).await?;
-        self.answers.resolve_holding(&client, &query, &findings, block_id_by_hash(block)).await
+        self.answers.resolve_owner_details(&client, &query, &findings, block_id_by_hash(block)).await
     }
 
-    async fn read_texts_at_block(
+    async fn read_owner_details(
         &self,
         name: &EnsName,
         block: &ChainBlock,
@@ -172,7 +172,7 @@ impl EnsReader for RpcEnsReader {
         let newest = consensus.latest.take();
         let client = self.pool.client_for_members(consensus.members.clone(), consensus.spares.clone());
         let (answers, query, count) = (&self.answers, &*query, keys.len());
-        let objection = newest.as_ref().and_then(|newest| newest.records.objection());
+        let objection = newest.as_ref().and_then(|newest| newest.records.objection_error());
         let at_latest = newest.map(|newest| {
             let findings = newest.records.into_vote(self.pool.chain_id);
             let client = self.pool.client_for_members(newest.current, Vec::new());

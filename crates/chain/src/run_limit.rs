@@ -19,7 +19,7 @@ pub(crate) struct BlockingJobPermit(OwnedSemaphorePermit);
 impl BlockingJobLimiter {
     /// Allows half as many runs as there are processors, and at least one.
     pub(crate) fn for_processors() -> Self {
-        Self::with_permits(half_of(thread::available_parallelism().map_or(1, NonZeroUsize::get)))
+        Self::with_permits(half_of_processors(thread::available_parallelism().map_or(1, NonZeroUsize::get)))
     }
 
     pub(crate) fn with_permits(at_once: usize) -> Self {
@@ -27,17 +27,20 @@ impl BlockingJobLimiter {
         Self { permits: Arc::new(Semaphore::new(at_once)) }
     }
 
-    pub(crate) async fn acquire(&self) -> BlockingJobPermit {
+    pub(crate) async fn acquire_permit(&self) -> BlockingJobPermit {
         BlockingJobPermit(Arc::clone(&self.permits).acquire_owned().await.expect("it is never closed"))
     }
 }
 
-fn half_of(processors: usize) -> usize {
+fn half_of_processors(processors: usize) -> usize {
     (processors / 2).max(1)
 }
 
 impl BlockingJobPermit {
-    pub(crate) async fn run<T: Send + 'static>(self, job: impl FnOnce() -> T + Send + 'static) -> Result<T, JoinError> {
+    pub(crate) async fn run_job<T: Send + 'static>(
+        self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, JoinError> {
         let running = tokio::task::spawn_blocking(move || {
             let _permit = self.0;
             job()
@@ -64,8 +67,8 @@ mod tests {
         let eight = || {
             let runs = (0..8).map(async |_| {
                 let (started, released) = (started.clone(), Arc::clone(&released));
-                let permit = limit.acquire().await;
-                permit.run(move || (started.send(()), released.lock().unwrap().recv())).await
+                let permit = limit.acquire_permit().await;
+                permit.run_job(move || (started.send(()), released.lock().unwrap().recv())).await
             });
             Box::pin(join_all(runs))
         };
@@ -82,14 +85,14 @@ mod tests {
 
     #[test]
     fn half_of_the_processors_run_and_one_at_least() {
-        assert_eq!([1, 2, 3, 8].map(half_of), [1, 1, 1, 4]);
+        assert_eq!([1, 2, 3, 8].map(half_of_processors), [1, 1, 1, 4]);
     }
 
     #[tokio::test]
     async fn a_run_that_ends_makes_room_even_where_it_panics() {
         let limit = BlockingJobLimiter::with_permits(1);
-        assert!(limit.acquire().await.run(|| panic!("a bug")).await.is_err());
-        assert_eq!(limit.acquire().await.run(|| 7).await.unwrap(), 7);
+        assert!(limit.acquire_permit().await.run_job(|| panic!("a bug")).await.is_err());
+        assert_eq!(limit.acquire_permit().await.run_job(|| 7).await.unwrap(), 7);
         assert_eq!(limit.permits.available_permits(), 1);
     }
 }

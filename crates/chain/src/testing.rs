@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use clresolve_core::payment::CoinTypes;
 use clresolve_core::reading::ProofGradeDemand;
-use clresolve_sandbox::chain::{CHAIN_ID, NAME_WRAPPER, REGISTRY, RpcServer, UNIVERSAL_RESOLVER};
+use clresolve_sandbox::chain::{CHAIN_ID, NAME_WRAPPER, REGISTRY, SandboxRpcServer, UNIVERSAL_RESOLVER};
 use clresolve_state::EnsContractAddresses;
 use url::Url;
 
@@ -22,7 +22,7 @@ pub(crate) struct RefusingHttpClient;
 
 #[async_trait]
 impl RpcHttpTransport for RefusingHttpClient {
-    async fn post(&self, _: &Url, _: Bytes, _: usize, _: Duration) -> Result<Bytes, HttpRequestError> {
+    async fn post_json(&self, _: &Url, _: Bytes, _: usize, _: Duration) -> Result<Bytes, HttpRequestError> {
         Err(HttpRequestError::Connection("there is no door".to_owned()))
     }
 }
@@ -38,7 +38,7 @@ impl UnguardedHttpClient {
 
 #[async_trait]
 impl RpcHttpTransport for UnguardedHttpClient {
-    async fn post(&self, url: &Url, body: Bytes, cap: usize, _: Duration) -> Result<Bytes, HttpRequestError> {
+    async fn post_json(&self, url: &Url, body: Bytes, cap: usize, _: Duration) -> Result<Bytes, HttpRequestError> {
         let broken = |error: reqwest::Error| HttpRequestError::Connection(error.to_string());
         let response = self.0.post(url.clone()).body(body).send().await.map_err(broken)?;
         if !response.status().is_success() {
@@ -51,8 +51,8 @@ impl RpcHttpTransport for UnguardedHttpClient {
 }
 
 /// Endpoints `node-0`, `node-1` and so on for these servers, each with its own operator.
-pub(crate) fn test_config(servers: &[RpcServer]) -> ChainReaderConfig {
-    let endpoint = |(number, server): (usize, &RpcServer)| RpcEndpointSettings {
+pub(crate) fn test_config(servers: &[SandboxRpcServer]) -> ChainReaderConfig {
+    let endpoint = |(number, server): (usize, &SandboxRpcServer)| RpcEndpointSettings {
         label: format!("node-{number}"),
         url: server.url().parse().unwrap(),
         own: true,

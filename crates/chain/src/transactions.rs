@@ -18,12 +18,12 @@ use clresolve_state::receipts::{ReceiptInclusionProof, RpcReceiptDocument, Trans
 use serde::Deserialize;
 
 use crate::endpoint::RpcEndpoint;
-use crate::exchange::{ChainIdentity, EndpointAttestation, EndpointObservation};
+use crate::exchange::{ChainIdentity, EndpointBlockAttestation, EndpointObservation};
 use crate::failure::EndpointFailure;
 use crate::header;
 use crate::poll::{QuorumQuery, poll};
 use crate::pool::{ChainReaderConfig, EndpointPool, TimeSource};
-use crate::quorum::{QuorumVote, QuorumVotePart};
+use crate::quorum::{QuorumVote, RecordsOrPayment};
 #[cfg(feature = "state-proof")]
 use crate::receipt_proofs::ReceiptInclusionProver;
 use crate::transport::RpcHttpTransport;
@@ -105,7 +105,7 @@ struct BlockTransaction {
 }
 
 impl QuorumVote for TransactionVote {
-    fn agrees_on_part(&self, other: &Self, _: QuorumVotePart) -> bool {
+    fn agrees_on_part(&self, other: &Self, _: RecordsOrPayment) -> bool {
         self == other
     }
 }
@@ -144,14 +144,16 @@ impl QuorumQuery for TransactionQuery {
         Ok(EndpointObservation { block: head.block, pinned, latest: None, genesis: head.genesis })
     }
 
-    async fn attest_block(
+    async fn fetch_block_attestation(
         &self,
         endpoint: &RpcEndpoint,
         block: &ChainBlock,
-    ) -> Result<EndpointAttestation<TransactionVote>, EndpointFailure> {
-        match endpoint.attest_header(block).await? {
-            EndpointAttestation::Other(other) => Ok(EndpointAttestation::Other(other)),
-            EndpointAttestation::Same(_) => self.find_transaction(endpoint, block).await.map(EndpointAttestation::Same),
+    ) -> Result<EndpointBlockAttestation<TransactionVote>, EndpointFailure> {
+        match endpoint.fetch_header_attestation(block).await? {
+            EndpointBlockAttestation::Other(other) => Ok(EndpointBlockAttestation::Other(other)),
+            EndpointBlockAttestation::Same(_) => {
+                self.find_transaction(endpoint, block).await.map(EndpointBlockAttestation::Same)
+            }
         }
     }
 }
@@ -163,7 +165,7 @@ impl TransactionQuery {
         endpoint: &RpcEndpoint,
         head: &ChainBlock,
     ) -> Result<TransactionVote, EndpointFailure> {
-        let failed = |error| endpoint.failure_of_error(&error);
+        let failed = |error| endpoint.failure_from_error(&error);
         let mut batch = endpoint.rpc.new_batch();
         let receipt = batch.add_call::<_, Option<RpcReceiptDocument>>("eth_getTransactionReceipt", &(self.hash,));
         let receipt = receipt.map_err(failed)?;
@@ -187,7 +189,7 @@ impl TransactionQuery {
         let of_block = (BlockNumberOrTag::Number(number), false);
         let header =
             endpoint.rpc.request::<_, Option<Header>>("eth_getBlockByNumber", of_block).await.map_err(failed)?;
-        let (header, block) = header::check_header(header, BlockSelector::Number(number))?;
+        let (header, block) = header::check_requested_header(header, BlockSelector::Number(number))?;
         self.check_execution(receipt, transaction, block)
             .map(|execution| TransactionVote(Some(Box::new(BlockTransaction { execution, header }))))
     }

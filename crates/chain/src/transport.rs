@@ -21,7 +21,7 @@ use tower::Service;
 use url::Url;
 
 use clresolve_core::cause::{HostConnectionError, LocalLimitError};
-use clresolve_core::text::{excerpt, truncate_bytes};
+use clresolve_core::text::{excerpt_text, truncate_bytes};
 use clresolve_egress::count::{self, RequestOutcome, UpstreamKind};
 
 use crate::keys::redact_url_keys;
@@ -61,7 +61,8 @@ pub trait RpcHttpTransport: Send + Sync {
     ///
     /// # Errors
     /// [`HttpRequestError`], whose message must not contain the URL, since that may include a key.
-    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, HttpRequestError>;
+    async fn post_json(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration)
+    -> Result<Bytes, HttpRequestError>;
 }
 
 /// Why a request returned no body.
@@ -72,7 +73,7 @@ pub enum HttpRequestError {
     #[error("no answer within {} ms", .0.as_millis())]
     Timeout(Duration),
     /// The response has a status other than 2xx, and this body, which is empty if it could not be read.
-    #[error("HTTP status {0}{cause}", cause = refusal_text(.1).map(|text| format!(": {text}")).unwrap_or_default())]
+    #[error("HTTP status {0}{cause}", cause = response_error_text(.1).map(|text| format!(": {text}")).unwrap_or_default())]
     Status(u16, Bytes),
     /// The body is longer than the cap, in bytes.
     #[error("the reply has more than {0} bytes")]
@@ -87,7 +88,7 @@ pub enum HttpRequestError {
 
 impl HttpRequestError {
     /// The value of the outcome label in metrics.
-    pub(crate) const fn outcome(&self) -> RequestOutcome {
+    pub(crate) const fn request_outcome(&self) -> RequestOutcome {
         match self {
             Self::Timeout(_) => RequestOutcome::Timeout,
             Self::Status(status, _) => RequestOutcome::of_status(*status),
@@ -98,10 +99,10 @@ impl HttpRequestError {
 
 /// The error message in the body of a response with a status other than 2xx: the message of a JSON error, or else the
 /// first line of text. `None` if the body has none, or is HTML.
-fn refusal_text(body: &[u8]) -> Option<String> {
+fn response_error_text(body: &[u8]) -> Option<String> {
     if let Ok(body) = serde_json::from_slice::<Value>(body) {
         let places = [&body["error"]["message"], &body["error"], &body["message"]];
-        return places.into_iter().find_map(Value::as_str).map(beginning);
+        return places.into_iter().find_map(Value::as_str).map(beginning_of_text);
     }
     let text = String::from_utf8_lossy(&body[..body.len().min(MAX_REFUSAL_BYTES)]);
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
@@ -109,7 +110,7 @@ fn refusal_text(body: &[u8]) -> Option<String> {
 }
 
 /// The beginning of a server's text, long enough that the keys in its displayed part are complete and can be removed.
-fn beginning(text: &str) -> String {
+fn beginning_of_text(text: &str) -> String {
     truncate_bytes(text, MAX_REFUSAL_BYTES)
 }
 
@@ -147,7 +148,7 @@ pub(super) enum EndpointTransportError {
 
 impl EndpointTransportError {
     /// Whether the endpoint may answer the requests of a batch one by one. Providers refuse batches in many ways.
-    const fn may_be_about_the_batch(&self) -> bool {
+    const fn may_succeed_singly(&self) -> bool {
         matches!(self, Self::Post(HttpRequestError::Status(..)) | Self::Html | Self::NotJsonRpc(_) | Self::Refused(_))
     }
 }
@@ -164,7 +165,7 @@ impl EndpointTransport {
 
     /// The same endpoint, with another limit on the length of a reply, in bytes.
     #[cfg(feature = "state-proof")]
-    pub(super) fn with_replies_up_to(&self, longest: usize) -> Self {
+    pub(super) fn with_reply_limit(&self, longest: usize) -> Self {
         Self(Arc::new(EndpointConnection { longest, ..(*self.0).clone() }))
     }
 
@@ -185,7 +186,7 @@ impl Service<RequestPacket> for EndpointTransport {
 
     fn call(&mut self, packet: RequestPacket) -> Self::Future {
         let connection = Arc::clone(&self.0);
-        Box::pin(async move { connection.send(packet).await.map_err(TransportErrorKind::custom) })
+        Box::pin(async move { connection.send_packet(packet).await.map_err(TransportErrorKind::custom) })
     }
 }
 
@@ -232,7 +233,7 @@ impl BatchSizeLimit {
 }
 
 impl EndpointConnection {
-    async fn send(&self, packet: RequestPacket) -> Result<ResponsePacket, EndpointTransportError> {
+    async fn send_packet(&self, packet: RequestPacket) -> Result<ResponsePacket, EndpointTransportError> {
         let requests = match packet {
             RequestPacket::Single(request) => return self.send_single(&request).await.map(ResponsePacket::Single),
             RequestPacket::Batch(requests) => requests,
@@ -261,7 +262,7 @@ impl EndpointConnection {
             return try_join_all(requests.iter().map(|request| self.send_single(request))).await;
         }
         match self.send_batch(requests).await {
-            Err(fault) if fault.may_be_about_the_batch() => {}
+            Err(fault) if fault.may_succeed_singly() => {}
             answered => return answered,
         }
         // Send the first one alone: an endpoint that limits the request rate gets no further ones.
@@ -273,9 +274,9 @@ impl EndpointConnection {
     }
 
     async fn send_single(&self, request: &SerializedRequest) -> Result<Response, EndpointTransportError> {
-        let body = match self.post(request.serialized().get().to_owned().into()).await {
+        let body = match self.post_body(request.serialized().get().to_owned().into()).await {
             Err(EndpointTransportError::Post(HttpRequestError::Status(status, body))) => {
-                let error = if ABOUT_THE_CLIENT.contains(&status) { None } else { error_in(&body, request) };
+                let error = if ABOUT_THE_CLIENT.contains(&status) { None } else { error_in_body(&body, request) };
                 let refused = EndpointTransportError::Post(HttpRequestError::Status(status, body));
                 return error.map(|response| self.redact_response(response)).ok_or(refused);
             }
@@ -284,35 +285,36 @@ impl EndpointConnection {
         match self.parse(&body)? {
             ResponsePacket::Single(response) if response.id == *request.id() => Ok(self.redact_response(response)),
             ResponsePacket::Single(response) => {
-                Err(refusal(&self.redact_response(response)).unwrap_or(EndpointTransportError::WrongId))
+                Err(unaddressed_response_error(&self.redact_response(response))
+                    .unwrap_or(EndpointTransportError::WrongId))
             }
             ResponsePacket::Batch(_) => Err(EndpointTransportError::NotJsonRpc("an array for one request".to_owned())),
         }
     }
 
     async fn send_batch(&self, requests: &[SerializedRequest]) -> Result<Vec<Response>, EndpointTransportError> {
-        let packet =
-            serde_json::to_vec(requests).map_err(|e| EndpointTransportError::NotJsonRpc(excerpt(&e.to_string())))?;
-        match self.parse(&self.post(packet.into()).await?)? {
-            ResponsePacket::Single(response) => Err(refusal(&self.redact_response(response))
+        let packet = serde_json::to_vec(requests)
+            .map_err(|e| EndpointTransportError::NotJsonRpc(excerpt_text(&e.to_string())))?;
+        match self.parse(&self.post_body(packet.into()).await?)? {
+            ResponsePacket::Single(response) => Err(unaddressed_response_error(&self.redact_response(response))
                 .unwrap_or_else(|| EndpointTransportError::NotJsonRpc("one response for several requests".to_owned()))),
             ResponsePacket::Batch(responses) => {
                 let responses: Vec<_> = responses.into_iter().map(|response| self.redact_response(response)).collect();
-                match batch_refusal(&responses) {
+                match batch_refusal_error(&responses) {
                     Some(refusal) => Err(refusal),
-                    None => match_ids(requests, &responses).map(|()| responses),
+                    None => match_response_ids(requests, &responses).map(|()| responses),
                 }
             }
         }
     }
 
-    async fn post(&self, body: Bytes) -> Result<Bytes, EndpointTransportError> {
+    async fn post_body(&self, body: Bytes) -> Result<Bytes, EndpointTransportError> {
         let longest = if clresolve_core::mutant!("long-replies-are-read") { 256 << 20 } else { self.longest };
-        let answer = self.http.post(&self.url, body, longest, self.timeout).await;
+        let answer = self.http.post_json(&self.url, body, longest, self.timeout).await;
         count::count_request(
             UpstreamKind::Rpc,
             &self.label,
-            answer.as_ref().map_or_else(HttpRequestError::outcome, |_| RequestOutcome::Ok),
+            answer.as_ref().map_or_else(HttpRequestError::request_outcome, |_| RequestOutcome::Ok),
         );
         answer.map_err(|error| match error {
             HttpRequestError::Status(status, body) => HttpRequestError::Status(status, self.redact_body(&body)).into(),
@@ -327,7 +329,7 @@ impl EndpointConnection {
     fn redact_response(&self, mut response: Response) -> Response {
         if let ResponsePayload::Failure(error) = &mut response.payload {
             normalize_revert_data(error);
-            error.message = excerpt(&redact_url_keys(&self.url, &error.message)).into();
+            error.message = excerpt_text(&redact_url_keys(&self.url, &error.message)).into();
         }
         response
     }
@@ -336,7 +338,7 @@ impl EndpointConnection {
         if body.trim_ascii_start().starts_with(b"<") {
             return Err(EndpointTransportError::Html);
         }
-        let unusable = |error: serde_json::Error| excerpt(&redact_url_keys(&self.url, &error.to_string()));
+        let unusable = |error: serde_json::Error| excerpt_text(&redact_url_keys(&self.url, &error.to_string()));
         serde_json::from_slice(body).map_err(|error| EndpointTransportError::NotJsonRpc(unusable(error)))
     }
 
@@ -345,7 +347,7 @@ impl EndpointConnection {
     }
 }
 
-fn match_ids(requests: &[SerializedRequest], responses: &[Response]) -> Result<(), EndpointTransportError> {
+fn match_response_ids(requests: &[SerializedRequest], responses: &[Response]) -> Result<(), EndpointTransportError> {
     let mut open: HashSet<&Id> = requests.iter().map(SerializedRequest::id).collect();
     if !responses.iter().all(|response| open.remove(&response.id)) {
         return Err(EndpointTransportError::WrongId);
@@ -355,25 +357,25 @@ fn match_ids(requests: &[SerializedRequest], responses: &[Response]) -> Result<(
 
 /// The error that an endpoint returns for this request in the body of an error status. Some nodes report reverts and
 /// unknown blocks this way.
-fn error_in(body: &[u8], request: &SerializedRequest) -> Option<Response> {
+fn error_in_body(body: &[u8], request: &SerializedRequest) -> Option<Response> {
     let Response { id, payload } = serde_json::from_slice(body).ok()?;
     let is_about_this = id.is_none() || id == *request.id();
     (is_about_this && payload.is_error()).then(|| Response { id: request.id().clone(), payload })
 }
 
 /// The error of a response that answers no request.
-fn refusal(response: &Response) -> Option<EndpointTransportError> {
+fn unaddressed_response_error(response: &Response) -> Option<EndpointTransportError> {
     let error = response.payload.as_error()?;
-    Some(EndpointTransportError::Refused(beginning(&error.message)))
+    Some(EndpointTransportError::Refused(beginning_of_text(&error.message)))
 }
 
 /// The refusal, if each response is an error that belongs to no request or rejects batches.
-fn batch_refusal(responses: &[Response]) -> Option<EndpointTransportError> {
+fn batch_refusal_error(responses: &[Response]) -> Option<EndpointTransportError> {
     let refuses = |response: &Response| {
         let is_about_batches = |message: &str| message.to_ascii_lowercase().contains("batch");
         response.payload.as_error().is_some_and(|error| response.id.is_none() || is_about_batches(&error.message))
     };
-    responses.first().filter(|_| responses.iter().all(refuses)).and_then(refusal)
+    responses.first().filter(|_| responses.iter().all(refuses)).and_then(unaddressed_response_error)
 }
 
 #[cfg(test)]
@@ -395,7 +397,7 @@ mod tests {
 
     #[async_trait]
     impl RpcHttpTransport for Scripted {
-        async fn post(&self, _: &Url, body: Bytes, _: usize, _: Duration) -> Result<Bytes, HttpRequestError> {
+        async fn post_json(&self, _: &Url, body: Bytes, _: usize, _: Duration) -> Result<Bytes, HttpRequestError> {
             let body: Value = serde_json::from_slice(&body).unwrap();
             self.sizes.lock().unwrap().push(body.as_array().map_or(1, Vec::len));
             (self.answer)(&body).map(Bytes::from)
@@ -418,7 +420,7 @@ mod tests {
         /// The result of an exchange of this many requests, and the number of requests in each body.
         async fn exchange(&self, requests: u64) -> (Result<Vec<Id>, EndpointTransportError>, Vec<usize>) {
             let packet = RequestPacket::Batch((0..requests).map(request).collect());
-            let sent = self.endpoint.0.send(packet).await;
+            let sent = self.endpoint.0.send_packet(packet).await;
             let ids = sent.map(|packet| match packet {
                 ResponsePacket::Batch(responses) => responses.into_iter().map(|response| response.id).collect(),
                 ResponsePacket::Single(response) => vec![response.id],
@@ -545,7 +547,8 @@ mod tests {
 
     #[tokio::test]
     async fn json_rpc_error_in_an_error_status_answers_the_request() {
-        let of = async |answer: Answer| World::new(answer).endpoint.0.send(RequestPacket::Single(request(7))).await;
+        let of =
+            async |answer: Answer| World::new(answer).endpoint.0.send_packet(RequestPacket::Single(request(7))).await;
         let answers: [Answer; 2] = [
             |_| {
                 status(
@@ -589,7 +592,7 @@ mod tests {
             let http: Arc<dyn RpcHttpTransport> = Arc::new(Scripted { answer, sizes: Mutex::default() });
             let url = Url::parse("http://endpoint/v2/KEYKEYKEY").unwrap();
             let endpoint = EndpointTransport::new(http, url, "a".to_owned(), Duration::MAX);
-            let message = match endpoint.0.send(RequestPacket::Single(request(7))).await {
+            let message = match endpoint.0.send_packet(RequestPacket::Single(request(7))).await {
                 Ok(packet) => format!("{packet:?}"),
                 Err(fault) => fault.to_string(),
             };
@@ -615,7 +618,7 @@ mod tests {
             assert_eq!(error.to_string(), format!("HTTP status {expected}"), "{body}");
         }
         let long = "x".repeat(1 << 20);
-        assert!(refusal_text(long.as_bytes()).is_some_and(|text| text.len() <= MAX_REFUSAL_BYTES));
+        assert!(response_error_text(long.as_bytes()).is_some_and(|text| text.len() <= MAX_REFUSAL_BYTES));
     }
 
     /// An endpoint that returns this reply to every request.
@@ -623,7 +626,7 @@ mod tests {
 
     #[async_trait]
     impl RpcHttpTransport for Replies {
-        async fn post(&self, _: &Url, _: Bytes, _: usize, _: Duration) -> Result<Bytes, HttpRequestError> {
+        async fn post_json(&self, _: &Url, _: Bytes, _: usize, _: Duration) -> Result<Bytes, HttpRequestError> {
             Ok(Bytes::from_static(self.0.as_bytes()))
         }
     }
@@ -631,7 +634,7 @@ mod tests {
     async fn fault(reply: &'static str, packet: RequestPacket) -> EndpointTransportError {
         let url = Url::parse("http://endpoint/").unwrap();
         let endpoint = EndpointTransport::new(Arc::new(Replies(reply)), url, "a".to_owned(), Duration::MAX);
-        endpoint.0.send(packet).await.expect_err(reply)
+        endpoint.0.send_packet(packet).await.expect_err(reply)
     }
 
     async fn of_one(reply: &'static str) -> EndpointTransportError {

@@ -1,4 +1,4 @@
-//! [`EndpointHintCollector`]: what endpoints state without proof while a reading is being computed.
+//! [`UnprovenHintCollector`]: what endpoints state without proof while a reading is being computed.
 //!
 //! The hints serve two purposes: what the call is likely to read, which saves exchanges, and whether the newest block
 //! differs, which can only downgrade a verdict.
@@ -13,17 +13,17 @@ use clresolve_state::contracts::{NameFindings, UniversalResolverOutcome, decode_
 use tokio::task::JoinHandle;
 
 use crate::endpoint::RpcEndpoint;
-use crate::exchange::computed::EndpointHint;
+use crate::exchange::computed::UnprovenCallHint;
 use crate::failure::EndpointFailure;
 use crate::fan_out::{FanOutEvent, FanOutNeed, FanOutPlan, RequestFanOut};
 use crate::head_age::HeadAgeLimit;
 use crate::header_source::VouchedBlockHeader;
 use crate::poll::NewestBlockVotes;
 use crate::pool::{EndpointPool, TimeSource};
-use crate::query::{NameQuery, require_not_before};
+use crate::query::{NameQuery, require_findings_not_before};
 use crate::quorum::{QuorumCounter, QuorumStatus};
 
-pub(crate) struct EndpointHintCollector {
+pub(crate) struct UnprovenHintCollector {
     query: Arc<NameQuery>,
     selector: BlockSelector,
     /// Number of operators that must agree on the newest block.
@@ -34,7 +34,7 @@ pub(crate) struct EndpointHintCollector {
     order: Vec<Arc<RpcEndpoint>>,
     /// Each request runs as its own task, so that it continues while the answer is computed. It returns the index of
     /// its endpoint with the hint.
-    fan_out: RequestFanOut<JoinHandle<(usize, Result<EndpointHint, EndpointFailure>)>>,
+    fan_out: RequestFanOut<JoinHandle<(usize, Result<UnprovenCallHint, EndpointFailure>)>>,
     touched: Option<AccessList>,
     /// Indices of the endpoints that returned a hint, each with its findings at the newest block.
     latest: Vec<(usize, Result<NameFindings, EndpointFailure>)>,
@@ -42,9 +42,9 @@ pub(crate) struct EndpointHintCollector {
     received: usize,
 }
 
-impl EndpointHintCollector {
+impl UnprovenHintCollector {
     /// Gathers hints from as many endpoints as must agree.
-    pub(crate) async fn gather(pool: &EndpointPool, query: Arc<NameQuery>, selector: BlockSelector) -> Self {
+    pub(crate) async fn gather_hints(pool: &EndpointPool, query: Arc<NameQuery>, selector: BlockSelector) -> Self {
         let order = pool.endpoints_in_order();
         let plan = FanOutPlan::new(order.len(), pool.concurrent_requests(), pool.concurrent_requests());
         let mut hints = Self {
@@ -59,7 +59,9 @@ impl EndpointHintCollector {
             latest: Vec::new(),
             received: 0,
         };
-        while hints.received < hints.agree && hints.receive(FanOutNeed::Answers { in_sight: hints.received }).await {}
+        while hints.received < hints.agree && hints.receive_hint(FanOutNeed::Answers { in_sight: hints.received }).await
+        {
+        }
         hints
     }
 
@@ -88,35 +90,35 @@ impl EndpointHintCollector {
         loop {
             for (index, latest) in &self.latest[counted..] {
                 let endpoint = &self.order[*index];
-                let latest = latest.clone().and_then(|latest| require_not_before(latest, &head.block));
-                if !head.excludes(&endpoint.label) {
+                let latest = latest.clone().and_then(|latest| require_findings_not_before(latest, &head.block));
+                if !head.is_endpoint_excluded(&endpoint.label) {
                     counter.add_observation(*index, &endpoint.operator, head.block, pinned.clone(), Some(latest));
                 }
             }
             counted = self.latest.len();
-            if !self.receive(counter.need()).await {
+            if !self.receive_hint(counter.fan_out_need()).await {
                 break;
             }
         }
         let at = match counter.status() {
             QuorumStatus::Settled(agreement) | QuorumStatus::Provisional(agreement, _) => agreement.latest?,
-            QuorumStatus::Open { .. } => counter.objections(pinned)?,
+            QuorumStatus::Open { .. } => counter.objecting_endpoints(pinned)?,
         };
-        let is_usable = |endpoint: &usize| !head.excludes(&self.order[*endpoint].label);
+        let is_usable = |endpoint: &usize| !head.is_endpoint_excluded(&self.order[*endpoint].label);
         let newest = NewestBlockVotes::from_counter(at, &counter, pinned, &self.order, is_usable)?;
         Some((newest, counter.reached_height(at)))
     }
 
     /// Waits for the next response. Returns whether one came.
-    async fn receive(&mut self, need: FanOutNeed) -> bool {
+    async fn receive_hint(&mut self, need: FanOutNeed) -> bool {
         let Self { fan_out, order, query, selector, head_age, clock, .. } = self;
         let ask = |index: usize| {
             let (endpoint, query, selector) = (Arc::clone(&order[index]), Arc::clone(query), *selector);
             let (head_age, clock) = (*head_age, Arc::clone(clock));
             tokio::spawn(async move {
-                let mut hint = endpoint.fetch_hint(&query, selector).await;
-                if let Ok(EndpointHint { latest: Some(latest), .. }) = &mut hint {
-                    *latest = latest.clone().and_then(|latest| head_age.checked_vote(latest, clock()));
+                let mut hint = endpoint.fetch_call_hint(&query, selector).await;
+                if let Ok(UnprovenCallHint { latest: Some(latest), .. }) = &mut hint {
+                    *latest = latest.clone().and_then(|latest| head_age.require_recent_vote(latest, clock()));
                     if let Err(failure) = latest {
                         endpoint.note_refused_head(failure, clock());
                     }
@@ -125,7 +127,7 @@ impl EndpointHintCollector {
             })
         };
         let FanOutEvent::Answer(reply) = fan_out.next_event(need, ask).await else { return false };
-        if let Ok((index, Ok(EndpointHint { touched, latest }))) = reply {
+        if let Ok((index, Ok(UnprovenCallHint { touched, latest }))) = reply {
             self.received += 1;
             self.touched = self.touched.take().or(touched);
             self.latest.extend(latest.map(|latest| (index, latest)));

@@ -80,10 +80,10 @@ pub fn parse_host(host: &str) -> Result<Host<String>, HostNameError> {
         return Ok(Host::Ipv6(ip));
     }
     if is_canonical_host(host) {
-        return dns_name(host).map(Host::Domain);
+        return parse_dns_name(host).map(Host::Domain);
     }
     match Host::parse(host).map_err(|_| HostNameError::Malformed)? {
-        Host::Domain(name) => dns_name(&name).map(Host::Domain),
+        Host::Domain(name) => parse_dns_name(&name).map(Host::Domain),
         literal => Ok(literal),
     }
 }
@@ -97,7 +97,7 @@ fn is_canonical_host(host: &str) -> bool {
         && !host.contains("xn--")
 }
 
-fn dns_name(name: &str) -> Result<String, HostNameError> {
+fn parse_dns_name(name: &str) -> Result<String, HostNameError> {
     let name = name.strip_suffix('.').unwrap_or(name);
     let fits = !name.is_empty() && name.len() <= MAX_NAME && name.split('.').all(is_label);
     fits.then(|| name.to_owned()).ok_or(HostNameError::Malformed)
@@ -157,7 +157,7 @@ mod tests {
         fn url_parser_leaves_plain_hosts_as_they_are(host in "[a-z0-9.-]{0,12}[.-]?[a-z0-9x.-]{1,12}") {
             prop_assume!(is_canonical_host(&host));
             let parsed = Host::parse(&host).map_err(|_| HostNameError::Malformed);
-            let known = parsed.and_then(|parsed| dns_name(&parsed.to_string()).map(Host::Domain));
+            let known = parsed.and_then(|parsed| parse_dns_name(&parsed.to_string()).map(Host::Domain));
             prop_assert_eq!(parse_host(&host), known);
         }
     }

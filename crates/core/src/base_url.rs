@@ -7,9 +7,9 @@ use url::Url;
 
 /// The public base URL of a server: an `http` or `https` URL without user info, query or fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BaseUrl(String);
+pub struct PublicBaseUrl(String);
 
-impl FromStr for BaseUrl {
+impl FromStr for PublicBaseUrl {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -28,7 +28,7 @@ impl FromStr for BaseUrl {
     }
 }
 
-impl fmt::Display for BaseUrl {
+impl fmt::Display for PublicBaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -41,7 +41,7 @@ mod tests {
         for text in
             ["https://u:pw@a.example", "https://a.example?k=1", "https://a.example/#f", "ftp://a.example", "a", ""]
         {
-            assert!(text.parse::<super::BaseUrl>().is_err(), "{text}");
+            assert!(text.parse::<super::PublicBaseUrl>().is_err(), "{text}");
         }
     }
 }

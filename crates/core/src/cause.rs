@@ -21,7 +21,7 @@ pub enum HostConnectionError {
 
 impl HostConnectionError {
     /// The symptom if every host fails for this reason.
-    pub const fn global_symptom(self) -> &'static str {
+    pub const fn symptom_of_all_hosts(self) -> &'static str {
         match self {
             Self::Name => "no host name resolves",
             Self::Host => "no connection opens",
@@ -198,7 +198,7 @@ pub enum LightClientHeaderError {
     #[error("no beacon endpoint returned valid data: {}", join_causes(.0))]
     Endpoints(Vec<(String, String)>),
     /// The configured checkpoint is older than the weak-subjectivity bound.
-    #[error("the checkpoint is {} days old, and at most {} are safe", days(*.age), days(*.limit))]
+    #[error("the checkpoint is {} days old, and at most {} are safe", whole_days(*.age), whole_days(*.limit))]
     CheckpointTooOld {
         /// Time since the checkpoint's slot.
         age: Duration,
@@ -225,7 +225,7 @@ pub(crate) fn join_causes(causes: &[(String, String)]) -> String {
     causes.iter().map(|(label, cause)| format!("{label}: {cause}")).collect::<Vec<_>>().join("; ")
 }
 
-const fn days(time: Duration) -> u64 {
+const fn whole_days(time: Duration) -> u64 {
     time.as_secs() / (24 * 60 * 60)
 }
 

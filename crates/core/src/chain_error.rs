@@ -14,7 +14,7 @@ pub enum ChainError {
     #[error("no RPC endpoint answered: {}", join_causes(.0))]
     Unreachable(Vec<(String, String)>),
     /// No connection to any endpoint could be opened, although several hosts were tried: this machine has no network.
-    #[error("this machine seems to have no network: {}", .0.global_symptom())]
+    #[error("this machine seems to have no network: {}", .0.symptom_of_all_hosts())]
     NoNetwork(HostConnectionError),
     /// The deadline passed before the endpoints, or the CCIP-Read gateways, had answered.
     #[error("the chain was not read within {milliseconds} ms")]
@@ -23,7 +23,7 @@ pub enum ChainError {
         milliseconds: u64,
     },
     /// Too few endpoints answered to reach agreement.
-    #[error("{} must agree, but {}", endpoints(*.agree), answered_endpoints_text(.answered, .failed))]
+    #[error("{} must agree, but {}", endpoint_count_text(*.agree), answered_endpoints_text(.answered, .failed))]
     TooFew {
         /// How many operators must agree.
         agree: usize,
@@ -78,7 +78,7 @@ pub enum ChainError {
     LocalLimit(LocalLimitError),
 }
 
-fn endpoints(count: usize) -> String {
+fn endpoint_count_text(count: usize) -> String {
     format!("{count} endpoints of different operators")
 }
 

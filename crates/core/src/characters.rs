@@ -33,11 +33,11 @@ pub fn unsafe_in_value(value: &str) -> Option<char> {
         return Some(first);
     }
     let is_separator = |c: char| c.is_ascii_punctuation() && !"-._$".contains(c) || c == ' ';
-    value.split(is_separator).find_map(|part| unsafe_character(part).filter(|_| !is_normal(part)))
+    value.split(is_separator).find_map(|part| unsafe_character(part).filter(|_| !is_normalized_ens_name(part)))
 }
 
 /// Whether `text` is an ENS name in normal form.
-fn is_normal(text: &str) -> bool {
+fn is_normalized_ens_name(text: &str) -> bool {
     EnsName::parse(text).is_ok_and(|name| name.as_str() == text)
 }
 
@@ -60,7 +60,7 @@ pub fn hidden_in_name(text: &str) -> Option<HiddenCharacter> {
     for (at, c) in text.char_indices().filter(|(_, c)| is_unsafe(*c)) {
         if is_bidi_control(c) {
             direction.get_or_insert(HiddenCharacter::Direction(c));
-        } else if !is_ordinary(&text[..at], c, &text[at + c.len_utf8()..]) {
+        } else if !is_legitimate_between(&text[..at], c, &text[at + c.len_utf8()..]) {
             return Some(HiddenCharacter::Other(c));
         }
     }
@@ -73,10 +73,12 @@ const fn is_bidi_control(c: char) -> bool {
 }
 
 /// Whether `c` is legitimate between these texts. Inspects a bounded number of neighbouring characters.
-fn is_ordinary(before: &str, c: char, after: &str) -> bool {
+fn is_legitimate_between(before: &str, c: char, after: &str) -> bool {
     let previous = before.chars().next_back();
     match c {
-        ZERO_WIDTH_JOINER => joins_letters(before, after) || ends_word(before, after) || joins_emoji(before, after),
+        ZERO_WIDTH_JOINER => {
+            joins_letters(before, after) || is_word_ending_joiner(before, after) || joins_emoji(before, after)
+        }
         ZERO_WIDTH_NON_JOINER => joins_letters(before, after) || separates_scripts(before, after),
         '\u{fe0e}' | EMOJI_PRESENTATION => match previous {
             Some('0'..='9' | '#' | '*') => after.starts_with(KEYCAP),
@@ -115,7 +117,7 @@ fn joins_letters(before: &str, after: &str) -> bool {
 
 /// Whether a zero width joiner shapes the end of a word: after a virama, as in an older spelling of a Malayalam chillu
 /// or the Bengali khanda ta, or after the letter heh of an abbreviation such as that of the Hijri era.
-fn ends_word(before: &str, after: &str) -> bool {
+fn is_word_ending_joiner(before: &str, after: &str) -> bool {
     match before.chars().next_back() {
         Some('\u{647}') => after.starts_with('.'),
         Some(c) if is_virama(c) => {

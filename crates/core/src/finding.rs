@@ -52,7 +52,7 @@ impl DocumentFinding {
         Self::new(reason, span)
     }
 
-    /// A finding about these bytes of the text. [`sort`] sets line and column.
+    /// A finding about these bytes of the text. [`sort_by_position`] sets line and column.
     pub fn new(reason: Reason, span: Option<Range<usize>>) -> Self {
         Self {
             code: reason.code,
@@ -77,7 +77,7 @@ pub fn locate_findings(reasons: Vec<Reason>, text: &str) -> Vec<DocumentFinding>
 }
 
 /// Sorts findings by position in the text, and sets their lines and columns.
-pub fn sort(findings: &mut [DocumentFinding], text: &str) {
+pub fn sort_by_position(findings: &mut [DocumentFinding], text: &str) {
     findings.sort_by_key(|finding| (finding.span.as_ref().map(|span| span.start), finding.effect, finding.code.slug()));
     let mut positions = LineColumnTracker::new(text);
     for finding in findings {

@@ -15,8 +15,9 @@ use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 
+use self::number::{MAX_LONG_NUMERALS, MAX_NUMERAL_BYTES, is_long};
 use crate::reason::{Reason, ReasonCode, ResolutionStep};
-use crate::text::excerpt;
+use crate::text::excerpt_text;
 
 /// The limits for one document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +63,7 @@ pub fn parse(bytes: &[u8], limits: JsonLimits) -> Result<Value, JsonError> {
     if text.starts_with('\u{feff}') && !mutant!("byte-order-mark") {
         return Err(JsonError::ByteOrderMark);
     }
-    number::check_numerals(text)?;
+    check_numerals(text)?;
     let state = JsonParseState { limits, values: Cell::new(0), paths: Cell::new(0), fault: RefCell::new(None) };
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = JsonValueSeed { state: &state, level: 0, path: 0 }
@@ -70,6 +71,56 @@ pub fn parse(bytes: &[u8], limits: JsonLimits) -> Result<Value, JsonError> {
         .and_then(|value| reader.end().map(|()| value))
         .map_err(|error| state.to_json_error(&error))?;
     if value.is_object() { Ok(value) } else { Err(JsonError::NotObject { kind: json_type(&value) }) }
+}
+
+/// Refuses a JSON text with a numeral that is too long, or with too many long ones. Syntax errors are left to the
+/// parser.
+///
+/// # Errors
+/// [`JsonError::TooComplex`] for the first numeral that exceeds a bound.
+pub fn check_numerals(text: &str) -> Result<(), JsonError> {
+    let bytes = text.as_bytes();
+    let (mut at, mut long) = (0, 0);
+    while let Some(byte) = bytes.get(at) {
+        let start = at;
+        at += 1;
+        match byte {
+            b'"' => at = end_of_string(bytes, at),
+            b'-' | b'0'..=b'9' => {
+                let is_inside = |byte: &u8| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-');
+                at += bytes[at..].iter().take_while(|byte| is_inside(byte)).count();
+                if at - start > MAX_NUMERAL_BYTES {
+                    return Err(limit_error(text, start, ExceededJsonLimit::NumeralBytes, MAX_NUMERAL_BYTES));
+                }
+                long += usize::from(is_long(&text[start..at]));
+                if long > MAX_LONG_NUMERALS {
+                    return Err(limit_error(text, start, ExceededJsonLimit::LongNumerals, MAX_LONG_NUMERALS));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The offset after the string whose first character is at `at`.
+fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(byte) = bytes.get(at) {
+        at += match byte {
+            b'"' => return at + 1,
+            b'\\' => 2,
+            _ => 1,
+        };
+    }
+    bytes.len()
+}
+
+/// The numeral at `offset` exceeds a bound.
+fn limit_error(text: &str, offset: usize, excess: ExceededJsonLimit, limit: usize) -> JsonError {
+    let before = &text[..offset];
+    let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+    let column = offset - before.rfind('\n').map_or(0, |newline| newline + 1) + 1;
+    JsonError::TooComplex { line, column, excess, limit }
 }
 
 /// The JSON type of a value, with its article.
@@ -168,10 +219,10 @@ pub enum ExceededJsonLimit {
     /// More than [`JsonLimits::paths`].
     #[error("bytes in the paths of all values")]
     Paths,
-    /// More than [`number::MAX_NUMERAL_BYTES`].
+    /// More than [`MAX_NUMERAL_BYTES`].
     #[error("bytes in a number")]
     NumeralBytes,
-    /// More than [`number::MAX_LONG_NUMERALS`].
+    /// More than [`MAX_LONG_NUMERALS`].
     #[error("numbers of more than {} significant digits", number::DOUBLE_DIGITS)]
     LongNumerals,
 }
@@ -182,8 +233,8 @@ impl ExceededJsonLimit {
             Self::Values => limits.values,
             Self::Name => limits.name,
             Self::Paths => limits.paths,
-            Self::NumeralBytes => number::MAX_NUMERAL_BYTES,
-            Self::LongNumerals => number::MAX_LONG_NUMERALS,
+            Self::NumeralBytes => MAX_NUMERAL_BYTES,
+            Self::LongNumerals => MAX_LONG_NUMERALS,
         }
     }
 }
@@ -211,7 +262,7 @@ impl JsonError {
             Self::TooLarge { .. } => (ReasonCode::SourceOversize, None),
             Self::NotJson { .. } | Self::ByteOrderMark | Self::NotObject { .. } => (ReasonCode::CardNotJson, None),
         };
-        let reason = Reason::new(code).in_step(ResolutionStep::Card).observed(excerpt(&self.to_string()));
+        let reason = Reason::new(code).in_step(ResolutionStep::Card).observed(excerpt_text(&self.to_string()));
         let reason = match self.limit_text() {
             Some(most) => reason.expected(most),
             None => reason,
@@ -272,7 +323,7 @@ impl JsonParseState {
     fn to_json_error(&self, error: &serde_json::Error) -> JsonError {
         let (line, column) = (error.line(), error.column());
         match self.fault.take() {
-            None => JsonError::NotJson { line, column, detail: excerpt(&error.to_string()) },
+            None => JsonError::NotJson { line, column, detail: excerpt_text(&error.to_string()) },
             Some(JsonFault { kind: JsonFaultKind::TooDeep, .. }) => {
                 JsonError::TooDeep { line, column, limit: self.limits.levels }
             }
@@ -282,8 +333,8 @@ impl JsonParseState {
             Some(JsonFault { kind: JsonFaultKind::DuplicateKey(key), path }) => {
                 let place = path.iter().rev().map(String::as_str).chain([key.as_str()]);
                 JsonError::DuplicateKey {
-                    pointer: excerpt(&pointer::from_segments(place)),
-                    key: excerpt(&key),
+                    pointer: excerpt_text(&pointer::join_segments(place)),
+                    key: excerpt_text(&key),
                     line,
                     column,
                 }
@@ -362,7 +413,7 @@ impl<'de> Visitor<'de> for JsonValueSeed<'_> {
         let seed = self.enter_container()?;
         let mut list = Vec::new();
         loop {
-            match items.next_element_seed(seed.child_seed(digits(list.len()))) {
+            match items.next_element_seed(seed.child_seed(decimal_digit_count(list.len()))) {
                 Ok(Some(item)) => list.push(item),
                 Ok(None) => return Ok(Value::Array(list)),
                 Err(error) => {
@@ -401,7 +452,7 @@ impl<'de> Visitor<'de> for JsonValueSeed<'_> {
 }
 
 /// The number of decimal digits of an index.
-fn digits(index: usize) -> usize {
+fn decimal_digit_count(index: usize) -> usize {
     index.checked_ilog10().unwrap_or(0) as usize + 1
 }
 
@@ -479,11 +530,11 @@ mod tests {
             Err(JsonError::TooComplex { excess, limit, .. }) => Some((excess, limit)),
             _ => None,
         };
-        let digits = "1".repeat(number::MAX_NUMERAL_BYTES);
-        let bytes = Some((ExceededJsonLimit::NumeralBytes, number::MAX_NUMERAL_BYTES));
+        let digits = "1".repeat(MAX_NUMERAL_BYTES);
+        let bytes = Some((ExceededJsonLimit::NumeralBytes, MAX_NUMERAL_BYTES));
         assert_eq!((costly(format!(r#"{{"a":{digits}}}"#)), costly(format!(r#"{{"a":{digits}1}}"#))), (None, bytes));
-        let long = vec!["1.000000000000000001"; number::MAX_LONG_NUMERALS + 1].join(",");
-        let count = Some((ExceededJsonLimit::LongNumerals, number::MAX_LONG_NUMERALS));
+        let long = vec!["1.000000000000000001"; MAX_LONG_NUMERALS + 1].join(",");
+        let count = Some((ExceededJsonLimit::LongNumerals, MAX_LONG_NUMERALS));
         assert_eq!(costly(format!(r#"{{"a":[{long}]}}"#)), count);
     }
 
@@ -497,7 +548,7 @@ mod tests {
             parse(text, limits(12)),
             Err(JsonError::TooComplex { excess: ExceededJsonLimit::Paths, limit: 12, .. })
         ));
-        assert_eq!([0, 9, 10, 99, 100].map(digits), [1, 1, 2, 2, 3]);
+        assert_eq!([0, 9, 10, 99, 100].map(decimal_digit_count), [1, 1, 2, 2, 3]);
     }
 
     #[test]
@@ -513,5 +564,33 @@ mod tests {
         );
         assert_eq!(code(br#"{"a":1,"a":2}"#), ReasonCode::CardDuplicateKey);
         assert_eq!(code(&vec![b' '; 256 * 1024 + 1]), ReasonCode::SourceOversize);
+    }
+
+    #[test]
+    fn numerals_of_a_document_are_bounded() {
+        let excess = |text: &str| match check_numerals(text) {
+            Err(JsonError::TooComplex { line, column, excess, .. }) => Some((line, column, excess)),
+            _ => None,
+        };
+        let list = |numeral: &str, count: usize| format!("[\n{}]", vec![numeral; count].join(","));
+        for long in [
+            "8.43387743279489105278063e-294",
+            "-123456789012345678",
+            "0.000123456789012345678",
+            "1e99999999999999999999",
+        ] {
+            assert_eq!(excess(&list(long, MAX_LONG_NUMERALS)), None, "{long}");
+            let (line, _, excess) = excess(&list(long, MAX_LONG_NUMERALS + 1)).expect(long);
+            assert_eq!((line, excess), (2, ExceededJsonLimit::LongNumerals), "{long}");
+        }
+        let zeros = "0".repeat(60);
+        for short in [format!("1.3{zeros}"), format!("0.{zeros}1"), format!("-7{zeros}"), format!("0.{zeros}")] {
+            assert_eq!(excess(&list(&short, 2 * MAX_LONG_NUMERALS)), None, "{short}");
+        }
+        let digits = "1".repeat(MAX_NUMERAL_BYTES);
+        assert_eq!(excess(&format!("[{digits}]")), None);
+        let too_long = Some((1, 2, ExceededJsonLimit::NumeralBytes));
+        assert_eq!(excess(&format!("[{digits}1]")), too_long);
+        assert_eq!(excess(&format!("[\"{digits}1\\\"{digits}1\", {}]", f64::MIN_POSITIVE / 4.0)), None);
     }
 }

@@ -27,7 +27,7 @@ pub struct PaymentRecords {
 
 impl PaymentRecords {
     /// The result when none of the records could be read, for this cause.
-    pub fn failed(coins: &CoinTypes, cause: &ChainError) -> Self {
+    pub fn unreadable_records(coins: &CoinTypes, cause: &ChainError) -> Self {
         Self {
             addresses: coins.iter().map(|coin| (coin, AddressRecord::Failed(cause.clone()))).collect(),
             endpoints: EndpointRecordKey::ALL.map(|key| (key, EndpointRecord::Failed(cause.clone()))).into(),
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn records_are_read_back_as_they_were_written() {
         let cause = ChainError::Resolver(ResolverContractError::Recorded("why".to_owned()));
-        let mut records = PaymentRecords::failed(&CoinTypes::default(), &cause);
+        let mut records = PaymentRecords::unreadable_records(&CoinTypes::default(), &cause);
         records.addresses.insert(CoinType::ETHER, AddressRecord::Address(Address::repeat_byte(7)));
         records.addresses.insert(CoinType::EVM_DEFAULT, AddressRecord::Malformed(vec![1].into()));
         records.endpoints.insert(EndpointRecordKey::Web, EndpointRecord::Read(TextRecord::Absent));
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn a_failure_is_no_value_and_its_cause_is_not_compared() {
         let failed = |words: &str| {
-            PaymentRecords::failed(
+            PaymentRecords::unreadable_records(
                 &CoinTypes::default(),
                 &ChainError::Resolver(ResolverContractError::Recorded(words.to_owned())),
             )
@@ -378,7 +378,7 @@ mod tests {
     #[test]
     fn record_that_failed_before_may_have_any_value_later() {
         let cause = ChainError::Resolver(ResolverContractError::CallReverted);
-        let before = PaymentRecords::failed(&CoinTypes::default(), &cause);
+        let before = PaymentRecords::unreadable_records(&CoinTypes::default(), &cause);
         let mut later = before.clone();
         later.addresses.insert(CoinType::ETHER, AddressRecord::Address(Address::repeat_byte(1)));
         later.endpoints.insert(EndpointRecordKey::Web, EndpointRecord::Read(TextRecord::Absent));

@@ -229,7 +229,7 @@ impl EnsAnswer {
 
 /// Address and holder of the name in `cl.owner`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct OwnerReading {
+pub struct ClOwnerReading {
     /// `addr(owner)`, if set.
     pub address: Option<Address>,
     /// The holder of the owner's name.
@@ -378,7 +378,10 @@ mod tests {
             ResolvedRecords { records: [(RecordKey::Owner, TextRecord::Absent)].into_iter().collect(), ..found() },
             ResolvedRecords { payment: PaymentRecords { addresses: paid, ..found().payment }, ..found() },
             ResolvedRecords { payment: PaymentRecords::default(), ..found() },
-            ResolvedRecords { payment: PaymentRecords::failed(&CoinTypes::default(), &failure()), ..found() },
+            ResolvedRecords {
+                payment: PaymentRecords::unreadable_records(&CoinTypes::default(), &failure()),
+                ..found()
+            },
         ];
         let changed =
             changed.map(EnsAnswer::Records).into_iter().chain([EnsAnswer::Unregistered, EnsAnswer::NoResolver(None)]);
@@ -408,7 +411,7 @@ mod tests {
 
     #[test]
     fn payment_record_that_failed_before_confirms_with_any_value() {
-        let failed = PaymentRecords::failed(&CoinTypes::default(), &failure());
+        let failed = PaymentRecords::unreadable_records(&CoinTypes::default(), &failure());
         let before = latest(EnsAnswer::Records(ResolvedRecords { payment: failed, ..found() }));
         let later = latest(EnsAnswer::Records(found()));
         assert!(before.is_confirmed_by(&later) && !later.is_confirmed_by(&before));

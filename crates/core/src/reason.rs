@@ -361,7 +361,7 @@ pub fn sort(reasons: &mut [Reason]) {
 }
 
 /// The codes of the findings, sorted by effect and then by name, without duplicates.
-pub fn codes(found: impl IntoIterator<Item = (ReasonEffect, ReasonCode)>) -> Vec<String> {
+pub fn sorted_codes(found: impl IntoIterator<Item = (ReasonEffect, ReasonCode)>) -> Vec<String> {
     let mut coded: Vec<(ReasonEffect, &str)> = found.into_iter().map(|(effect, code)| (effect, code.slug())).collect();
     coded.sort_unstable();
     coded.dedup();

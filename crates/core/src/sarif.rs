@@ -18,12 +18,12 @@ const MAX_MESSAGE_CHARACTERS: usize = 1000;
 const INFORMATION: Option<&str> = option_env!("CARGO_PKG_REPOSITORY");
 
 /// The `tool` of a SARIF run. Results refer to its rules by `ruleIndex`.
-pub fn tool(rules: impl IntoIterator<Item = ReasonCode>) -> Value {
+pub fn sarif_tool(rules: impl IntoIterator<Item = ReasonCode>) -> Value {
     let mut driver = json!({
         "name": "clresolve",
         "version": env!("CARGO_PKG_VERSION"),
         "semanticVersion": env!("CARGO_PKG_VERSION"),
-        "rules": rules.into_iter().map(rule).collect::<Vec<_>>(),
+        "rules": rules.into_iter().map(sarif_rule).collect::<Vec<_>>(),
     });
     if let Some(page) = INFORMATION.filter(|page| !page.is_empty()) {
         driver["informationUri"] = page.into();
@@ -32,7 +32,7 @@ pub fn tool(rules: impl IntoIterator<Item = ReasonCode>) -> Value {
 }
 
 /// Viewers link to `helpUri`, which is the code's stable URI, and show `help`, which works offline.
-fn rule(code: ReasonCode) -> Value {
+fn sarif_rule(code: ReasonCode) -> Value {
     let entry = code.entry();
     json!({
         "id": code.slug(),
@@ -40,13 +40,13 @@ fn rule(code: ReasonCode) -> Value {
         "fullDescription": {"text": entry.explanation},
         "help": {"text": format!("{} Run `clresolve explain {}`.", entry.title, code.slug())},
         "helpUri": code.uri(),
-        "defaultConfiguration": {"level": level(entry.effect)},
+        "defaultConfiguration": {"level": sarif_level(entry.effect)},
         "properties": {"requirement": entry.requirement, "uri": code.uri()},
     })
 }
 
 /// The SARIF `level` for an effect.
-pub const fn level(effect: ReasonEffect) -> &'static str {
+pub const fn sarif_level(effect: ReasonEffect) -> &'static str {
     match effect {
         ReasonEffect::Fail => "error",
         ReasonEffect::Unknown | ReasonEffect::Warn => "warning",
@@ -54,7 +54,7 @@ pub const fn level(effect: ReasonEffect) -> &'static str {
 }
 
 /// The `message` of a result: a sentence, followed by the expected and observed values.
-pub fn message(sentence: &str, expected: Option<&str>, observed: Option<&str>) -> Value {
+pub fn sarif_message(sentence: &str, expected: Option<&str>, observed: Option<&str>) -> Value {
     let mut message = sentence.to_owned();
     for (label, value) in [("Expected", expected), ("Observed", observed)] {
         if let Some(value) = value {
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn tool_has_its_version_and_each_rule_its_help() {
-        let tool = tool([ReasonCode::CidMismatch]);
+        let tool = sarif_tool([ReasonCode::CidMismatch]);
         let (driver, version) = (&tool["driver"], env!("CARGO_PKG_VERSION"));
         assert_eq!((&driver["version"], &driver["semanticVersion"]), (&version.into(), &version.into()));
         let rule = &driver["rules"][0];

@@ -28,7 +28,7 @@ impl TrustState {
     /// The state of something that depends on two states: trusted if both are trusted, untrusted if either is
     /// untrusted.
     #[must_use]
-    pub const fn and(self, other: Self) -> Self {
+    pub const fn combine_with(self, other: Self) -> Self {
         match (self, other) {
             (Self::Untrusted, _) | (_, Self::Untrusted) => Self::Untrusted,
             (Self::Trusted, Self::Trusted) => Self::Trusted,

@@ -198,7 +198,7 @@ const fn is_invisible(c: char) -> bool {
 }
 
 /// `text` with every URL reduced to scheme and host, because user info, path and query may contain a key.
-pub fn without_secrets(text: &str) -> String {
+pub fn strip_url_secrets(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("://") {
@@ -208,7 +208,7 @@ pub fn without_secrets(text: &str) -> String {
             url.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>')).unwrap_or(url.len());
         let (url, after) = url.split_at(end);
         let authority = url.split(['/', '?', '#', '\\']).next().unwrap_or_default();
-        out.push_str(host_of(authority));
+        out.push_str(host_of_authority(authority));
         if authority.len() < url.len() {
             out.push_str("/…");
         }
@@ -219,7 +219,7 @@ pub fn without_secrets(text: &str) -> String {
 }
 
 /// Host and port of an authority. Empty for a malformed authority, which may be a mistyped password.
-fn host_of(authority: &str) -> &str {
+fn host_of_authority(authority: &str) -> &str {
     let host = authority.rsplit('@').next().unwrap_or_default();
     let port = host.rsplit_once(':').map_or("", |(_, port)| port);
     if port.bytes().all(|b| b.is_ascii_digit()) || host.ends_with(']') { host } else { "…" }
@@ -228,30 +228,30 @@ fn host_of(authority: &str) -> &str {
 /// Maximum length of foreign text in a message, in bytes: enough to recognise it, too short to flood a log.
 pub const MAX_EXCERPT_BYTES: usize = 200;
 
-/// The [`likeness`] from which a word counts as a misspelling of another. Below it, long hyphenated words resemble
-/// almost any other.
+/// The [`word_similarity`] from which a word counts as a misspelling of another. Below it, long hyphenated words
+/// resemble almost any other.
 const LIKE: f64 = 0.8;
 
 /// Maximum length of a word that is compared with known ones, in bytes. No known word is half as long.
 const MAX_COMPARED_BYTES: usize = 128;
 
 /// The known word most similar to `typed`, if any is similar enough.
-pub fn nearest<'k>(typed: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+pub fn nearest_word<'k>(typed: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     if typed.len() > MAX_COMPARED_BYTES {
         return None;
     }
-    let alike = known.map(|known| (likeness(typed, known), known)).filter(|(likeness, _)| *likeness > LIKE);
+    let alike = known.map(|known| (word_similarity(typed, known), known)).filter(|(likeness, _)| *likeness > LIKE);
     alike.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, known)| known)
 }
 
 /// Similarity from 0 to 1. One typing error (a letter inserted, deleted, replaced or swapped with its neighbour) counts
 /// as the closest match, because Jaro-Winkler misses it in short words.
-fn likeness(typed: &str, known: &str) -> f64 {
+fn word_similarity(typed: &str, known: &str) -> f64 {
     if typed.len() > 2 && strsim::osa_distance(typed, known) <= 1 { 1.0 } else { strsim::jaro_winkler(typed, known) }
 }
 
 /// Foreign text for a message, truncated at a character boundary to at most [`MAX_EXCERPT_BYTES`], with `…` at the cut.
-pub fn excerpt(text: &str) -> String {
+pub fn excerpt_text(text: &str) -> String {
     truncate_bytes(text, MAX_EXCERPT_BYTES)
 }
 
@@ -289,7 +289,7 @@ pub fn shell_quote(word: &str) -> String {
 }
 
 /// `text` with its first letter in upper case, for the start of a sentence.
-pub fn capitalized(text: &str) -> String {
+pub fn capitalize_first(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
@@ -329,7 +329,7 @@ mod tests {
         for (typed, meant) in
             [("rcp", Some("rpc")), ("rpcs", Some("rpc")), ("reciepts", Some("receipts")), ("xyz", None)]
         {
-            assert_eq!(nearest(typed, known()), meant, "{typed}");
+            assert_eq!(nearest_word(typed, known()), meant, "{typed}");
         }
     }
 
@@ -412,19 +412,19 @@ mod tests {
     #[test]
     fn urls_lose_what_may_be_secret() {
         assert_eq!(
-            without_secrets("invalid \"https://user:pw@rpc.example/v3/KEY?k=1\", expected x"),
+            strip_url_secrets("invalid \"https://user:pw@rpc.example/v3/KEY?k=1\", expected x"),
             "invalid \"https://rpc.example/…\", expected x"
         );
-        assert_eq!(without_secrets("see http://a.example and b"), "see http://a.example and b");
-        assert_eq!(without_secrets("no url"), "no url");
-        assert_eq!(without_secrets("http://user:p/w@host"), "http://…/…");
-        assert_eq!(without_secrets("http://[::1]:8545/k"), "http://[::1]:8545/…");
+        assert_eq!(strip_url_secrets("see http://a.example and b"), "see http://a.example and b");
+        assert_eq!(strip_url_secrets("no url"), "no url");
+        assert_eq!(strip_url_secrets("http://user:p/w@host"), "http://…/…");
+        assert_eq!(strip_url_secrets("http://[::1]:8545/k"), "http://[::1]:8545/…");
     }
 
     #[test]
     fn excerpts_are_cut_at_character_borders() {
-        assert_eq!(excerpt("short"), "short");
-        let cut = excerpt(&"é".repeat(150));
+        assert_eq!(excerpt_text("short"), "short");
+        let cut = excerpt_text(&"é".repeat(150));
         assert!(cut.len() <= MAX_EXCERPT_BYTES && cut.ends_with("é…"));
     }
 }

@@ -14,14 +14,15 @@ const SKEW: Duration = Duration::from_secs(60);
 /// The age is the larger of `Age` and the time since `Date`. A response of age 0 was just sent or revalidated by the
 /// host, and is never stale. The lifetime is `max-age` or, without one, the time from `Date` to `Expires`. An `Expires`
 /// that is not a date, such as `0`, is in the past. A response without any lifetime is not stale.
-pub(super) fn is_stale(caching: &CachingHeaders, now: Timestamp) -> bool {
+pub(super) fn is_response_stale(caching: &CachingHeaders, now: Timestamp) -> bool {
     let age = response_age(caching, now);
     freshness_lifetime(caching, now).is_some_and(|lifetime| !age.is_zero() && age >= lifetime)
 }
 
 fn response_age(caching: &CachingHeaders, now: Timestamp) -> Duration {
     let stated = caching.age.as_deref().and_then(parse_delta_seconds).unwrap_or_default();
-    let apparent = date(caching.date.as_deref()).and_then(|date| SystemTime::from(now).duration_since(date).ok());
+    let apparent =
+        parse_http_date(caching.date.as_deref()).and_then(|date| SystemTime::from(now).duration_since(date).ok());
     stated.max(apparent.filter(|apparent| *apparent > SKEW).unwrap_or_default())
 }
 
@@ -33,8 +34,8 @@ fn freshness_lifetime(caching: &CachingHeaders, now: Timestamp) -> Option<Durati
     });
     max_age.or_else(|| {
         let expires = caching.expires.as_deref()?;
-        let from = date(caching.date.as_deref()).unwrap_or_else(|| now.into());
-        let until = date(Some(expires)).and_then(|until| until.duration_since(from).ok());
+        let from = parse_http_date(caching.date.as_deref()).unwrap_or_else(|| now.into());
+        let until = parse_http_date(Some(expires)).and_then(|until| until.duration_since(from).ok());
         Some(until.unwrap_or_default())
     })
 }
@@ -44,7 +45,7 @@ fn parse_delta_seconds(text: &str) -> Option<Duration> {
 }
 
 /// Parses a date in any of HTTP's three formats (RFC 9110, section 5.6.7).
-fn date(text: Option<&str>) -> Option<SystemTime> {
+fn parse_http_date(text: Option<&str>) -> Option<SystemTime> {
     httpdate::parse_http_date(text?.trim()).ok()
 }
 
@@ -58,7 +59,7 @@ mod tests {
         let header = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
         let caching =
             CachingHeaders { age: header(age), control: header(control), expires: header(expires), date: header(date) };
-        is_stale(&caching, NOW.parse().expect("a time"))
+        is_response_stale(&caching, NOW.parse().expect("a time"))
     }
 
     #[test]

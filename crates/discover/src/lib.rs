@@ -16,13 +16,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use clresolve_cards::discovery::{JudgedDocument, JudgedDocumentKind};
+use clresolve_cards::discovery::{CardOrDescriptor, LintedDocument};
 use clresolve_cards::lint::LintReport;
 use clresolve_cards::system::{CardRules, CardSystem};
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::state::TrustState;
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_resolver::cpu_pool::CpuPool;
 use clresolve_resolver::fetch::https::FetchedDocument;
 use clresolve_resolver::fetch::{FetchError, SourceUnavailableError};
@@ -34,9 +34,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 use tokio::time::{Instant, timeout_at};
 
-pub use self::roots::{TrustRootSource, fetch_trust_root};
+pub use self::roots::{VerificationKeySource, fetch_trust_root};
 use self::target::CandidateCardUrl;
-pub use self::target::{AgentSystemName, DiscoveryTarget, DiscoveryTargetError};
+pub use self::target::{DiscoveryTarget, DiscoveryTargetError, HostedAgentSystemName};
 
 /// `schema` of a discovery.
 pub const SCHEMA: &str = "clresolve.discovery/1";
@@ -67,7 +67,7 @@ impl DiscoveryRequest {
 
     /// The system that the question is about, if it is known.
     fn expected_system(&self) -> Option<CardSystem> {
-        self.system.or_else(|| self.target.named_card_system())
+        self.system.or_else(|| self.target.implied_card_system())
     }
 }
 
@@ -81,7 +81,7 @@ pub struct DiscoveryReport {
     /// Scheme, host and port.
     pub origin: String,
     /// Whether the cards are valid.
-    pub outcome: DiscoveryOutcome,
+    pub outcome: HostCardValidity,
     /// Reasons about the host as a whole, sorted by effect and code.
     pub reasons: Vec<Reason>,
     /// The queried URLs, in order.
@@ -99,7 +99,7 @@ pub struct DiscoveryReport {
 /// Whether the cards of a host are valid. It says nothing about who published them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum DiscoveryOutcome {
+pub enum HostCardValidity {
     /// There is a card, and none breaks the rules of its system.
     Valid,
     /// A card breaks the rules of its system.
@@ -189,13 +189,13 @@ pub struct EnsNameBinding {
 /// Queries a host for its cards and judges them. Never fails: failures are part of the result.
 ///
 /// All URLs are queried in parallel, each within the time limit of one question.
-pub async fn discover(
+pub async fn discover_host_cards(
     resolver: &Resolver,
     question: &DiscoveryRequest,
     profile: &Arc<ConformanceProfile>,
 ) -> DiscoveryReport {
     let deadline = Instant::now() + resolver.time_limit();
-    let candidates = question.target.candidates(question.system);
+    let candidates = question.target.candidate_urls(question.system);
     let is_plain = question.target.is_plain_http();
     let answers = join_all(candidates.iter().map(|candidate| async move {
         match is_plain {
@@ -209,7 +209,7 @@ pub async fn discover(
     for (candidate, answer) in candidates.into_iter().zip(answers) {
         answered.push(CardUrlResponse { document: judging.judge_response(&answer).await, candidate, answer });
     }
-    let mut discovery = assemble_report(question, &answered, resolver.now());
+    let mut discovery = assemble_discovery_report(question, &answered, resolver.now());
     if question.bind {
         // The documents and their names share one time limit.
         discovery.ens_bound = timeout_at(deadline, find_ens_binding(resolver, &answered)).await.ok().flatten();
@@ -226,7 +226,7 @@ pub async fn discover(
 struct CardUrlResponse {
     candidate: CandidateCardUrl,
     answer: Result<FetchedDocument, FetchError>,
-    document: Option<Arc<JudgedDocument>>,
+    document: Option<Arc<LintedDocument>>,
 }
 
 /// Judges the documents of a host, each distinct one once, in its own job.
@@ -234,23 +234,23 @@ struct HostDocumentJudge<'a> {
     pool: &'a CpuPool,
     system: Option<CardSystem>,
     profile: &'a Arc<ConformanceProfile>,
-    judged: Vec<(Bytes, Arc<JudgedDocument>)>,
+    judged: Vec<(Bytes, Arc<LintedDocument>)>,
 }
 
 impl HostDocumentJudge<'_> {
-    async fn judge_response(&mut self, answer: &Result<FetchedDocument, FetchError>) -> Option<Arc<JudgedDocument>> {
+    async fn judge_response(&mut self, answer: &Result<FetchedDocument, FetchError>) -> Option<Arc<LintedDocument>> {
         let body = answer.as_ref().ok()?;
         let known = self.judged.iter().find(|(bytes, _)| *bytes == body.bytes);
         let document = match known {
             Some((_, document)) => Arc::clone(document),
-            None => self.judge(body.bytes.clone()).await,
+            None => self.judge_document(body.bytes.clone()).await,
         };
-        (is_json(body.content_type.as_deref()) || document.card.is_some()).then_some(document)
+        (is_json_media_type(body.content_type.as_deref()) || document.card.is_some()).then_some(document)
     }
 
-    async fn judge(&mut self, bytes: Bytes) -> Arc<JudgedDocument> {
+    async fn judge_document(&mut self, bytes: Bytes) -> Arc<LintedDocument> {
         let (system, profile, served) = (self.system, Arc::clone(self.profile), bytes.clone());
-        let judge = move || Arc::new(JudgedDocument::judge(&served, system, &CardRules::from_profile(&profile)));
+        let judge = move || Arc::new(LintedDocument::judge(&served, system, &CardRules::from_profile(&profile)));
         let document = self.pool.run(judge).await;
         self.judged.push((bytes, Arc::clone(&document)));
         document
@@ -258,15 +258,19 @@ impl HostDocumentJudge<'_> {
 }
 
 /// The result without ENS.
-fn assemble_report(question: &DiscoveryRequest, answered: &[CardUrlResponse], now: Timestamp) -> DiscoveryReport {
+fn assemble_discovery_report(
+    question: &DiscoveryRequest,
+    answered: &[CardUrlResponse],
+    now: Timestamp,
+) -> DiscoveryReport {
     let place = |answered: &CardUrlResponse| match (&answered.document, &answered.answer) {
         (Some(document), Ok(body)) => {
-            let is_stale = freshness::is_stale(&body.caching, now);
-            report_of_document(&answered.candidate, body, document, question.expected_system(), is_stale)
+            let is_stale = freshness::is_response_stale(&body.caching, now);
+            url_report_with_document(&answered.candidate, body, document, question.expected_system(), is_stale)
         }
-        _ => report_without_document(&answered.candidate, &answered.answer, question.expected_system()),
+        _ => url_report_without_document(&answered.candidate, &answered.answer, question.expected_system()),
     };
-    let documents: BTreeMap<Digest, &JudgedDocument> = answered
+    let documents: BTreeMap<Digest, &LintedDocument> = answered
         .iter()
         .filter_map(|answered| answered.document.as_deref())
         .map(|found| (found.sha256, found))
@@ -275,7 +279,7 @@ fn assemble_report(question: &DiscoveryRequest, answered: &[CardUrlResponse], no
         schema: SCHEMA,
         asked: question.target.to_string(),
         origin: question.target.origin(),
-        outcome: DiscoveryOutcome::Undecided,
+        outcome: HostCardValidity::Undecided,
         reasons: Vec::new(),
         places: answered.iter().map(place).collect(),
         cards: Vec::new(),
@@ -287,10 +291,10 @@ fn assemble_report(question: &DiscoveryRequest, answered: &[CardUrlResponse], no
         let at = |place: &&CardUrlReport| place.sha256 == Some(sha256);
         let urls = discovery.places.iter().filter(at).map(|place| place.url.clone()).collect();
         match &document.kind {
-            JudgedDocumentKind::Descriptor(system) => {
+            CardOrDescriptor::Descriptor(system) => {
                 discovery.descriptors.push(DiscoveredCardDirectory { sha256, urls, system: *system })
             }
-            JudgedDocumentKind::Card(report) => {
+            CardOrDescriptor::Card(report) => {
                 discovery.cards.push(DiscoveredCard { sha256, bytes: document.bytes, urls, report: report.clone() });
             }
         }
@@ -298,9 +302,9 @@ fn assemble_report(question: &DiscoveryRequest, answered: &[CardUrlResponse], no
     discovery.cards.sort_by(|a, b| a.urls.cmp(&b.urls));
     discovery.descriptors.sort_by(|a, b| a.urls.cmp(&b.urls));
     discovery.outcome = match discovery.cards.as_slice() {
-        [] => DiscoveryOutcome::Undecided,
-        cards if cards.iter().all(|card| card.report.valid) => DiscoveryOutcome::Valid,
-        _ => DiscoveryOutcome::Invalid,
+        [] => HostCardValidity::Undecided,
+        cards if cards.iter().all(|card| card.report.valid) => HostCardValidity::Valid,
+        _ => HostCardValidity::Invalid,
     };
     match discovery.cards.len() {
         0 => {
@@ -328,10 +332,10 @@ fn no_card_reason(code: ReasonCode, target: &DiscoveryTarget, places: &[CardUrlR
 }
 
 /// The result of a URL with a document. `meant` is the system that the question is about.
-fn report_of_document(
+fn url_report_with_document(
     candidate: &CandidateCardUrl,
     body: &FetchedDocument,
-    document: &JudgedDocument,
+    document: &LintedDocument,
     meant: Option<CardSystem>,
     is_stale: bool,
 ) -> CardUrlReport {
@@ -340,14 +344,14 @@ fn report_of_document(
     let content_type = system.and_then(|system| system.discovery_rules().content_type).filter(|_| !is_plain_json);
     let stale = system.or(meant).and_then(|system| system.discovery_rules().stale).filter(|_| is_stale);
     let other = match (&candidate.agent_system, &document.kind, &document.card) {
-        (Some(name), JudgedDocumentKind::Card(_), Some(card)) if !name.is_claimed_by(card) => {
+        (Some(name), CardOrDescriptor::Card(_), Some(card)) if !name.is_claimed_by_card(card) => {
             Some(ReasonCode::OrUrlNameMismatch)
         }
         _ => None,
     };
     CardUrlReport {
         detail: other.map(|_| "the card belongs to another agent system than the one asked for".to_owned()),
-        redirected_to: (body.hops > 0).then(|| without_query(&body.final_url)),
+        redirected_to: (body.hops > 0).then(|| url_without_query(&body.final_url)),
         content_type: body.content_type.clone(),
         sha256: Some(document.sha256),
         codes: content_type.into_iter().chain(stale).chain(other).collect(),
@@ -356,7 +360,7 @@ fn report_of_document(
 }
 
 /// The result of a URL without a document.
-fn report_without_document(
+fn url_report_without_document(
     candidate: &CandidateCardUrl,
     answer: &Result<FetchedDocument, FetchError>,
     meant: Option<CardSystem>,
@@ -380,7 +384,7 @@ fn report_without_document(
     };
     CardUrlReport {
         codes: vec![code],
-        detail: detail.map(|error| excerpt(&error.to_string())),
+        detail: detail.map(|error| excerpt_text(&error.to_string())),
         content_type: answer.as_ref().ok().and_then(|body| body.content_type.clone()),
         ..new_url_report(candidate, outcome)
     }
@@ -399,17 +403,17 @@ fn new_url_report(candidate: &CandidateCardUrl, outcome: CardUrlOutcome) -> Card
     }
 }
 
-fn without_query(url: &url::Url) -> String {
+fn url_without_query(url: &url::Url) -> String {
     let mut url = url.clone();
     url.set_query(None);
-    excerpt(url.as_str())
+    excerpt_text(url.as_str())
 }
 
 fn media_type(content_type: Option<&str>) -> &str {
     content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim()
 }
 
-fn is_json(content_type: Option<&str>) -> bool {
+fn is_json_media_type(content_type: Option<&str>) -> bool {
     let media = media_type(content_type).to_ascii_lowercase();
     media == "application/json" || media == "text/json" || media.ends_with("+json")
 }
@@ -431,7 +435,7 @@ async fn find_ens_binding(resolver: &Resolver, answered: &[CardUrlResponse]) -> 
                 || proven.is_some_and(|card| is_text_of_digest(&card.sha256, sha256)))
         {
             return Some(EnsNameBinding {
-                name: excerpt(verdict.name.normalized.as_deref().unwrap_or(name)),
+                name: excerpt_text(verdict.name.normalized.as_deref().unwrap_or(name)),
                 state: verdict.state,
                 conclusion: verdict.conclusion.clone(),
                 sha256,

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use clresolve_cards::signature::{DidWeb, TrustRoot, TrustRootError};
+use clresolve_cards::signature::{CardTrustRoot, CardTrustRootError, DidWeb};
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_resolver::resolve::{Resolver, SignerRecords, SignerRecordsError};
@@ -10,7 +10,7 @@ use clresolve_verdict::evidence::HttpsOutcome;
 
 /// Where a verifier obtains keys that must be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TrustRootSource {
+pub enum VerificationKeySource {
     /// A JSON Web Key Set at an `https` URL.
     Url(String),
     /// A DID document.
@@ -24,16 +24,16 @@ pub enum TrustRootSource {
 /// Web pages are fetched like any untrusted URL, and only from the selected origin: a redirect to another origin makes
 /// the root unusable. A record must be read at a settled block, and be vouched for by several endpoints or by the
 /// operator's own.
-pub async fn fetch_trust_root(resolver: &Resolver, source: &TrustRootSource) -> TrustRoot {
+pub async fn fetch_trust_root(resolver: &Resolver, source: &VerificationKeySource) -> CardTrustRoot {
     match source {
-        TrustRootSource::Url(url) => {
-            fetch_key_document(resolver, url, url, |bytes| TrustRoot::from_jwks(url, bytes)).await
+        VerificationKeySource::Url(url) => {
+            fetch_key_document(resolver, url, url, |bytes| CardTrustRoot::from_jwks(url, bytes)).await
         }
-        TrustRootSource::Did(did) => {
-            let root = |bytes: &[u8]| TrustRoot::from_did_document(did, bytes);
+        VerificationKeySource::Did(did) => {
+            let root = |bytes: &[u8]| CardTrustRoot::from_did_document(did, bytes);
             fetch_key_document(resolver, did.as_str(), did.url(), root).await
         }
-        TrustRootSource::Ens(name) => read_signer_record(resolver, name).await,
+        VerificationKeySource::Ens(name) => read_signer_record(resolver, name).await,
     }
 }
 
@@ -41,37 +41,37 @@ async fn fetch_key_document(
     resolver: &Resolver,
     label: &str,
     url: &str,
-    read: impl FnOnce(&[u8]) -> Result<TrustRoot, TrustRootError>,
-) -> TrustRoot {
+    read: impl FnOnce(&[u8]) -> Result<CardTrustRoot, CardTrustRootError>,
+) -> CardTrustRoot {
     match resolver.fetch_key_set(url).await {
-        HttpsOutcome::Body { bytes, .. } => TrustRoot::from_result(read(&bytes), label),
-        HttpsOutcome::Forbidden(why) => unusable_root(label, why),
-        HttpsOutcome::Oversize(limit) => unusable_root(label, format_args!("more than {limit} bytes")),
-        HttpsOutcome::Unavailable(why) => unavailable_root(label, why),
-        HttpsOutcome::NotAsked => unavailable_root(label, "not asked"),
+        HttpsOutcome::Body { bytes, .. } => CardTrustRoot::from_result(read(&bytes), label),
+        HttpsOutcome::Forbidden(why) => unusable_trust_root(label, why),
+        HttpsOutcome::Oversize(limit) => unusable_trust_root(label, format_args!("more than {limit} bytes")),
+        HttpsOutcome::Unavailable(why) => unavailable_trust_root(label, why),
+        HttpsOutcome::NotAsked => unavailable_trust_root(label, "not asked"),
     }
 }
 
-async fn read_signer_record(resolver: &Resolver, name: &EnsName) -> TrustRoot {
+async fn read_signer_record(resolver: &Resolver, name: &EnsName) -> CardTrustRoot {
     let label = name.as_str();
-    match resolver.read_signer_records(name).await.and_then(|records| root_from_records(name, &records)) {
+    match resolver.read_signer_records(name).await.and_then(|records| trust_root_from_records(name, &records)) {
         Ok(root) => root,
         Err(error @ (SignerRecordsError::Unavailable(_) | SignerRecordsError::Pending(_))) => {
-            unavailable_root(label, error)
+            unavailable_trust_root(label, error)
         }
-        Err(error) => unusable_root(label, error),
+        Err(error) => unusable_trust_root(label, error),
     }
 }
 
-fn root_from_records(name: &EnsName, records: &SignerRecords) -> Result<TrustRoot, SignerRecordsError> {
-    let root = TrustRoot::from_record(name, records.public_key()?, records.key_id()?);
-    Ok(TrustRoot::from_result(root, name.as_str()))
+fn trust_root_from_records(name: &EnsName, records: &SignerRecords) -> Result<CardTrustRoot, SignerRecordsError> {
+    let root = CardTrustRoot::from_record(name, records.public_key()?, records.key_id()?);
+    Ok(CardTrustRoot::from_result(root, name.as_str()))
 }
 
-fn unusable_root(label: &str, why: impl Display) -> TrustRoot {
-    TrustRoot::without_keys(label, Reason::new(ReasonCode::SignatureRootUnusable).observed(why.to_string()))
+fn unusable_trust_root(label: &str, why: impl Display) -> CardTrustRoot {
+    CardTrustRoot::without_keys(label, Reason::new(ReasonCode::SignatureRootUnusable).observed(why.to_string()))
 }
 
-fn unavailable_root(label: &str, why: impl Display) -> TrustRoot {
-    TrustRoot::without_keys(label, Reason::new(ReasonCode::SignatureRootUnavailable).observed(why.to_string()))
+fn unavailable_trust_root(label: &str, why: impl Display) -> CardTrustRoot {
+    CardTrustRoot::without_keys(label, Reason::new(ReasonCode::SignatureRootUnavailable).observed(why.to_string()))
 }

@@ -5,9 +5,9 @@ use std::fmt;
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-use clresolve_cards::generate::{DEFAULT_NAMESPACE, is_name, percent_encoded};
+use clresolve_cards::generate::{DEFAULT_NAMESPACE, is_resource_name, percent_encoded};
 use clresolve_cards::system::{CardSystem, matches_path_form};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_verdict::card::AgentCard;
 
 /// Maximum length of a target, in bytes: the limit on URLs.
@@ -35,13 +35,13 @@ enum DiscoveryTargetKind {
     /// The well-known paths of the host.
     Host,
     /// The well-known paths, and the paths of one system.
-    System(AgentSystemName),
+    System(HostedAgentSystemName),
     Document(Url),
 }
 
 /// The name of one of a host's agent systems, and its namespace, if one is named.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AgentSystemName {
+pub struct HostedAgentSystemName {
     namespace: Option<String>,
     name: String,
 }
@@ -80,7 +80,7 @@ pub(super) struct CandidateCardUrl {
     /// Whether the path is that of one of the host's agent systems.
     pub(super) is_of_system: bool,
     /// The agent system whose card is expected there.
-    pub(super) agent_system: Option<AgentSystemName>,
+    pub(super) agent_system: Option<HostedAgentSystemName>,
 }
 
 impl CandidateCardUrl {
@@ -91,7 +91,7 @@ impl CandidateCardUrl {
 }
 
 fn url_for_display(url: &Url) -> String {
-    if AgentSystemName::of_url(url).is_ok() {
+    if HostedAgentSystemName::from_url(url).is_ok() {
         return url.to_string();
     }
     let mut url = url.clone();
@@ -135,7 +135,7 @@ impl DiscoveryTarget {
         let what = if url.path().ends_with(".json") {
             DiscoveryTargetKind::Document(url)
         } else if url.path().starts_with(SYSTEMS) {
-            DiscoveryTargetKind::System(AgentSystemName::of_url(&url)?)
+            DiscoveryTargetKind::System(HostedAgentSystemName::from_url(&url)?)
         } else if url.path() == "/" && url.query().is_none() {
             DiscoveryTargetKind::Host
         } else {
@@ -148,7 +148,7 @@ impl DiscoveryTarget {
     ///
     /// # Errors
     /// [`DiscoveryTargetError::SystemOfDocument`] if the target is one document.
-    pub fn with_system(self, name: AgentSystemName) -> Result<Self, DiscoveryTargetError> {
+    pub fn with_agent_system(self, name: HostedAgentSystemName) -> Result<Self, DiscoveryTargetError> {
         match self.what {
             DiscoveryTargetKind::Document(_) => Err(DiscoveryTargetError::SystemOfDocument),
             DiscoveryTargetKind::Host | DiscoveryTargetKind::System(_) => {
@@ -174,18 +174,18 @@ impl DiscoveryTarget {
     }
 
     /// The card system, if the target names one of the host's agent systems.
-    pub(super) fn named_card_system(&self) -> Option<CardSystem> {
+    pub(super) fn implied_card_system(&self) -> Option<CardSystem> {
         matches!(self.what, DiscoveryTargetKind::System(_))
-            .then(|| CardSystem::ALL.iter().copied().find(has_systems))?
+            .then(|| CardSystem::ALL.iter().copied().find(has_agent_systems))?
     }
 
     /// Whether the target is a host without its agent systems, and one of `systems` has agent systems.
     pub(super) fn omits_agent_system(&self, systems: &[CardSystem]) -> bool {
-        matches!(self.what, DiscoveryTargetKind::Host) && systems.iter().any(has_systems)
+        matches!(self.what, DiscoveryTargetKind::Host) && systems.iter().any(has_agent_systems)
     }
 
     /// The URLs to query, without duplicates, in order.
-    pub(super) fn candidates(&self, only: Option<CardSystem>) -> Vec<CandidateCardUrl> {
+    pub(super) fn candidate_urls(&self, only: Option<CardSystem>) -> Vec<CandidateCardUrl> {
         let card_systems =
             CardSystem::ALL.iter().copied().filter(|card_system| only.is_none_or(|only| only == *card_system));
         let mut candidates: Vec<CandidateCardUrl> = Vec::new();
@@ -198,7 +198,7 @@ impl DiscoveryTarget {
                 Some(candidate) if candidate.systems.contains(&card_system) => {}
                 Some(candidate) => candidate.systems.push(card_system),
                 None => {
-                    let agent_system = AgentSystemName::of_url(&url).ok().filter(|_| is_of_system);
+                    let agent_system = HostedAgentSystemName::from_url(&url).ok().filter(|_| is_of_system);
                     candidates.push(CandidateCardUrl { url, systems: vec![card_system], is_of_system, agent_system });
                 }
             }
@@ -238,12 +238,12 @@ impl fmt::Display for DiscoveryTarget {
         match &self.what {
             DiscoveryTargetKind::Host => f.write_str(&self.origin()),
             DiscoveryTargetKind::System(name) => write!(f, "{}{SYSTEMS}{name}", self.origin()),
-            DiscoveryTargetKind::Document(url) => f.write_str(&excerpt(&url_for_display(url))),
+            DiscoveryTargetKind::Document(url) => f.write_str(&excerpt_text(&url_for_display(url))),
         }
     }
 }
 
-impl AgentSystemName {
+impl HostedAgentSystemName {
     /// Parses `NAME` or `NAMESPACE/NAME`: any name that Orloj's resources can have.
     ///
     /// # Errors
@@ -256,14 +256,14 @@ impl AgentSystemName {
     }
 
     fn new(namespace: Option<&str>, name: &str) -> Result<Self, DiscoveryTargetError> {
-        if !is_name(name) || !namespace.is_none_or(is_name) {
+        if !is_resource_name(name) || !namespace.is_none_or(is_resource_name) {
             return Err(DiscoveryTargetError::SystemName);
         }
         Ok(Self { namespace: namespace.map(str::to_owned), name: name.to_owned() })
     }
 
     /// The agent system of a URL: of the system itself, of its endpoint or of its card.
-    fn of_url(url: &Url) -> Result<Self, DiscoveryTargetError> {
+    fn from_url(url: &Url) -> Result<Self, DiscoveryTargetError> {
         let below = url.path().strip_prefix(SYSTEMS).ok_or(DiscoveryTargetError::Path)?;
         let (segment, rest) = below.split_once('/').unwrap_or((below, ""));
         if !["", "a2a", ".well-known/agent-card.json"].contains(&rest) {
@@ -281,7 +281,7 @@ impl AgentSystemName {
 
     /// Whether a card claims to be this system's, by its name and by the namespace in its endpoint. Orloj's server
     /// omits the default namespace.
-    pub(super) fn is_claimed_by(&self, card: &AgentCard) -> bool {
+    pub(super) fn is_claimed_by_card(&self, card: &AgentCard) -> bool {
         let endpoint = card.text("/url").and_then(|url| Url::parse(url).ok());
         let stated = endpoint.as_ref().and_then(|url| url.query_pairs().find(|(key, _)| key == NAMESPACE));
         let stated = stated.as_ref().map_or(DEFAULT_NAMESPACE, |(_, namespace)| namespace);
@@ -290,12 +290,12 @@ impl AgentSystemName {
     }
 }
 
-fn has_systems(card_system: &CardSystem) -> bool {
+fn has_agent_systems(card_system: &CardSystem) -> bool {
     card_system.discovery_rules().paths.iter().any(|form| form.contains(NAME))
 }
 
 /// Formats the name as it appears at the end of a URL.
-impl fmt::Display for AgentSystemName {
+impl fmt::Display for HostedAgentSystemName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", percent_encoded(&self.name))?;
         self.namespace.as_ref().map_or(Ok(()), |namespace| write!(f, "?{NAMESPACE}={}", percent_encoded(namespace)))
@@ -310,7 +310,7 @@ impl std::str::FromStr for DiscoveryTarget {
     }
 }
 
-impl std::str::FromStr for AgentSystemName {
+impl std::str::FromStr for HostedAgentSystemName {
     type Err = DiscoveryTargetError;
 
     fn from_str(text: &str) -> Result<Self, DiscoveryTargetError> {
@@ -324,7 +324,7 @@ mod tests {
 
     fn places(text: &str, only: Option<CardSystem>) -> Vec<String> {
         let target = DiscoveryTarget::parse(text).unwrap();
-        target.candidates(only).into_iter().map(|candidate| candidate.url.to_string()).collect()
+        target.candidate_urls(only).into_iter().map(|candidate| candidate.url.to_string()).collect()
     }
 
     #[test]
@@ -351,7 +351,9 @@ mod tests {
         {
             assert_eq!(DiscoveryTarget::parse(text), Err(DiscoveryTargetError::Scheme));
             let target = DiscoveryTarget::parse_allowing_http(text).unwrap();
-            assert!(target.is_plain_http() && target.candidates(None).iter().all(|asked| asked.url.scheme() == "http"));
+            assert!(
+                target.is_plain_http() && target.candidate_urls(None).iter().all(|asked| asked.url.scheme() == "http")
+            );
             assert_eq!(target.host_port(), host_port);
         }
         assert!(!DiscoveryTarget::parse_allowing_http("a.example").unwrap().is_plain_http());
@@ -365,18 +367,18 @@ mod tests {
             let found = places(text, None);
             assert_eq!((found.len(), found[3].as_str()), (4, own), "{text}");
         }
-        let named = DiscoveryTarget::parse("a.example").unwrap().with_system("b".parse().unwrap()).unwrap();
-        assert_eq!(named.candidates(Some(CardSystem::Orloj)).len(), 2);
-        assert_eq!(named.named_card_system(), Some(CardSystem::Orloj));
+        let named = DiscoveryTarget::parse("a.example").unwrap().with_agent_system("b".parse().unwrap()).unwrap();
+        assert_eq!(named.candidate_urls(Some(CardSystem::Orloj)).len(), 2);
+        assert_eq!(named.implied_card_system(), Some(CardSystem::Orloj));
         for (typed, asked) in [
             ("fin/b", "b/.well-known/agent-card.json?namespace=fin"),
             ("ä+c", "%C3%A4%2Bc/.well-known/agent-card.json"),
         ] {
-            let named = DiscoveryTarget::parse("a.example").unwrap().with_system(typed.parse().unwrap()).unwrap();
+            let named = DiscoveryTarget::parse("a.example").unwrap().with_agent_system(typed.parse().unwrap()).unwrap();
             let asked = format!("https://a.example/v1/agent-systems/{asked}");
-            assert_eq!(named.candidates(Some(CardSystem::Orloj))[1].url.as_str(), asked);
+            assert_eq!(named.candidate_urls(Some(CardSystem::Orloj))[1].url.as_str(), asked);
             assert_eq!(
-                named.candidates(Some(CardSystem::Orloj))[0].url.query(),
+                named.candidate_urls(Some(CardSystem::Orloj))[0].url.query(),
                 None,
                 "the root card has no namespace"
             );
@@ -385,13 +387,13 @@ mod tests {
         }
         let document = DiscoveryTarget::parse(own).unwrap();
         assert_eq!(places(own, None), [own]);
-        assert_eq!(document.with_system("b".parse().unwrap()), Err(DiscoveryTargetError::SystemOfDocument));
+        assert_eq!(document.with_agent_system("b".parse().unwrap()), Err(DiscoveryTargetError::SystemOfDocument));
     }
 
     #[test]
     fn one_document_is_one_request() {
         let candidate =
-            DiscoveryTarget::parse("https://a.example/cards/b.json?c=1").unwrap().candidates(None).remove(0);
+            DiscoveryTarget::parse("https://a.example/cards/b.json?c=1").unwrap().candidate_urls(None).remove(0);
         assert_eq!(
             (candidate.url.as_str(), candidate.systems.as_slice()),
             ("https://a.example/cards/b.json?c=1", &[CardSystem::Anypoint][..])
@@ -427,7 +429,7 @@ mod tests {
             assert_eq!(DiscoveryTarget::parse(text), Err(error), "{text}");
         }
         for name in ["", "..", "a/b/c", "/b", "a/", "a b", "a\u{202e}b"] {
-            assert_eq!(AgentSystemName::parse(name), Err(DiscoveryTargetError::SystemName), "{name}");
+            assert_eq!(HostedAgentSystemName::parse(name), Err(DiscoveryTargetError::SystemName), "{name}");
         }
     }
 }

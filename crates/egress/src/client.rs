@@ -13,11 +13,11 @@ use rustls::pki_types::pem::PemObject;
 use url::{Host, Origin};
 
 use super::body_budget::BodyBudget;
-use super::config::EgressError;
+use super::config::EgressSetupError;
 use super::guard::{AddressLookupError, EgressClass, EgressGuard};
 use super::pacer::Pacer;
 use clresolve_core::fetch::{EgressViolation, FetchError, ForbiddenUrlError, SourceUnavailableError};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 
 /// Maximum number of header lines in a response.
 const HEADER_LINES: usize = 100;
@@ -48,7 +48,7 @@ impl HttpClients {
         clients.entry((door, port)).or_insert_with(|| self.build(door, port)).clone()
     }
 
-    pub(super) fn bodies(&self, origin: &Origin) -> BodyBudget {
+    pub(super) fn budget_for_origin(&self, origin: &Origin) -> BodyBudget {
         let mut bodies = self.bodies.lock().unwrap_or_else(PoisonError::into_inner);
         bodies.entry(origin.clone()).or_insert_with(|| BodyBudget::new(BODY_BYTES)).clone()
     }
@@ -97,17 +97,18 @@ fn tls_config(extra_roots: &[CertificateDer<'static>]) -> rustls::ClientConfig {
     }
 }
 
-pub(super) fn parse_roots(files: &[Bytes]) -> Result<Vec<CertificateDer<'static>>, EgressError> {
+pub(super) fn parse_roots(files: &[Bytes]) -> Result<Vec<CertificateDer<'static>>, EgressSetupError> {
     let mut roots = Vec::new();
     for (index, pem) in files.iter().enumerate() {
-        let certificates: Vec<_> =
-            CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(|_| EgressError::NotPem(index))?;
+        let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem)
+            .collect::<Result<_, _>>()
+            .map_err(|_| EgressSetupError::NotPem(index))?;
         if certificates.is_empty() {
-            return Err(EgressError::NotPem(index));
+            return Err(EgressSetupError::NotPem(index));
         }
         for certificate in certificates {
             let anchor = rustls::RootCertStore::empty().add(certificate.clone());
-            anchor.map_err(|_| EgressError::NotAnAnchor(index))?;
+            anchor.map_err(|_| EgressSetupError::NotAnAnchor(index))?;
             roots.push(certificate);
         }
     }
@@ -126,7 +127,7 @@ impl dns::Resolve for GuardedResolver {
         let (door, port, guard) = (self.door, self.port, Arc::clone(&self.guard));
         Box::pin(async move {
             let host = Host::Domain(name.as_str().to_owned());
-            let addresses = guard.addresses(door, &host, port).await?;
+            let addresses = guard.allowed_addresses(door, &host, port).await?;
             Ok(Box::new(addresses.into_iter()) as dns::Addrs)
         })
     }
@@ -163,7 +164,7 @@ impl SendError {
         let mut link: Option<&(dyn std::error::Error + 'static)> = Some(error);
         while let Some(error) = link.filter(|_| links.len() < MAX_ERROR_CHAIN) {
             links.push(error);
-            link = inner(error);
+            link = wrapped_error(error);
         }
         if let Some(dial) = links.iter().find_map(|e| e.downcast_ref::<AddressLookupError>()) {
             return match dial {
@@ -172,7 +173,7 @@ impl SendError {
             };
         }
         Self::Failed(match links.iter().find_map(|e| e.downcast_ref::<rustls::Error>()) {
-            Some(tls) => SourceUnavailableError::Tls(excerpt(&tls.to_string())),
+            Some(tls) => SourceUnavailableError::Tls(excerpt_text(&tls.to_string())),
             None if error.is_timeout() => SourceUnavailableError::Timeout,
             None if error.is_connect() => SourceUnavailableError::Connect,
             None if links.iter().any(|e| e.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse)) => {
@@ -187,7 +188,7 @@ impl SendError {
 const MAX_ERROR_CHAIN: usize = 16;
 
 /// The wrapped error. An I/O error's `source` skips the error directly inside it.
-fn inner<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a (dyn std::error::Error + 'static)> {
+fn wrapped_error<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a (dyn std::error::Error + 'static)> {
     match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
         Some(wrapped) => Some(wrapped),
         None => error.source(),

@@ -53,7 +53,7 @@ impl Default for EgressConfig {
 
 /// Why an [`Egress`](crate::Egress) cannot be created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum EgressError {
+pub enum EgressSetupError {
     /// The extra root at this index is not a PEM file with at least one certificate.
     #[error("extra trust root {0}: not a PEM file with certificates")]
     NotPem(usize),

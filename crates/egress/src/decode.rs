@@ -47,7 +47,7 @@ impl BodyDecoder {
     }
 
     /// The number of wire bytes to push at a time, which also bounds the output.
-    pub(super) fn portion(&self) -> usize {
+    pub(super) fn chunk_size(&self) -> usize {
         match self.coding {
             ContentCoding::Identity => usize::MAX,
             ContentCoding::Gzip(_) if clresolve_core::mutant!("bombs-at-once") => usize::MAX,
@@ -157,7 +157,7 @@ mod tests {
     fn a_bomb_comes_in_small_pieces() {
         let (bomb, limit) = (gzip(&vec![0; 8 << 20]), 8 << 20);
         let mut decoder = BodyDecoder::new(Some("gzip"), limit).unwrap();
-        let pieces = bomb.chunks(decoder.portion());
+        let pieces = bomb.chunks(decoder.chunk_size());
         let longest = pieces.map(|piece| decoder.push(Bytes::copy_from_slice(piece)).unwrap().len()).max();
         assert!(longest.is_some_and(|longest| longest <= 160 << 10), "{longest:?}");
     }

@@ -62,7 +62,7 @@ impl EgressGuard {
     }
 
     /// Checks a plain `http` URL, whose origin must be in the operator's `allow_host`.
-    pub(super) fn admit_plain(&self, url: &Url) -> Result<AdmittedUrl, EgressViolation> {
+    pub(super) fn admit_plain_http(&self, url: &Url) -> Result<AdmittedUrl, EgressViolation> {
         let (host, port) = host_and_port(url)?;
         if url.scheme() != "http" || !self.is_allowed(&host, port) {
             return Err(EgressViolation::Scheme);
@@ -91,8 +91,8 @@ impl EgressGuard {
     ) -> Result<AdmittedUrl, EgressViolation> {
         let mut url = url.clone();
         url.set_fragment(None);
-        if let Some(ip) = literal(&host) {
-            self.judge(door, &host, port, SocketAddr::new(ip, port))?;
+        if let Some(ip) = ip_literal(&host) {
+            self.judge_address(door, &host, port, SocketAddr::new(ip, port))?;
             return Ok(AdmittedUrl { host, port, url, authority: None });
         }
         let authority = url.port().map(|port| format!("{host}:{port}"));
@@ -115,7 +115,7 @@ impl EgressGuard {
     }
 
     /// The addresses to connect to for a name and port. One forbidden address rejects all of them.
-    pub(super) async fn addresses(
+    pub(super) async fn allowed_addresses(
         &self,
         door: EgressClass,
         host: &Host<String>,
@@ -136,10 +136,10 @@ impl EgressGuard {
         let mut addresses = Vec::new();
         for ip in ips {
             let address = SocketAddr::new(ip, target_port);
-            if clresolve_core::mutant!("mixed-answers") && self.judge(door, host, port, address).is_err() {
+            if clresolve_core::mutant!("mixed-answers") && self.judge_address(door, host, port, address).is_err() {
                 continue;
             }
-            self.judge(door, host, port, address)?;
+            self.judge_address(door, host, port, address)?;
             addresses.push(address);
         }
         addresses.truncate(MAX_ADDRESSES);
@@ -154,11 +154,11 @@ impl EgressGuard {
         port: u16,
         peer: Option<SocketAddr>,
     ) -> Result<(), EgressViolation> {
-        self.judge(door, host, port, peer.ok_or(EgressViolation::PeerUnknown)?)
+        self.judge_address(door, host, port, peer.ok_or(EgressViolation::PeerUnknown)?)
     }
 
     /// Checks `address` as the peer of a connection for `host` and `port`.
-    pub(super) fn judge(
+    pub(super) fn judge_address(
         &self,
         door: EgressClass,
         host: &Host<String>,
@@ -183,7 +183,7 @@ fn host_and_port(url: &Url) -> Result<(Host<String>, u16), EgressViolation> {
     Ok((host, url.port_or_known_default().ok_or(EgressViolation::NotUrl)?))
 }
 
-fn literal(host: &Host<String>) -> Option<IpAddr> {
+fn ip_literal(host: &Host<String>) -> Option<IpAddr> {
     match host {
         Host::Domain(_) => None,
         Host::Ipv4(ip) => Some((*ip).into()),
@@ -281,7 +281,7 @@ mod tests {
         let host = Host::Domain("a.example".to_owned());
         let mut seen = Vec::new();
         for _ in 0..5 {
-            seen.push(match guard.addresses(EgressClass::Foreign, &host, 443).await {
+            seen.push(match guard.allowed_addresses(EgressClass::Foreign, &host, 443).await {
                 Ok(addresses) => addresses[0].to_string(),
                 Err(AddressLookupError::Refused(why)) => why.to_string(),
                 Err(AddressLookupError::Dns) => "nothing".to_owned(),
@@ -345,7 +345,7 @@ mod tests {
         let allow_host = vec!["host:8080".parse().unwrap(), "127.0.0.1:80".parse().unwrap()];
         let connect_to = vec!["a.example:80:127.0.0.1:1".parse().unwrap()];
         let guard = guard(EgressConfig { allow_host, connect_to, ..EgressConfig::default() });
-        let plain = |url: &str| described(guard.admit_plain(&url.parse().unwrap()));
+        let plain = |url: &str| described(guard.admit_plain_http(&url.parse().unwrap()));
         assert_eq!(plain("http://host:8080/x"), Ok("host 8080 Some(\"host:8080\") http://host/x".to_owned()));
         assert!(plain("http://127.0.0.1/").is_ok());
         for (url, why) in [
@@ -379,9 +379,9 @@ mod tests {
         let detour = "host:443:127.0.0.1:8443".parse().unwrap();
         let guard = guard(EgressConfig { connect_to: vec![detour], ..EgressConfig::default() });
         let host = Host::Domain("host".to_owned());
-        let addresses = guard.addresses(EgressClass::Foreign, &host, 443).await.expect("it is permitted");
+        let addresses = guard.allowed_addresses(EgressClass::Foreign, &host, 443).await.expect("it is permitted");
         assert_eq!(addresses, ["127.0.0.1:8443".parse().unwrap()]);
-        let elsewhere = guard.addresses(EgressClass::Foreign, &host, 444).await;
+        let elsewhere = guard.allowed_addresses(EgressClass::Foreign, &host, 444).await;
         assert!(
             matches!(elsewhere, Err(AddressLookupError::Dns)),
             "it is looked up, and nothing is found: {elsewhere:?}"

@@ -44,7 +44,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 pub use self::body_budget::{BodyBudget, BodyReservation, SHORT_BODY};
 use self::client::{HttpClients, SendError, parse_roots};
 use self::config::CONFIGURED;
-pub use self::config::{CONNECT_TIMEOUT, EgressConfig, EgressError, HEAD_TIMEOUT, deadline_in};
+pub use self::config::{CONNECT_TIMEOUT, EgressConfig, EgressSetupError, HEAD_TIMEOUT, deadline_in};
 pub use self::guard::{AddressLookup, FOREIGN_PORTS, SystemAddressLookup};
 use self::guard::{AdmittedUrl, EgressClass, EgressGuard};
 pub use self::message::HEAD_LIMIT;
@@ -56,7 +56,7 @@ use self::pacer::Pacer;
 pub use self::stream::{ByteStream, StreamAddress};
 pub use self::url::UntrustedUrl;
 pub use clresolve_core::fetch::{EgressViolation, FetchError, ForbiddenUrlError, SourceUnavailableError};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 
 /// Maximum number of attempts for one request to a server that asks for pauses.
 const MOST_TRIES: usize = 4;
@@ -74,8 +74,8 @@ impl Egress {
     /// Creates both doors. Opens no connection.
     ///
     /// # Errors
-    /// [`EgressError`] if an extra root is not PEM, or contains no certificate that can be a trust anchor.
-    pub fn new(config: EgressConfig) -> Result<Self, EgressError> {
+    /// [`EgressSetupError`] if an extra root is not PEM, or contains no certificate that can be a trust anchor.
+    pub fn new(config: EgressConfig) -> Result<Self, EgressSetupError> {
         Self::with_lookup(config, Arc::new(SystemAddressLookup))
     }
 
@@ -83,7 +83,7 @@ impl Egress {
     ///
     /// # Errors
     /// As [`Egress::new`].
-    pub fn with_lookup(config: EgressConfig, lookup: Arc<dyn AddressLookup>) -> Result<Self, EgressError> {
+    pub fn with_lookup(config: EgressConfig, lookup: Arc<dyn AddressLookup>) -> Result<Self, EgressSetupError> {
         let (extra_roots, paced) = (parse_roots(&config.extra_roots)?, config.is_paced);
         let guard = EgressGuard { config, lookup };
         let clients = HttpClients {
@@ -125,7 +125,7 @@ impl Egress {
         deadline: Instant,
     ) -> Result<EgressResponse, FetchError> {
         let sent = async {
-            let target = self.clients.guard.admit_plain(url.as_url())?;
+            let target = self.clients.guard.admit_plain_http(url.as_url())?;
             self.send(EgressClass::Plain, &target, call, deadline).await
         };
         sent.await.map_err(|error| error.with_target(|| origin_text(url.as_url())))
@@ -259,7 +259,7 @@ fn asked_pause(reply: &EgressResponse) -> Option<Duration> {
 pub fn origin_text(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-    excerpt(&format!("{}://{host}{port}", url.scheme()))
+    excerpt_text(&format!("{}://{host}{port}", url.scheme()))
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ impl EgressRequest {
     }
 
     /// Accepts gzip.
-    pub fn gzip(self) -> Self {
+    pub fn accept_gzip(self) -> Self {
         self.with_header(header::ACCEPT_ENCODING, "gzip")
     }
 
@@ -143,12 +143,12 @@ impl EgressResponse {
 
     /// How long the server asks the client to wait: seconds, or a date relative to the server's own `Date`.
     pub fn retry_after(&self) -> Option<Duration> {
-        retry_after(self.header(header::RETRY_AFTER)?, self.header(header::DATE))
+        parse_retry_after(self.header(header::RETRY_AFTER)?, self.header(header::DATE))
     }
 
     /// The value of the `Date` header.
     pub fn date(&self) -> Option<jiff::Timestamp> {
-        http_date(self.header(header::DATE)?)
+        parse_http_date(self.header(header::DATE)?)
     }
 
     /// The body as a stream of decoded pieces, at most `limit` bytes in all. The length in the head is ignored, because
@@ -243,7 +243,7 @@ impl BodyStream {
             };
             self.received = chunk;
         }
-        let portion = self.received.split_to(self.received.len().min(decoder.portion()));
+        let portion = self.received.split_to(self.received.len().min(decoder.chunk_size()));
         decoder.push(portion).map(Some).map_err(|e| from_decode_error(e, limit))
     }
 }
@@ -262,17 +262,17 @@ pub(super) fn head_size(headers: &HeaderMap) -> usize {
 
 /// Parses `Retry-After` (RFC 9110, section 10.2.3). A number that is too large counts as the longest duration. A date
 /// is compared with the `Date` of the same response, because the clocks of two machines differ.
-fn retry_after(value: &str, date: Option<&str>) -> Option<Duration> {
+fn parse_retry_after(value: &str, date: Option<&str>) -> Option<Duration> {
     let value = value.trim();
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
         return Some(value.parse().map_or(Duration::MAX, Duration::from_secs));
     }
-    let wait = http_date(value)?.duration_since(http_date(date?)?);
+    let wait = parse_http_date(value)?.duration_since(parse_http_date(date?)?);
     Some(Duration::try_from(wait).unwrap_or_default())
 }
 
 /// Parses a date in one of the three forms of RFC 9110, section 5.6.7.
-fn http_date(text: &str) -> Option<jiff::Timestamp> {
+fn parse_http_date(text: &str) -> Option<jiff::Timestamp> {
     const OBSOLETE: [&str; 2] = ["%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"];
     let text = text.trim();
     if let Ok(date) = jiff::fmt::rfc2822::parse(text) {
@@ -311,7 +311,7 @@ mod tests {
             ("soon", date, None),
             ("", date, None),
         ] {
-            assert_eq!(retry_after(value, date), expected, "{value:?} {date:?}");
+            assert_eq!(parse_retry_after(value, date), expected, "{value:?} {date:?}");
         }
     }
 }

@@ -35,11 +35,11 @@ pub struct BufferedResponse {
 impl BufferedResponse {
     /// Whether the status is a success (2xx).
     pub const fn is_success(&self) -> bool {
-        is_success(self.status)
+        is_success_status(self.status)
     }
 }
 
-const fn is_success(status: u16) -> bool {
+const fn is_success_status(status: u16) -> bool {
     matches!(status, 200..=299)
 }
 
@@ -56,7 +56,7 @@ impl Egress {
             return Err(EgressViolation::NotUrl);
         }
         let origin = endpoint.origin();
-        let bodies = self.clients.bodies(&origin);
+        let bodies = self.clients.budget_for_origin(&origin);
         Ok(SingleOriginClient { egress: self.clone(), origin, bodies })
     }
 }
@@ -74,11 +74,12 @@ impl SingleOriginClient {
         cap: usize,
         limit: Duration,
     ) -> Result<BufferedResponse, FetchError> {
-        let reply = self.send(url, EgressRequest::post_json(body).gzip().with_retries(), deadline_in(limit)).await?;
+        let reply =
+            self.send(url, EgressRequest::post_json(body).accept_gzip().with_retries(), deadline_in(limit)).await?;
         let (status, date) = (reply.status(), reply.date());
         let body = reply.bytes_within(cap, &self.bodies).await;
         // The status of a refusal is more informative than a defect of its body.
-        let body = if is_success(status) { body? } else { body.unwrap_or_default() };
+        let body = if is_success_status(status) { body? } else { body.unwrap_or_default() };
         Ok(BufferedResponse { status, date, body })
     }
 

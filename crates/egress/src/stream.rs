@@ -58,7 +58,7 @@ impl Egress {
 
     /// Connects to the first address that accepts. Each address is checked.
     async fn connect_tcp(&self, origin: &HostPort) -> Result<TcpStream, FetchError> {
-        let addresses = self.clients.guard.addresses(EgressClass::Operator, &origin.host, origin.port).await;
+        let addresses = self.clients.guard.allowed_addresses(EgressClass::Operator, &origin.host, origin.port).await;
         let addresses: Vec<SocketAddr> = addresses.map_err(|error| match error {
             AddressLookupError::Dns => FetchError::from(SourceUnavailableError::Dns),
             AddressLookupError::Refused(why) => ForbiddenUrlError { hop: 0, target: CONFIGURED.to_owned(), why }.into(),

@@ -31,7 +31,7 @@ impl DagWalkBudget {
 
     /// The budget for an Agent-Card: 256 KiB, a file of a few kilobytes in any layout, in a few directories of any
     /// size.
-    pub const fn for_card() -> Self {
+    pub const fn for_agent_card() -> Self {
         Self {
             blocks: 1024,
             block_size: Self::MAX_BLOCK_BYTES,
@@ -43,7 +43,7 @@ impl DagWalkBudget {
     }
 
     /// The budget for `clresolve cat`: 64 MiB, in chunks of 1 KiB or more.
-    pub const fn for_cat() -> Self {
+    pub const fn for_cat_command() -> Self {
         Self {
             blocks: 1 << 17,
             block_size: Self::MAX_BLOCK_BYTES,

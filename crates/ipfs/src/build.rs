@@ -17,7 +17,7 @@ pub type BlocksByCid = BTreeMap<ContentId, Bytes>;
 /// Maximum number of links of a file node. Importers have used this number since 2014.
 const FILE_WIDTH: usize = 174;
 
-/// The layout of files and directories that [`build_tree`] builds.
+/// The layout of files and directories that [`build_directory_tree`] builds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DagLayout {
     /// Chunk size of a file in bytes; 0 counts as 1.
@@ -54,7 +54,7 @@ impl HamtFanout {
 /// Builds a directory tree from files by path. Paths are names joined by `/`.
 ///
 /// A path that is both a file and a directory becomes a directory. Names are not checked.
-pub fn build_tree(files: &BTreeMap<String, Bytes>, layout: DagLayout) -> (ContentId, BlocksByCid) {
+pub fn build_directory_tree(files: &BTreeMap<String, Bytes>, layout: DagLayout) -> (ContentId, BlocksByCid) {
     let mut dag = DagBuilder::default();
     let paths = files.iter().map(|(path, bytes)| (path.as_str(), bytes)).collect();
     let root = dag.add_subtree(paths, layout);
@@ -185,7 +185,7 @@ impl DagBuilder {
             let index = path.next_index(fanout).expect("no two names of a sample have the same 64-bit hash");
             buckets.entry(index).or_default().push((path, name, entry));
         }
-        let bitfield = bitfield(buckets.keys().copied(), fanout);
+        let bitfield = encode_bitfield(buckets.keys().copied(), fanout);
         let width = prefix_width(fanout);
         let links: Vec<_> = buckets
             .into_iter()
@@ -259,14 +259,14 @@ pub fn write_car<'a>(root: &ContentId, blocks: impl IntoIterator<Item = (&'a Con
     header.extend(b"\x67version\x01");
 
     let mut car = Vec::new();
-    write_frame(&[&header], &mut car);
+    write_car_frame(&[&header], &mut car);
     for (cid, block) in blocks {
-        write_frame(&[&cid.to_bytes(), block], &mut car);
+        write_car_frame(&[&cid.to_bytes(), block], &mut car);
     }
     car
 }
 
-fn write_frame(parts: &[&[u8]], out: &mut Vec<u8>) {
+fn write_car_frame(parts: &[&[u8]], out: &mut Vec<u8>) {
     varint::write_varint(parts.iter().map(|part| part.len() as u64).sum(), out);
     for part in parts {
         out.extend_from_slice(part);
@@ -274,7 +274,7 @@ fn write_frame(parts: &[&[u8]], out: &mut Vec<u8>) {
 }
 
 /// The set of `indices` as a bit field: a big-endian number without leading zero bytes.
-fn bitfield(indices: impl Iterator<Item = u64>, fanout: u64) -> Vec<u8> {
+fn encode_bitfield(indices: impl Iterator<Item = u64>, fanout: u64) -> Vec<u8> {
     let mut bytes = vec![0; fanout as usize / 8];
     let last = bytes.len() - 1;
     for index in indices {
@@ -311,7 +311,7 @@ impl ProtobufWriter {
 
     fn with_bytes(mut self, field: u64, value: &[u8]) -> Self {
         varint::write_varint(field << 3 | 2, &mut self.0);
-        write_frame(&[value], &mut self.0);
+        write_car_frame(&[value], &mut self.0);
         self
     }
 }
@@ -347,7 +347,7 @@ mod tests {
         let car = Bytes::from(write_car(&root.cid, &blocks));
         let path = ContentPath::parse_literal("b").unwrap();
         assert_eq!(
-            read_file_from_car(root.cid, &path, DagWalkBudget::for_cat(), car).unwrap().bytes,
+            read_file_from_car(root.cid, &path, DagWalkBudget::for_cat_command(), car).unwrap().bytes,
             vec![7; chunk + 1]
         );
     }
@@ -360,15 +360,16 @@ mod tests {
         assert_eq!(root.file_size, content.len() as u64);
         let blocks = dag.into_blocks();
         let car = Bytes::from(write_car(&root.cid, &blocks));
-        let proven = read_file_from_car(root.cid, &ContentPath::default(), DagWalkBudget::for_cat(), car).unwrap();
+        let proven =
+            read_file_from_car(root.cid, &ContentPath::default(), DagWalkBudget::for_cat_command(), car).unwrap();
         assert_eq!(proven.bytes, content);
     }
 
     #[test]
     fn a_bitfield_has_no_leading_zeros() {
-        assert_eq!(bitfield([0].into_iter(), 256), [1]);
-        assert_eq!(bitfield([9, 8].into_iter(), 256), [3, 0]);
-        assert!(bitfield([].into_iter(), 8).is_empty());
+        assert_eq!(encode_bitfield([0].into_iter(), 256), [1]);
+        assert_eq!(encode_bitfield([9, 8].into_iter(), 256), [3, 0]);
+        assert!(encode_bitfield([].into_iter(), 8).is_empty());
     }
 
     #[test]
@@ -395,11 +396,11 @@ mod tests {
         ) {
             let files: BTreeMap<_, _> = files.into_iter().map(|(path, bytes)| (path, Bytes::from(bytes))).collect();
             let fanout = HamtFanout::new(1 << bits).unwrap();
-            let (root, blocks) = build_tree(&files, DagLayout { chunk, shard_above, fanout });
+            let (root, blocks) = build_directory_tree(&files, DagLayout { chunk, shard_above, fanout });
             let car = Bytes::from(write_car(&root, &blocks));
             for (path, bytes) in &files {
                 let is_directory = files.keys().any(|other| other.starts_with(&format!("{path}/")));
-                let outcome = read_file_from_car(root, &ContentPath::parse_literal(path).unwrap(), DagWalkBudget::for_card(), car.clone());
+                let outcome = read_file_from_car(root, &ContentPath::parse_literal(path).unwrap(), DagWalkBudget::for_agent_card(), car.clone());
                 match outcome {
                     Ok(proven) => proptest::prop_assert_eq!(&proven.bytes, bytes),
                     Err(error) => proptest::prop_assert!(is_directory, "{}: {}", path, error),

@@ -13,7 +13,7 @@ use super::budget::{DagWalkBudget, DagWalkLimit};
 use super::error::DagWalkError;
 use super::id::{CidParts, ContentId, MAX_DIGEST_BYTES};
 use super::path::ContentPath;
-use super::protobuf::set_once;
+use super::protobuf::set_field_once;
 use super::varint::{self, VarintError};
 use super::walk::{DagWalk, VerifiedFile};
 
@@ -28,7 +28,7 @@ pub fn read_file_from_car(
     car: Bytes,
 ) -> Result<VerifiedFile, DagWalkError> {
     let mut walk = DagWalk::new(root, path, budget);
-    CarBlockFeed::new(&budget, budget.dag_bytes).push(&mut walk, car)?;
+    CarBlockFeed::new(&budget, budget.dag_bytes).push_chunk(&mut walk, car)?;
     walk.finish()
 }
 
@@ -65,8 +65,8 @@ impl CarBlockFeed {
     ///
     /// # Errors
     /// See [`CarBlockFeed::supply_wanted_block`].
-    pub fn push(&mut self, walk: &mut DagWalk, chunk: Bytes) -> Result<CarFeedProgress, DagWalkError> {
-        self.read(chunk);
+    pub fn push_chunk(&mut self, walk: &mut DagWalk, chunk: Bytes) -> Result<CarFeedProgress, DagWalkError> {
+        self.read_chunk(chunk);
         loop {
             match self.supply_wanted_block(walk)? {
                 CarFeedProgress::Moved => {}
@@ -77,8 +77,8 @@ impl CarBlockFeed {
 
     /// Reads the next bytes of the CAR. Before reading further bytes, call [`CarBlockFeed::supply_wanted_block`] until
     /// the walk no longer moves.
-    pub fn read(&mut self, chunk: Bytes) {
-        self.reader.push(chunk);
+    pub fn read_chunk(&mut self, chunk: Bytes) {
+        self.reader.push_chunk(chunk);
     }
 
     /// Supplies the walk with the block that it wants, from the data already read. One step hashes one block. Another
@@ -90,12 +90,12 @@ impl CarBlockFeed {
     pub fn supply_wanted_block(&mut self, walk: &mut DagWalk) -> Result<CarFeedProgress, DagWalkError> {
         let Some(wanted) = walk.wanted_block().map(ContentId::multihash) else { return Ok(CarFeedProgress::Over) };
         let Some(block) = self.take_wanted_block(walk, &wanted)? else { return Ok(CarFeedProgress::Wanting) };
-        walk.supply(block)?;
+        walk.supply_block(block)?;
         Ok(CarFeedProgress::Moved)
     }
 
     /// Bytes buffered of an incomplete section.
-    pub fn unread(&self) -> usize {
+    pub fn unread_bytes(&self) -> usize {
         self.reader.buffer.len()
     }
 
@@ -121,7 +121,7 @@ impl CarBlockFeed {
     /// Keeps a block that is not wanted yet, while there is room.
     fn keep_block(&mut self, walk: &DagWalk, CarSection { cid, block }: CarSection) {
         let hash = cid.multihash();
-        if walk.has(&cid) || self.waiting.contains_key(&hash) || block.len() > self.room {
+        if walk.has_block(&cid) || self.waiting.contains_key(&hash) || block.len() > self.room {
             return;
         }
         self.room -= block.len();
@@ -204,7 +204,7 @@ impl CarReader {
     /// Appends the next bytes. Before the next push, call [`CarReader::next_section`] until it returns `None`.
     ///
     /// Bytes after an error or after the end of the envelope are dropped.
-    pub fn push(&mut self, chunk: Bytes) {
+    pub fn push_chunk(&mut self, chunk: Bytes) {
         if self.failure.is_some() || matches!(self.state, CarParserState::Sections { left: Some(0) }) {
             return;
         }
@@ -223,13 +223,13 @@ impl CarReader {
         if let Some(failure) = self.failure {
             return Err(failure);
         }
-        let section = self.read();
+        let section = self.read_next_section();
         self.failure = section.as_ref().err().copied();
         section
     }
 
     /// Whether the input so far is a complete CAR, which ends between two sections.
-    pub fn is_whole(&self) -> bool {
+    pub fn is_complete_car(&self) -> bool {
         match self.state {
             CarParserState::Sections { left: Some(left) } => left == 0,
             CarParserState::Sections { left: None } => self.buffer.is_empty(),
@@ -237,11 +237,11 @@ impl CarReader {
         }
     }
 
-    fn read(&mut self) -> Result<Option<CarSection>, CarError> {
+    fn read_next_section(&mut self) -> Result<Option<CarSection>, CarError> {
         loop {
             let moved = match self.state {
                 CarParserState::Header => self.read_header()?,
-                CarParserState::Envelope => self.read_envelope()?,
+                CarParserState::Envelope => self.read_v2_envelope()?,
                 CarParserState::Padding { left, payload } => self.skip_padding(left, payload)?,
                 CarParserState::InnerHeader { payload } => self.read_inner_header(payload)?,
                 CarParserState::Sections { left: Some(0) } => return Ok(None),
@@ -261,7 +261,7 @@ impl CarReader {
         let Some(header) = self.read_frame(MAX_HEADER_BYTES, DagWalkLimit::CarHeader, usize::MAX)? else {
             return Ok(false);
         };
-        self.state = match header_version(&header).map_err(CarError::Malformed)? {
+        self.state = match parse_header_version(&header).map_err(CarError::Malformed)? {
             1 => CarParserState::Sections { left: None },
             2 => CarParserState::Envelope,
             _ => return Err(CarError::Malformed("the version is neither 1 nor 2")),
@@ -271,7 +271,7 @@ impl CarReader {
 
     /// Parses the fixed fields of a CARv2: 16 bytes of characteristics, then offset and size of the CARv1, and offset
     /// of the index.
-    fn read_envelope(&mut self) -> Result<bool, CarError> {
+    fn read_v2_envelope(&mut self) -> Result<bool, CarError> {
         const BYTES: usize = 40;
         if self.buffer.len() < BYTES {
             return Ok(false);
@@ -307,7 +307,7 @@ impl CarReader {
         let Some(header) = self.read_frame(MAX_HEADER_BYTES, DagWalkLimit::CarHeader, payload)? else {
             return Ok(false);
         };
-        if header_version(&header).map_err(CarError::Malformed)? != 1 {
+        if parse_header_version(&header).map_err(CarError::Malformed)? != 1 {
             return Err(CarError::Malformed("the payload of a CARv2 is not a CARv1"));
         }
         self.state = CarParserState::Sections { left: Some(payload - (self.bytes - before)) };
@@ -402,15 +402,15 @@ impl From<CarError> for DagWalkError {
 }
 
 /// The version in a header. A header is a DAG-CBOR map of `roots` and `version`.
-fn header_version(header: &[u8]) -> Result<u64, &'static str> {
+fn parse_header_version(header: &[u8]) -> Result<u64, &'static str> {
     let mut cbor = CborParser { rest: header };
     let mut roots = None;
     let mut version = None;
     for _ in 0..cbor.read_argument(CborParser::MAP)? {
         let key_length = cbor.read_argument(CborParser::TEXT)?;
-        match cbor.take(key_length)? {
-            b"roots" => set_once(&mut roots, cbor.skip_links()?)?,
-            b"version" => set_once(&mut version, cbor.read_argument(CborParser::NUMBER)?)?,
+        match cbor.take_bytes(key_length)? {
+            b"roots" => set_field_once(&mut roots, cbor.skip_links()?)?,
+            b"version" => set_field_once(&mut version, cbor.read_argument(CborParser::NUMBER)?)?,
             _ => return Err("the header has an unknown field"),
         }
     }
@@ -442,14 +442,14 @@ impl<'a> CborParser<'a> {
                 return Err("a root is not a CID");
             }
             let length = self.read_argument(Self::BYTES)?;
-            self.take(length)?;
+            self.take_bytes(length)?;
         }
         Ok(())
     }
 
     /// The argument of the next item, whose major type must be `kind`.
     fn read_argument(&mut self, kind: u8) -> Result<u64, &'static str> {
-        let first = self.take(1)?[0];
+        let first = self.take_bytes(1)?[0];
         if first >> 5 != kind {
             return Err("the header is not a map of roots and version");
         }
@@ -458,10 +458,10 @@ impl<'a> CborParser<'a> {
             wide @ 24..=27 => 1 << (wide - 24),
             _ => return Err("a length in the header is indefinite"),
         };
-        Ok(self.take(width)?.iter().fold(0, |value, byte| value << 8 | u64::from(*byte)))
+        Ok(self.take_bytes(width)?.iter().fold(0, |value, byte| value << 8 | u64::from(*byte)))
     }
 
-    fn take(&mut self, length: u64) -> Result<&'a [u8], &'static str> {
+    fn take_bytes(&mut self, length: u64) -> Result<&'a [u8], &'static str> {
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         let (taken, rest) = self.rest.split_at_checked(length).ok_or("the header is cut short")?;
         self.rest = rest;
@@ -474,7 +474,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::build::{BlocksByCid, DagLayout, build_tree, write_car};
+    use crate::build::{BlocksByCid, DagLayout, build_directory_tree, write_car};
 
     const PATH: &str = "agents/card.json";
 
@@ -483,17 +483,17 @@ mod tests {
             (PATH.to_owned(), Bytes::from("{\"name\": \"summarizeagent.eth\"}".repeat(20))),
             ("agents/other.json".to_owned(), Bytes::from("[]")),
         ]);
-        build_tree(&files, DagLayout { chunk: 100, ..DagLayout::default() })
+        build_directory_tree(&files, DagLayout { chunk: 100, ..DagLayout::default() })
     }
 
     fn start(root: ContentId) -> (DagWalk, CarBlockFeed) {
-        let budget = DagWalkBudget::for_card();
+        let budget = DagWalkBudget::for_agent_card();
         (DagWalk::new(root, &ContentPath::parse(PATH).unwrap(), budget), CarBlockFeed::new(&budget, budget.dag_bytes))
     }
 
     fn cat(root: ContentId, car: Vec<u8>) -> Result<Bytes, DagWalkError> {
         let path = ContentPath::parse(PATH).unwrap();
-        read_file_from_car(root, &path, DagWalkBudget::for_card(), Bytes::from(car)).map(|proven| proven.bytes)
+        read_file_from_car(root, &path, DagWalkBudget::for_agent_card(), Bytes::from(car)).map(|proven| proven.bytes)
     }
 
     fn reader() -> CarReader {
@@ -502,7 +502,7 @@ mod tests {
 
     fn read(car: &[u8]) -> Result<Option<CarSection>, CarError> {
         let mut reader = reader();
-        reader.push(Bytes::copy_from_slice(car));
+        reader.push_chunk(Bytes::copy_from_slice(car));
         reader.next_section()
     }
 
@@ -532,7 +532,7 @@ mod tests {
                 let (mut walk, mut feed) = start(root);
                 let pushed: Vec<_> = form
                     .chunks(size)
-                    .map(|chunk| feed.push(&mut walk, Bytes::copy_from_slice(chunk)).unwrap())
+                    .map(|chunk| feed.push_chunk(&mut walk, Bytes::copy_from_slice(chunk)).unwrap())
                     .collect();
                 assert_eq!(pushed.last(), Some(&CarFeedProgress::Over));
                 assert_eq!(walk.finish().unwrap().bytes, expected);
@@ -544,7 +544,7 @@ mod tests {
     fn a_step_gives_the_walk_one_block() {
         let (root, blocks) = sample();
         let (mut walk, mut feed) = start(root);
-        feed.read(Bytes::from(write_car(&root, &blocks)));
+        feed.read_chunk(Bytes::from(write_car(&root, &blocks)));
         for count in 1..blocks.len() {
             assert_eq!((feed.supply_wanted_block(&mut walk), walk.block_count()), (Ok(CarFeedProgress::Moved), count));
         }
@@ -557,8 +557,8 @@ mod tests {
         let mut long = write_car(&root, &blocks);
         long.extend([0xff; 100]);
         let (mut walk, mut feed) = start(root);
-        assert_eq!(feed.push(&mut walk, Bytes::from(long)), Ok(CarFeedProgress::Over));
-        assert_eq!(feed.push(&mut walk, Bytes::from(vec![0xff; 100])), Ok(CarFeedProgress::Over));
+        assert_eq!(feed.push_chunk(&mut walk, Bytes::from(long)), Ok(CarFeedProgress::Over));
+        assert_eq!(feed.push_chunk(&mut walk, Bytes::from(vec![0xff; 100])), Ok(CarFeedProgress::Over));
         assert!(walk.finish().is_ok());
     }
 
@@ -582,12 +582,12 @@ mod tests {
         whole.extend([0xff; 10]);
         let (mut walk, mut feed) = start(root);
         assert_eq!(
-            feed.push(&mut walk, Bytes::from(whole)),
+            feed.push_chunk(&mut walk, Bytes::from(whole)),
             Err(DagWalkError::BadCar("a length is padded or too large"))
         );
-        assert!(walk.has(&root));
+        assert!(walk.has_block(&root));
         while let Some(cid) = walk.wanted_block().copied() {
-            walk.supply(blocks[&cid].clone()).unwrap();
+            walk.supply_block(blocks[&cid].clone()).unwrap();
         }
         assert!(walk.finish().is_ok());
     }
@@ -607,13 +607,13 @@ mod tests {
     fn an_endless_car_reaches_a_bound() {
         let (root, _) = sample();
         let (mut walk, mut feed) = start(root);
-        let mut outcome = feed.push(&mut walk, Bytes::from(header()));
+        let mut outcome = feed.push_chunk(&mut walk, Bytes::from(header()));
         let block = vec![0; 1 << 20];
         let cid = ContentId::from_raw_block(&block);
         let section = Bytes::from(write_car(&root, [(&cid, &Bytes::from(block))]).split_off(header().len()));
         let mut pushes = 0;
         while outcome == Ok(CarFeedProgress::Wanting) {
-            outcome = feed.push(&mut walk, section.clone());
+            outcome = feed.push_chunk(&mut walk, section.clone());
             pushes += 1;
         }
         assert_eq!(outcome, Err(DagWalkError::CarLimit(DagWalkLimit::DagBytes)));
@@ -631,7 +631,7 @@ mod tests {
         assert!(read(&write(&[block(100)])).unwrap().is_some());
         assert_eq!(read(&write(&[block(101)])), Err(CarError::Limit(DagWalkLimit::BlockSize)));
         let mut reader = reader();
-        reader.push(Bytes::from(write(&[block(1), block(2), block(3), block(4)])));
+        reader.push_chunk(Bytes::from(write(&[block(1), block(2), block(3), block(4)])));
         for _ in 0..3 {
             assert!(reader.next_section().unwrap().is_some());
         }
@@ -657,12 +657,12 @@ mod tests {
         let mut inner = in_version_2(&write_car(&root, &blocks), 0);
         inner.extend([0xff; 20]);
         let mut reader = CarReader::new(CarLimits { block_size: 1000, bytes: 100_000, sections: 100 });
-        reader.push(Bytes::from(inner.clone()));
+        reader.push_chunk(Bytes::from(inner.clone()));
         assert_eq!(std::iter::from_fn(|| reader.next_section().unwrap()).count(), blocks.len());
-        assert!(reader.is_whole());
+        assert!(reader.is_complete_car());
         inner[35] -= 1;
         let mut reader = CarReader::new(CarLimits { block_size: 1000, bytes: 100_000, sections: 100 });
-        reader.push(Bytes::from(inner));
+        reader.push_chunk(Bytes::from(inner));
         let error = std::iter::repeat_with(|| reader.next_section()).find_map(Result::err);
         assert_eq!(error, Some(CarError::Malformed("a section runs past the end of the CARv1")));
     }
@@ -704,9 +704,9 @@ mod tests {
         fn no_bytes_make_the_reader_panic(bytes: Vec<u8>, after_header: bool) {
             let mut reader = reader();
             if after_header {
-                reader.push(Bytes::from(header()));
+                reader.push_chunk(Bytes::from(header()));
             }
-            reader.push(Bytes::from(bytes));
+            reader.push_chunk(Bytes::from(bytes));
             while let Ok(Some(_)) = reader.next_section() {}
         }
 

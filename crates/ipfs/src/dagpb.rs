@@ -5,7 +5,7 @@
 //! Only the form of Tsize is checked, because nothing here relies on its value.
 
 use super::id::CidParts;
-use super::protobuf::{ProtobufWireFields, ProtobufWireValue, set_once};
+use super::protobuf::{ProtobufWireFields, ProtobufWireValue, set_field_once};
 
 pub(super) struct DagPbNode<'a> {
     pub(super) data: Option<&'a [u8]>,
@@ -27,7 +27,7 @@ impl<'a> DagPbNode<'a> {
         for field in ProtobufWireFields::from_message(block) {
             match field? {
                 (1, ProtobufWireValue::Bytes(bytes)) => {
-                    set_once(&mut data, bytes)?;
+                    set_field_once(&mut data, bytes)?;
                     links_are_over = !links.is_empty();
                 }
                 (2, ProtobufWireValue::Bytes(_)) if links_are_over => return Err("Data lies between Links"),
@@ -49,12 +49,12 @@ impl<'a> DagPbLink<'a> {
                 (1, ProtobufWireValue::Bytes(_)) if name.is_some() || tsize.is_some() => {
                     return Err("a link's Hash is not first");
                 }
-                (1, ProtobufWireValue::Bytes(cid)) => set_once(&mut target, CidParts::parse_exact(cid)?)?,
+                (1, ProtobufWireValue::Bytes(cid)) => set_field_once(&mut target, CidParts::parse_exact(cid)?)?,
                 (2, ProtobufWireValue::Bytes(_)) if tsize.is_some() => return Err("a link's Name follows its Tsize"),
                 (2, ProtobufWireValue::Bytes(text)) => {
-                    set_once(&mut name, std::str::from_utf8(text).map_err(|_| "a link's Name is not UTF-8")?)?;
+                    set_field_once(&mut name, std::str::from_utf8(text).map_err(|_| "a link's Name is not UTF-8")?)?;
                 }
-                (3, ProtobufWireValue::Number(size)) => set_once(&mut tsize, size)?,
+                (3, ProtobufWireValue::Number(size)) => set_field_once(&mut tsize, size)?,
                 _ => return Err("a link has a field other than Hash, Name and Tsize"),
             }
         }

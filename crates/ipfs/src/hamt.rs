@@ -6,7 +6,7 @@
 
 use super::budget::DagWalkLimit;
 use super::dagpb::{DagPbLink, DagPbNode};
-use super::path::check_name;
+use super::path::check_entry_name;
 use super::unixfs::UnixFsData;
 
 /// Multihash code of the only supported hash: the first 64 bits of MurmurHash3 x64 128.
@@ -76,7 +76,7 @@ fn read_buckets<'n, 'a>(
     let mut lowest = 0;
     let mut buckets = Vec::new();
     for link in links {
-        let (index, name) = split_name(link.name, width)?;
+        let (index, name) = split_link_name(link.name, width)?;
         if index < lowest || index >= fanout {
             return Err("the buckets of a shard are not in order");
         }
@@ -86,14 +86,14 @@ fn read_buckets<'n, 'a>(
     Ok(buckets)
 }
 
-fn split_name(name: &str, width: usize) -> Result<(u64, &str), &'static str> {
+fn split_link_name(name: &str, width: usize) -> Result<(u64, &str), &'static str> {
     let (prefix, entry) = name.split_at_checked(width).ok_or("a shard's link has no prefix")?;
     if prefix.bytes().any(|byte| !matches!(byte, b'0'..=b'9' | b'A'..=b'F')) {
         return Err("the prefix of a shard's link is not upper-case hexadecimal");
     }
     let index = u64::from_str_radix(prefix, 16).map_err(|_| "the prefix of a shard's link is not a number")?;
     if !entry.is_empty() {
-        check_name(entry).map_err(|_| "a directory entry has an invalid name")?;
+        check_entry_name(entry).map_err(|_| "a directory entry has an invalid name")?;
     }
     Ok((index, entry))
 }
@@ -159,13 +159,13 @@ fn murmur3_x64_64(input: &[u8]) -> u64 {
     let (mut h1, mut h2) = (0_u64, 0_u64);
     let (blocks, tail) = input.as_chunks::<16>();
     for block in blocks {
-        let (k1, k2) = halves(*block);
+        let (k1, k2) = split_halves(*block);
         h1 = (h1 ^ mix_k1(k1)).rotate_left(27).wrapping_add(h2).wrapping_mul(5).wrapping_add(0x52dc_e729);
         h2 = (h2 ^ mix_k2(k2)).rotate_left(31).wrapping_add(h1).wrapping_mul(5).wrapping_add(0x3849_5ab5);
     }
     let mut last = [0; 16];
     last[..tail.len()].copy_from_slice(tail);
-    let (k1, k2) = halves(last);
+    let (k1, k2) = split_halves(last);
     h1 ^= mix_k1(k1);
     h2 ^= mix_k2(k2);
 
@@ -177,7 +177,7 @@ fn murmur3_x64_64(input: &[u8]) -> u64 {
     fmix64(h1).wrapping_add(fmix64(h2))
 }
 
-fn halves(block: [u8; 16]) -> (u64, u64) {
+fn split_halves(block: [u8; 16]) -> (u64, u64) {
     let both = u128::from_le_bytes(block);
     (both as u64, (both >> 64) as u64)
 }

@@ -61,7 +61,7 @@ impl ContentId {
     /// [`CidError::Malformed`] if the text is not a CID, [`CidError::HashForbidden`] if its hash is not on the
     /// allow-list or its digest does not have the full length.
     pub fn parse(text: &str) -> Result<Self, CidError> {
-        let (bytes, version) = decode_text(text)?;
+        let (bytes, version) = decode_cid_text(text)?;
         let parts = CidParts::parse_exact(&bytes).map_err(malformed_error)?;
         if parts.version != version {
             return Err(malformed_error("only a bare base58 text that begins with Qm is a CID of version 0"));
@@ -79,27 +79,27 @@ impl ContentId {
 
     /// The CID of `bytes` as a raw block, with SHA-256.
     pub fn from_raw_block(bytes: &[u8]) -> Self {
-        Self::sha2_256(CODEC_RAW, bytes)
+        Self::from_sha2_256(CODEC_RAW, bytes)
     }
 
     /// The CID of `block` as a dag-pb block, with SHA-256.
     pub fn from_dag_pb_block(block: &[u8]) -> Self {
-        Self::sha2_256(CODEC_DAG_PB, block)
+        Self::from_sha2_256(CODEC_DAG_PB, block)
     }
 
     /// The CIDv0 of `block`, which must be a dag-pb block.
     pub fn v0_from_block(block: &[u8]) -> Self {
-        Self(CidGeneric::new_v0(sha2_256(block)).expect("version 0 is for SHA-256"))
+        Self(CidGeneric::new_v0(sha2_256_multihash(block)).expect("version 0 is for SHA-256"))
     }
 
-    fn sha2_256(codec: u64, bytes: &[u8]) -> Self {
-        Self(CidGeneric::new_v1(codec, sha2_256(bytes)))
+    fn from_sha2_256(codec: u64, bytes: &[u8]) -> Self {
+        Self(CidGeneric::new_v1(codec, sha2_256_multihash(bytes)))
     }
 
     /// Whether the hash of `block` matches this CID.
-    pub fn verify(&self, block: &[u8]) -> bool {
+    pub fn is_cid_of_block(&self, block: &[u8]) -> bool {
         AllowedHashFunction::from_code(self.0.hash().code())
-            .is_some_and(|function| function.matches(block, self.0.hash().digest()))
+            .is_some_and(|function| function.is_matching_digest(block, self.0.hash().digest()))
     }
 
     /// The content of an identity CID, which needs no block.
@@ -134,19 +134,19 @@ impl ContentId {
         *self.0.hash()
     }
 
-    fn key(&self) -> (u64, u64, &[u8]) {
+    fn comparison_key(&self) -> (u64, u64, &[u8]) {
         (self.0.codec(), self.0.hash().code(), self.0.hash().digest())
     }
 }
 
-fn sha2_256(bytes: &[u8]) -> Multihash<MAX_DIGEST_BYTES> {
+fn sha2_256_multihash(bytes: &[u8]) -> Multihash<MAX_DIGEST_BYTES> {
     Multihash::wrap(AllowedHashFunction::SHA2_256, &sha2::Sha256::digest(bytes))
         .expect("a SHA-256 digest has 32 bytes, fewer than MAX_DIGEST_BYTES")
 }
 
 impl PartialEq for ContentId {
     fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
+        self.comparison_key() == other.comparison_key()
     }
 }
 
@@ -154,7 +154,7 @@ impl Eq for ContentId {}
 
 impl Hash for ContentId {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.key().hash(state);
+        self.comparison_key().hash(state);
     }
 }
 
@@ -166,7 +166,7 @@ impl PartialOrd for ContentId {
 
 impl Ord for ContentId {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.key().cmp(&other.key())
+        self.comparison_key().cmp(&other.comparison_key())
     }
 }
 
@@ -208,7 +208,7 @@ fn malformed_error(why: &str) -> CidError {
 }
 
 /// The bytes that a text encodes, and the CID version that this encoding allows.
-fn decode_text(text: &str) -> Result<(Vec<u8>, Version), CidError> {
+fn decode_cid_text(text: &str) -> Result<(Vec<u8>, Version), CidError> {
     if !text.is_ascii() {
         return Err(malformed_error("the text has characters outside ASCII"));
     }
@@ -288,7 +288,9 @@ impl<'a> CidParts<'a> {
     /// The CID, if its hash function is allowed and its digest is complete.
     pub(super) fn into_content_id(self) -> Result<ContentId, ForbiddenHash> {
         let forbidden = ForbiddenHash { code: self.hash, length: self.digest.len() };
-        if !AllowedHashFunction::from_code(self.hash).is_some_and(|function| function.accepts(self.digest.len())) {
+        if !AllowedHashFunction::from_code(self.hash)
+            .is_some_and(|function| function.is_full_digest_length(self.digest.len()))
+        {
             return Err(forbidden);
         }
         let hash = Multihash::wrap(self.hash, self.digest).map_err(|_| forbidden)?;
@@ -368,7 +370,7 @@ impl AllowedHashFunction {
 
     /// Whether `length` is the full length of a digest, in bytes. A truncated digest is easier to forge; an empty one
     /// matches everything.
-    fn accepts(self, length: usize) -> bool {
+    fn is_full_digest_length(self, length: usize) -> bool {
         match self {
             Self::Identity => length <= MAX_DIGEST_BYTES,
             Self::Sha2_512 => length == 64,
@@ -376,7 +378,7 @@ impl AllowedHashFunction {
         }
     }
 
-    fn matches(self, block: &[u8], digest: &[u8]) -> bool {
+    fn is_matching_digest(self, block: &[u8], digest: &[u8]) -> bool {
         match self {
             Self::Identity => block == digest,
             Self::Sha2_256 => sha2::Sha256::digest(block)[..] == *digest,
@@ -485,9 +487,9 @@ mod tests {
         ];
         for (hash, digest) in digests {
             let cid = of(hash, &digest).unwrap();
-            assert!(cid.verify(block), "{hash:x}");
-            assert!(!cid.verify(b"blocK"), "{hash:x}");
-            assert!(!cid.verify(b""), "{hash:x}");
+            assert!(cid.is_cid_of_block(block), "{hash:x}");
+            assert!(!cid.is_cid_of_block(b"blocK"), "{hash:x}");
+            assert!(!cid.is_cid_of_block(b""), "{hash:x}");
             assert_eq!(cid.identity_content().is_some(), hash == 0);
         }
     }
@@ -513,7 +515,7 @@ mod tests {
         #[test]
         fn text_and_bytes_come_back(content: Vec<u8>) {
             let cid = ContentId::from_raw_block(&content);
-            proptest::prop_assert!(cid.verify(&content));
+            proptest::prop_assert!(cid.is_cid_of_block(&content));
             proptest::prop_assert_eq!(ContentId::parse(&cid.to_string()).unwrap(), cid);
             proptest::prop_assert_eq!(ContentId::from_bytes(&cid.to_bytes()).unwrap(), cid);
         }

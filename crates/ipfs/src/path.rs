@@ -106,7 +106,7 @@ pub enum ContentPathError {
 }
 
 /// Checks that `name` is valid for a directory entry. A path may only contain such names.
-pub(super) fn check_name(name: &str) -> Result<(), ContentPathError> {
+pub(super) fn check_entry_name(name: &str) -> Result<(), ContentPathError> {
     match name {
         "" => Err(ContentPathError::EmptySegment),
         "." | ".." => Err(ContentPathError::DotSegment),
@@ -117,7 +117,7 @@ pub(super) fn check_name(name: &str) -> Result<(), ContentPathError> {
 }
 
 fn require_valid_name(name: String) -> Result<String, ContentPathError> {
-    check_name(&name)?;
+    check_entry_name(&name)?;
     Ok(name)
 }
 

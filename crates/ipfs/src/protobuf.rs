@@ -62,7 +62,7 @@ impl<'a> Iterator for ProtobufWireFields<'a> {
 }
 
 /// Stores the value of a field, and refuses a second value.
-pub(super) fn set_once<T>(slot: &mut Option<T>, value: T) -> Result<(), &'static str> {
+pub(super) fn set_field_once<T>(slot: &mut Option<T>, value: T) -> Result<(), &'static str> {
     match slot.replace(value) {
         None => Ok(()),
         Some(_) => Err("a field occurs twice"),

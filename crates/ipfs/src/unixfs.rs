@@ -6,8 +6,8 @@
 use std::collections::HashSet;
 
 use super::dagpb::{DagPbLink, DagPbNode};
-use super::path::check_name;
-use super::protobuf::{ProtobufWireFields, ProtobufWireValue, set_once};
+use super::path::check_entry_name;
+use super::protobuf::{ProtobufWireFields, ProtobufWireValue, set_field_once};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnixFsDataType {
@@ -42,14 +42,14 @@ impl<'a> UnixFsData<'a> {
         let mut mtime = None;
         for field in ProtobufWireFields::from_message(node.data.ok_or("the node has no Data")?) {
             match field? {
-                (1, ProtobufWireValue::Number(code)) => set_once(&mut kind, UnixFsDataType::from_code(code))?,
-                (2, ProtobufWireValue::Bytes(bytes)) => set_once(&mut data, bytes)?,
-                (3, ProtobufWireValue::Number(size)) => set_once(&mut file_size, size)?,
+                (1, ProtobufWireValue::Number(code)) => set_field_once(&mut kind, UnixFsDataType::from_code(code))?,
+                (2, ProtobufWireValue::Bytes(bytes)) => set_field_once(&mut data, bytes)?,
+                (3, ProtobufWireValue::Number(size)) => set_field_once(&mut file_size, size)?,
                 (4, ProtobufWireValue::Number(size)) => block_sizes.push(size),
-                (5, ProtobufWireValue::Number(code)) => set_once(&mut hash_type, code)?,
-                (6, ProtobufWireValue::Number(width)) => set_once(&mut fanout, width)?,
-                (7, ProtobufWireValue::Number(bits)) => set_once(&mut mode, bits)?,
-                (8, ProtobufWireValue::Bytes(time)) => set_once(&mut mtime, time)?,
+                (5, ProtobufWireValue::Number(code)) => set_field_once(&mut hash_type, code)?,
+                (6, ProtobufWireValue::Number(width)) => set_field_once(&mut fanout, width)?,
+                (7, ProtobufWireValue::Number(bits)) => set_field_once(&mut mode, bits)?,
+                (8, ProtobufWireValue::Bytes(time)) => set_field_once(&mut mtime, time)?,
                 _ => return Err("the Data has an unknown field"),
             }
         }
@@ -60,7 +60,7 @@ impl<'a> UnixFsData<'a> {
     /// Bytes of the file below this node. The stated sizes must be consistent with each other.
     ///
     /// The sizes of the children are only claims at this point. [`super::DagWalk`] checks each child against its size.
-    pub(super) fn check_file(&self, node: &DagPbNode) -> Result<u64, &'static str> {
+    pub(super) fn check_file_sizes(&self, node: &DagPbNode) -> Result<u64, &'static str> {
         if self.block_sizes.len() != node.links.len() {
             return Err("blocksizes and links differ in number");
         }
@@ -79,7 +79,7 @@ impl<'a> UnixFsData<'a> {
     }
 
     /// The chunks of a file in order, each with its required number of bytes.
-    pub(super) fn chunks<'n>(
+    pub(super) fn file_chunks<'n>(
         &self,
         node: &'n DagPbNode<'a>,
     ) -> impl DoubleEndedIterator<Item = (&'n DagPbLink<'a>, u64)> {
@@ -100,13 +100,13 @@ impl UnixFsDataType {
 
 /// The entry called `name` of a plain directory. Every name in the directory must be valid for a directory entry, and
 /// unique.
-pub(super) fn find_entry<'n, 'a>(
+pub(super) fn find_directory_entry<'n, 'a>(
     node: &'n DagPbNode<'a>,
     name: &str,
 ) -> Result<Option<&'n DagPbLink<'a>>, &'static str> {
     let mut names = HashSet::with_capacity(node.links.len());
     for link in &node.links {
-        if check_name(link.name).is_err() && !mutant!("bad-names-in-directories") {
+        if check_entry_name(link.name).is_err() && !mutant!("bad-names-in-directories") {
             return Err("a directory entry has an invalid name");
         }
         if !names.insert(link.name) {
@@ -125,7 +125,7 @@ mod tests {
     fn size(data: &[u8], links: usize) -> Result<u64, &'static str> {
         let block = [LINK.repeat(links), vec![0x0a, data.len() as u8], data.to_vec()].concat();
         let node = DagPbNode::decode(&block)?;
-        UnixFsData::from_node(&node)?.check_file(&node)
+        UnixFsData::from_node(&node)?.check_file_sizes(&node)
     }
 
     #[test]

@@ -11,13 +11,14 @@ use super::error::DagWalkError;
 use super::hamt::{HamtBucket, HamtHashPath, HamtShard, HamtShardError};
 use super::id::{CODEC_DAG_PB, CODEC_RAW, CidParts, ContentId, MAX_DIGEST_BYTES};
 use super::path::ContentPath;
-use super::unixfs::{UnixFsData, UnixFsDataType, find_entry};
+use super::unixfs::{UnixFsData, UnixFsDataType, find_directory_entry};
 
 /// A traversal from a root along a path to a file. It either wants a block or has ended.
 ///
 /// The caller loops: it calls [`DagWalk::wanted_block`], fetches that block from any source and passes it to
-/// [`DagWalk::supply`]. At the end it calls [`DagWalk::finish`]. A walk wants each block once, and never the block of
-/// an identity CID. If the wanted CID is raw, the caller may try bytes from elsewhere: wrong bytes change nothing.
+/// [`DagWalk::supply_block`]. At the end it calls [`DagWalk::finish`]. A walk wants each block once, and never the
+/// block of an identity CID. If the wanted CID is raw, the caller may try bytes from elsewhere: wrong bytes change
+/// nothing.
 #[derive(Clone, Debug)]
 pub struct DagWalk {
     budget: DagWalkBudget,
@@ -32,11 +33,11 @@ pub struct DagWalk {
     file: ContentId,
     /// Parts of the file in order, as slices of blocks in `proven`.
     pieces: Vec<Bytes>,
-    state: DagWalkPhase,
+    state: DagWalkState,
 }
 
 #[derive(Clone, Debug)]
-enum DagWalkPhase {
+enum DagWalkState {
     Wanting(ContentId),
     Over(Result<VerifiedFile, DagWalkError>),
 }
@@ -70,11 +71,11 @@ impl DagWalk {
             visits: 0,
             file: root,
             pieces: Vec::new(),
-            state: DagWalkPhase::Wanting(root),
+            state: DagWalkState::Wanting(root),
         };
-        match walk.schedule(root, DagVisitPurpose::Step) {
+        match walk.schedule_visit(root, DagVisitPurpose::Step) {
             Ok(()) => walk.advance(),
-            Err(error) => walk.state = DagWalkPhase::Over(Err(error)),
+            Err(error) => walk.state = DagWalkState::Over(Err(error)),
         }
         walk
     }
@@ -82,8 +83,8 @@ impl DagWalk {
     /// The block that the walk needs next; `None` when the walk has ended.
     pub fn wanted_block(&self) -> Option<&ContentId> {
         match &self.state {
-            DagWalkPhase::Wanting(cid) => Some(cid),
-            DagWalkPhase::Over(_) => None,
+            DagWalkState::Wanting(cid) => Some(cid),
+            DagWalkState::Over(_) => None,
         }
     }
 
@@ -94,14 +95,14 @@ impl DagWalk {
     ///
     /// # Errors
     /// [`DagWalkError::HashMismatch`] if `block` is not the wanted one. The walk is unchanged.
-    pub fn supply(&mut self, block: Bytes) -> Result<(), DagWalkError> {
-        let DagWalkPhase::Wanting(cid) = self.state else { return Ok(()) };
-        if !cid.verify(&block) && !mutant!("blocks-unhashed") {
+    pub fn supply_block(&mut self, block: Bytes) -> Result<(), DagWalkError> {
+        let DagWalkState::Wanting(cid) = self.state else { return Ok(()) };
+        if !cid.is_cid_of_block(&block) && !mutant!("blocks-unhashed") {
             return Err(DagWalkError::HashMismatch { cid: Box::new(cid) });
         }
         match self.store_block(cid, block) {
             Ok(()) => self.advance(),
-            Err(error) => self.state = DagWalkPhase::Over(Err(error)),
+            Err(error) => self.state = DagWalkState::Over(Err(error)),
         }
         Ok(())
     }
@@ -112,8 +113,8 @@ impl DagWalk {
     /// [`DagWalkError::Incomplete`] while a block is wanted; otherwise what the verified blocks prove.
     pub fn finish(self) -> Result<VerifiedFile, DagWalkError> {
         match self.state {
-            DagWalkPhase::Wanting(cid) => Err(DagWalkError::Incomplete { cid: Box::new(cid) }),
-            DagWalkPhase::Over(outcome) => outcome,
+            DagWalkState::Wanting(cid) => Err(DagWalkError::Incomplete { cid: Box::new(cid) }),
+            DagWalkState::Over(outcome) => outcome,
         }
     }
 
@@ -123,7 +124,7 @@ impl DagWalk {
     }
 
     /// Whether the block of `cid` was already supplied.
-    pub fn has(&self, cid: &ContentId) -> bool {
+    pub fn has_block(&self, cid: &ContentId) -> bool {
         self.proven.contains_key(&cid.multihash())
     }
 
@@ -155,17 +156,17 @@ impl DagWalk {
     fn advance(&mut self) {
         while let Some(task) = self.agenda.pop() {
             let Some(block) = self.find_block(&task.cid) else {
-                self.state = DagWalkPhase::Wanting(task.cid);
+                self.state = DagWalkState::Wanting(task.cid);
                 self.agenda.push(task);
                 return;
             };
             self.visits += 1;
-            if let Err(error) = self.visit(task, &block) {
-                self.state = DagWalkPhase::Over(Err(error));
+            if let Err(error) = self.visit_node(task, &block) {
+                self.state = DagWalkState::Over(Err(error));
                 return;
             }
         }
-        self.state = DagWalkPhase::Over(Ok(self.verified_file()));
+        self.state = DagWalkState::Over(Ok(self.verified_file()));
     }
 
     fn find_block(&self, cid: &ContentId) -> Option<Bytes> {
@@ -183,7 +184,7 @@ impl DagWalk {
     }
 
     /// Schedules a visit to a node, if its codec is supported and the budget allows another visit.
-    fn schedule(&mut self, cid: ContentId, role: DagVisitPurpose) -> Result<(), DagWalkError> {
+    fn schedule_visit(&mut self, cid: ContentId, role: DagVisitPurpose) -> Result<(), DagWalkError> {
         if !matches!(cid.codec(), CODEC_RAW | CODEC_DAG_PB) {
             return Err(DagWalkError::UnsupportedCodec(cid.codec()));
         }
@@ -202,27 +203,30 @@ impl DagWalk {
                 DagWalkError::HashNotAllowed(forbidden.to_string())
             }
         })?;
-        self.schedule(cid, role)
+        self.schedule_visit(cid, role)
     }
 
-    fn visit(&mut self, task: DagWalkTask, block: &Bytes) -> Result<(), DagWalkError> {
+    fn visit_node(&mut self, task: DagWalkTask, block: &Bytes) -> Result<(), DagWalkError> {
         let cid = task.cid;
         match task.role {
             DagVisitPurpose::Step if cid.is_raw() => self.begin_raw_file(cid, block),
             DagVisitPurpose::Chunk { size, .. } if cid.is_raw() => self.read_raw_chunk(cid, block, size),
-            DagVisitPurpose::Shard { .. } if cid.is_raw() => Err(bad_unixfs(cid, "a shard links to a raw block")),
+            DagVisitPurpose::Shard { .. } if cid.is_raw() => Err(bad_unixfs_error(cid, "a shard links to a raw block")),
             DagVisitPurpose::Step => {
                 decode_node(cid, block, |node, unixfs| self.follow_segment(cid, block, node, unixfs))
             }
             DagVisitPurpose::Shard { name, path, fanout } => decode_node(cid, block, |node, unixfs| {
                 if unixfs.kind != UnixFsDataType::HamtShard || unixfs.fanout != Some(fanout) {
-                    return Err(bad_unixfs(cid, "a shard links to a node that is not a shard of the same fanout"));
+                    return Err(bad_unixfs_error(
+                        cid,
+                        "a shard links to a node that is not a shard of the same fanout",
+                    ));
                 }
                 self.search_shard(cid, node, unixfs, name, path)
             }),
             DagVisitPurpose::Chunk { size, depth } => decode_node(cid, block, |node, unixfs| {
                 if unixfs.kind != UnixFsDataType::File || file_size(cid, node, unixfs)? != size {
-                    return Err(bad_unixfs(cid, "a chunk is not a file of the size its parent states"));
+                    return Err(bad_unixfs_error(cid, "a chunk is not a file of the size its parent states"));
                 }
                 self.read_chunks(block, node, unixfs, depth)
             }),
@@ -245,8 +249,8 @@ impl DagWalk {
             }
             UnixFsDataType::Directory => {
                 let name = self.segments.pop_front().ok_or(DagWalkError::IsADirectory)?;
-                let entry = find_entry(node, &name).map_err(|why| bad_unixfs(cid, why))?;
-                self.follow_link(entry.ok_or_else(|| not_found(&name))?.target, DagVisitPurpose::Step)
+                let entry = find_directory_entry(node, &name).map_err(|why| bad_unixfs_error(cid, why))?;
+                self.follow_link(entry.ok_or_else(|| not_found_error(&name))?.target, DagVisitPurpose::Step)
             }
             UnixFsDataType::HamtShard => {
                 let name = self.segments.pop_front().ok_or(DagWalkError::IsADirectory)?;
@@ -266,7 +270,7 @@ impl DagWalk {
     ) -> Result<(), DagWalkError> {
         let shard = HamtShard::from_node(node, unixfs).map_err(|error| shard_error(cid, error))?;
         match shard.find_bucket(&name, &mut path).map_err(|error| shard_error(cid, error))? {
-            HamtBucket::Empty => Err(not_found(&name)),
+            HamtBucket::Empty => Err(not_found_error(&name)),
             HamtBucket::Entry(link) => self.follow_link(link.target, DagVisitPurpose::Step),
             HamtBucket::Shard(link) => {
                 self.follow_link(link.target, DagVisitPurpose::Shard { name, path, fanout: shard.fanout() })
@@ -284,7 +288,7 @@ impl DagWalk {
     /// of them together.
     fn begin_file(&mut self, file: ContentId, size: u64) -> Result<(), DagWalkError> {
         if let Some(name) = self.segments.front() {
-            return Err(DagWalkError::NotADirectory { below: excerpt(name) });
+            return Err(DagWalkError::NotADirectory { below: name_excerpt(name) });
         }
         let limit = self.budget.total_bytes;
         if size > limit as u64 {
@@ -296,7 +300,7 @@ impl DagWalk {
 
     fn read_raw_chunk(&mut self, cid: ContentId, block: &Bytes, size: u64) -> Result<(), DagWalkError> {
         if block.len() as u64 != size {
-            return Err(bad_unixfs(cid, "chunk size differs from the size its parent states"));
+            return Err(bad_unixfs_error(cid, "chunk size differs from the size its parent states"));
         }
         self.pieces.push(block.clone());
         Ok(())
@@ -316,7 +320,7 @@ impl DagWalk {
         if !node.links.is_empty() && depth >= self.budget.depth && !mutant!("bottomless-files") {
             return Err(DagWalkError::Limit(DagWalkLimit::Depth));
         }
-        for (link, size) in unixfs.chunks(node).rev() {
+        for (link, size) in unixfs.file_chunks(node).rev() {
             self.follow_link(link.target, DagVisitPurpose::Chunk { size, depth: depth + 1 })?;
         }
         Ok(())
@@ -329,32 +333,32 @@ fn decode_node<T>(
     then: impl FnOnce(&DagPbNode, &UnixFsData) -> Result<T, DagWalkError>,
 ) -> Result<T, DagWalkError> {
     let node = DagPbNode::decode(block).map_err(|why| DagWalkError::BadDagPb { cid: Box::new(cid), why })?;
-    let unixfs = UnixFsData::from_node(&node).map_err(|why| bad_unixfs(cid, why))?;
+    let unixfs = UnixFsData::from_node(&node).map_err(|why| bad_unixfs_error(cid, why))?;
     then(&node, &unixfs)
 }
 
 fn file_size(cid: ContentId, node: &DagPbNode, unixfs: &UnixFsData) -> Result<u64, DagWalkError> {
-    unixfs.check_file(node).map_err(|why| bad_unixfs(cid, why))
+    unixfs.check_file_sizes(node).map_err(|why| bad_unixfs_error(cid, why))
 }
 
-fn bad_unixfs(cid: ContentId, why: &'static str) -> DagWalkError {
+fn bad_unixfs_error(cid: ContentId, why: &'static str) -> DagWalkError {
     DagWalkError::BadUnixfs { cid: Box::new(cid), why }
 }
 
 fn shard_error(cid: ContentId, error: HamtShardError) -> DagWalkError {
     match error {
-        HamtShardError::Bad(why) => bad_unixfs(cid, why),
+        HamtShardError::Bad(why) => bad_unixfs_error(cid, why),
         HamtShardError::Bound(bound) => DagWalkError::Limit(bound),
         HamtShardError::UnknownHash(code) => DagWalkError::UnsupportedType(code),
     }
 }
 
-fn not_found(name: &str) -> DagWalkError {
-    DagWalkError::NotFound { name: excerpt(name) }
+fn not_found_error(name: &str) -> DagWalkError {
+    DagWalkError::NotFound { name: name_excerpt(name) }
 }
 
 /// A truncated, escaped name for a message.
-fn excerpt(name: &str) -> String {
+fn name_excerpt(name: &str) -> String {
     const SHOWN_CHARS: usize = 60;
     name.chars().take(SHOWN_CHARS).flat_map(char::escape_debug).collect()
 }
@@ -370,8 +374,8 @@ impl VerifiedBlocks {
     }
 
     /// Adds a block that no walk visited, if its hash matches its CID.
-    pub fn add(&mut self, cid: &ContentId, block: Bytes) {
-        if cid.verify(&block) {
+    pub fn add_if_verified(&mut self, cid: &ContentId, block: Bytes) {
+        if cid.is_cid_of_block(&block) {
             self.0.insert(cid.multihash(), block);
         }
     }
@@ -404,7 +408,9 @@ pub struct VerifiedFile {
 mod tests {
     use super::super::varint;
     use super::*;
-    use crate::build::{BlocksByCid, BuiltDagNode, DagBuilder, DagLayout, DirectoryEntries, HamtFanout, build_tree};
+    use crate::build::{
+        BlocksByCid, BuiltDagNode, DagBuilder, DagLayout, DirectoryEntries, HamtFanout, build_directory_tree,
+    };
     use crate::{ContentPathError, ContentRefutation};
 
     const TYPE_FILE: u8 = 2;
@@ -425,13 +431,13 @@ mod tests {
         while let Some(cid) = walk.wanted_block().copied() {
             asked.push(cid);
             let Some(block) = blocks.get(&cid) else { break };
-            walk.supply(block.clone()).unwrap();
+            walk.supply_block(block.clone()).unwrap();
         }
         (walk.finish(), asked)
     }
 
     fn cat(root: ContentId, at: &str, blocks: &BlocksByCid) -> Result<Bytes, DagWalkError> {
-        ask(root, at, DagWalkBudget::for_card(), blocks).0.map(|proven| proven.bytes)
+        ask(root, at, DagWalkBudget::for_agent_card(), blocks).0.map(|proven| proven.bytes)
     }
 
     fn field(number: u8, content: &[u8]) -> Vec<u8> {
@@ -480,8 +486,8 @@ mod tests {
     fn each_block_on_the_way_is_asked_for_once_and_no_other() {
         let files = [("a/b/card.json", "{}"), ("a/other.json", "[]"), ("z", "z")];
         let files = files.map(|(path, content)| (path.to_owned(), Bytes::from(content))).into();
-        let (root, blocks) = build_tree(&files, DagLayout::default());
-        let (outcome, asked) = ask(root, "a/b/card.json", DagWalkBudget::for_card(), &blocks);
+        let (root, blocks) = build_directory_tree(&files, DagLayout::default());
+        let (outcome, asked) = ask(root, "a/b/card.json", DagWalkBudget::for_agent_card(), &blocks);
         let proven = outcome.unwrap();
         assert_eq!(proven.bytes, "{}");
         assert_eq!(proven.file, ContentId::from_raw_block(b"{}"));
@@ -495,7 +501,7 @@ mod tests {
     fn a_chunk_that_occurs_again_is_not_asked_for_again() {
         let mut dag = DagBuilder::default();
         let root = dag.add_file(&[0; 1000], 10);
-        let (outcome, asked) = ask(root.cid, "", DagWalkBudget::for_card(), &dag.into_blocks());
+        let (outcome, asked) = ask(root.cid, "", DagWalkBudget::for_agent_card(), &dag.into_blocks());
         let proven = outcome.unwrap();
         assert_eq!(proven.bytes, vec![0; 1000]);
         assert_eq!((proven.blocks, proven.visits, asked.len()), (2, 101, 2));
@@ -507,7 +513,7 @@ mod tests {
         let leaf = add_file(&mut blocks, &[]);
         let block = blocks[&leaf].clone();
         let root = add_file(&mut blocks, &[(leaf, 0), (ContentId::from_raw_block(&block), block.len() as u64)]);
-        let (outcome, asked) = ask(root, "", DagWalkBudget::for_card(), &blocks);
+        let (outcome, asked) = ask(root, "", DagWalkBudget::for_agent_card(), &blocks);
         assert_eq!(outcome.unwrap().bytes, block);
         assert_eq!(asked, [root, leaf]);
     }
@@ -517,47 +523,47 @@ mod tests {
         let mut dag = DagBuilder::default();
         let root = dag.add_file(b"hello world", 6);
         let blocks = dag.into_blocks();
-        let mut walk = DagWalk::new(root.cid, &ContentPath::default(), DagWalkBudget::for_card());
+        let mut walk = DagWalk::new(root.cid, &ContentPath::default(), DagWalkBudget::for_agent_card());
         while let Some(cid) = walk.wanted_block().copied() {
             for wrong in [Bytes::new(), Bytes::from("hello world"), Bytes::from(vec![0; 4 << 20])] {
                 let mismatch = DagWalkError::HashMismatch { cid: Box::new(cid) };
-                assert_eq!(walk.supply(wrong), Err(mismatch));
+                assert_eq!(walk.supply_block(wrong), Err(mismatch));
                 assert_eq!(walk.wanted_block(), Some(&cid));
             }
-            walk.supply(blocks[&cid].clone()).unwrap();
+            walk.supply_block(blocks[&cid].clone()).unwrap();
         }
-        walk.supply(Bytes::from("too much")).unwrap();
+        walk.supply_block(Bytes::from("too much")).unwrap();
         assert_eq!(walk.finish().unwrap().bytes, "hello world");
     }
 
     #[test]
     fn bytes_from_elsewhere_may_stand_in_for_a_raw_leaf() {
         let files = [("card.json".to_owned(), Bytes::from("{}"))].into();
-        let (root, blocks) = build_tree(&files, DagLayout::default());
-        let mut walk = DagWalk::new(root, &path("card.json"), DagWalkBudget::for_card());
-        walk.supply(blocks[&root].clone()).unwrap();
+        let (root, blocks) = build_directory_tree(&files, DagLayout::default());
+        let mut walk = DagWalk::new(root, &path("card.json"), DagWalkBudget::for_agent_card());
+        walk.supply_block(blocks[&root].clone()).unwrap();
         assert!(walk.wanted_block().unwrap().is_raw());
-        walk.supply(Bytes::from("{}")).unwrap();
+        walk.supply_block(Bytes::from("{}")).unwrap();
         assert_eq!(walk.finish().unwrap().bytes, "{}");
     }
 
     #[test]
     fn identity_cids_need_no_block() {
         let empty = ContentId::parse("bafkqaaa").unwrap();
-        let proven = DagWalk::new(empty, &ContentPath::default(), DagWalkBudget::for_card()).finish().unwrap();
+        let proven = DagWalk::new(empty, &ContentPath::default(), DagWalkBudget::for_agent_card()).finish().unwrap();
         assert_eq!((proven.bytes.len(), proven.blocks, proven.visits), (0, 0, 1));
     }
 
     #[test]
     fn the_end_of_a_path_has_to_be_a_file() {
         let files = [("d/f".to_owned(), Bytes::from("x"))].into();
-        let (root, blocks) = build_tree(&files, DagLayout::default());
+        let (root, blocks) = build_directory_tree(&files, DagLayout::default());
         assert_eq!(cat(root, "d", &blocks), Err(DagWalkError::IsADirectory));
         assert_eq!(cat(root, "", &blocks), Err(DagWalkError::IsADirectory));
         assert_eq!(cat(root, "d/g", &blocks), Err(DagWalkError::NotFound { name: "g".to_owned() }));
         assert_eq!(cat(root, "d/f/g", &blocks), Err(DagWalkError::NotADirectory { below: "g".to_owned() }));
         let sharded = DagLayout { shard_above: 0, ..DagLayout::default() };
-        let (root, blocks) = build_tree(&files, sharded);
+        let (root, blocks) = build_directory_tree(&files, sharded);
         assert_eq!(cat(root, "d", &blocks), Err(DagWalkError::IsADirectory));
         assert_eq!(cat(root, "e", &blocks), Err(DagWalkError::NotFound { name: "e".to_owned() }));
         assert_eq!(cat(root, "d/f", &blocks).unwrap(), "x");
@@ -565,7 +571,8 @@ mod tests {
 
     #[test]
     fn a_missing_block_is_named() {
-        let (root, mut blocks) = build_tree(&[("f".to_owned(), Bytes::from("x"))].into(), DagLayout::default());
+        let (root, mut blocks) =
+            build_directory_tree(&[("f".to_owned(), Bytes::from("x"))].into(), DagLayout::default());
         let leaf = ContentId::from_raw_block(b"x");
         blocks.remove(&leaf);
         assert_eq!(cat(root, "f", &blocks), Err(DagWalkError::Incomplete { cid: Box::new(leaf) }));
@@ -573,7 +580,7 @@ mod tests {
 
     #[test]
     fn names_in_messages_are_cut_and_escaped() {
-        let (root, blocks) = build_tree(&[("f".to_owned(), Bytes::from("x"))].into(), DagLayout::default());
+        let (root, blocks) = build_directory_tree(&[("f".to_owned(), Bytes::from("x"))].into(), DagLayout::default());
         let Err(DagWalkError::NotFound { name }) = cat(root, &format!("\u{202e}\n{}", "x".repeat(1000)), &blocks)
         else {
             panic!("found");
@@ -592,7 +599,7 @@ mod tests {
             let root = dag.add_hamt_directory(&entries, HamtFanout::new(fanout).unwrap());
             let blocks = dag.into_blocks();
             for (name, entry) in &entries {
-                let (outcome, asked) = ask(root.cid, name, DagWalkBudget::for_card(), &blocks);
+                let (outcome, asked) = ask(root.cid, name, DagWalkBudget::for_agent_card(), &blocks);
                 assert_eq!(outcome.unwrap().file, entry.cid);
                 assert!(asked.len() <= DEEPEST, "{} blocks at fanout {fanout}", asked.len());
             }
@@ -630,11 +637,11 @@ mod tests {
 
     #[test]
     fn a_file_too_large_is_known_by_its_root() {
-        let limit = DagWalkBudget::for_card().total_bytes;
+        let limit = DagWalkBudget::for_agent_card().total_bytes;
         let leaf = ContentId::from_raw_block(b"x");
         let mut blocks = BlocksByCid::new();
         let root = add_file(&mut blocks, &[(leaf, limit as u64), (leaf, 1)]);
-        let (outcome, asked) = ask(root, "", DagWalkBudget::for_card(), &blocks);
+        let (outcome, asked) = ask(root, "", DagWalkBudget::for_agent_card(), &blocks);
         assert_eq!(outcome, Err(DagWalkError::TooLarge { size: limit as u64 + 1, limit }));
         assert_eq!(asked, [root]);
 
@@ -653,7 +660,7 @@ mod tests {
         for _ in 0..30 {
             node = add_file(&mut blocks, &[(node, 0), (node, 0)]);
         }
-        let (outcome, asked) = ask(node, "", DagWalkBudget::for_card(), &blocks);
+        let (outcome, asked) = ask(node, "", DagWalkBudget::for_agent_card(), &blocks);
         assert_eq!(outcome, Err(DagWalkError::Limit(DagWalkLimit::Visits)));
         assert_eq!(asked.len(), 31);
     }
@@ -663,9 +670,9 @@ mod tests {
         let mut blocks = BlocksByCid::new();
         let leaf = ContentId::parse("bafkqaaa").unwrap();
         let root = add_file(&mut blocks, &vec![(leaf, 0); 20_000]);
-        let mut walk = DagWalk::new(root, &ContentPath::default(), DagWalkBudget::for_card());
-        walk.supply(blocks[&root].clone()).unwrap();
-        assert!(walk.agenda.len() <= DagWalkBudget::for_card().visits);
+        let mut walk = DagWalk::new(root, &ContentPath::default(), DagWalkBudget::for_agent_card());
+        walk.supply_block(blocks[&root].clone()).unwrap();
+        assert!(walk.agenda.len() <= DagWalkBudget::for_agent_card().visits);
         assert_eq!(walk.finish(), Err(DagWalkError::Limit(DagWalkLimit::Visits)));
     }
 
@@ -685,9 +692,9 @@ mod tests {
 
     #[test]
     fn blocks_are_bounded_in_number_and_size() {
-        let (root, blocks) = build_tree(&[("d/f".to_owned(), Bytes::from("x"))].into(), DagLayout::default());
+        let (root, blocks) = build_directory_tree(&[("d/f".to_owned(), Bytes::from("x"))].into(), DagLayout::default());
         let within = |budget| ask(root, "d/f", budget, &blocks).0.map(|proven| proven.blocks);
-        let card = DagWalkBudget::for_card();
+        let card = DagWalkBudget::for_agent_card();
         assert_eq!(within(DagWalkBudget { blocks: 3, ..card }), Ok(3));
         assert_eq!(within(DagWalkBudget { blocks: 2, ..card }), Err(DagWalkError::Limit(DagWalkLimit::Blocks)));
         assert_eq!(within(DagWalkBudget { block_size: 10, ..card }), Err(DagWalkError::Limit(DagWalkLimit::BlockSize)));
@@ -701,13 +708,13 @@ mod tests {
     fn blocks_of_other_codecs_are_never_asked_for() {
         let cbor = ContentId::parse("bafyreihghlndxztlbtthbk2rumh3dvfbll3slgby4kzthxisuefaamtphq").unwrap();
         assert_eq!(
-            ask(cbor, "", DagWalkBudget::for_card(), &BlocksByCid::new()),
+            ask(cbor, "", DagWalkBudget::for_agent_card(), &BlocksByCid::new()),
             (Err(DagWalkError::UnsupportedCodec(0x71)), vec![])
         );
         let mut blocks = BlocksByCid::new();
         let root = add_directory(&mut blocks, &[("f", cbor)]);
         assert_eq!(
-            ask(root, "f", DagWalkBudget::for_card(), &blocks),
+            ask(root, "f", DagWalkBudget::for_agent_card(), &blocks),
             (Err(DagWalkError::UnsupportedCodec(0x71)), vec![root])
         );
     }
@@ -804,8 +811,8 @@ mod tests {
 
         #[test]
         fn a_hostile_root_never_panics(block: Vec<u8>, at in "[a-z]{0,2}") {
-            let mut walk = DagWalk::new(ContentId::from_dag_pb_block(&block), &path(&at), DagWalkBudget::for_card());
-            walk.supply(Bytes::from(block)).unwrap();
+            let mut walk = DagWalk::new(ContentId::from_dag_pb_block(&block), &path(&at), DagWalkBudget::for_agent_card());
+            walk.supply_block(Bytes::from(block)).unwrap();
             let _ = walk.finish();
         }
     }

@@ -128,7 +128,7 @@ impl Ed25519PublicKey {
     ///
     /// # Errors
     /// [`Ed25519KeyError::NotRecord`], or [`Ed25519KeyError::Weak`].
-    pub fn from_record(value: &str) -> Result<Self, Ed25519KeyError> {
+    pub fn from_signer_record(value: &str) -> Result<Self, Ed25519KeyError> {
         let encoded = RECORD_PREFIXES.iter().find_map(|prefix| value.strip_prefix(prefix));
         if let Some(bytes) = parse_hex_key(encoded.unwrap_or(value)) {
             return Self::from_bytes(&bytes);
@@ -153,7 +153,7 @@ impl Ed25519PublicKey {
     }
 
     /// The RFC 7638 thumbprint: 43 characters of base64url.
-    pub fn id(&self) -> &str {
+    pub fn thumbprint(&self) -> &str {
         &self.id
     }
 
@@ -197,7 +197,7 @@ impl Ed25519PublicKey {
             return Ok(None);
         }
         let key = Self::from_jwk_x(text("x").unwrap_or_default())?;
-        if jwk.get("kid").is_some_and(|kid| kid.as_str() != Some(key.id())) {
+        if jwk.get("kid").is_some_and(|kid| kid.as_str() != Some(key.thumbprint())) {
             return Err(Ed25519KeyError::OtherId);
         }
         Ok(Some(key))
@@ -215,7 +215,7 @@ impl Ed25519KeySet {
     /// The text is not a JSON Web Key Set, it contains no Ed25519 key, or one of its keys is private, is weak, or has a
     /// `kid` other than its thumbprint.
     pub fn from_jwks(bytes: &[u8]) -> Result<Self, Ed25519KeyError> {
-        let list = key_list(bytes)?;
+        let list = raw_jwks_keys(bytes)?;
         let keys: Vec<_> =
             list.iter().filter_map(|jwk| Ed25519PublicKey::from_jwk(jwk).transpose()).collect::<Result<_, _>>()?;
         if keys.is_empty() { Err(Ed25519KeyError::NoKey) } else { Ok(Self(keys)) }
@@ -234,7 +234,7 @@ impl Ed25519KeySet {
     /// Adds the keys of `more` that are not in this set yet.
     pub fn extend(&mut self, more: Self) {
         for key in more.0 {
-            if self.get(key.id()).is_none() {
+            if self.get(key.thumbprint()).is_none() {
                 self.0.push(key);
             }
         }
@@ -245,7 +245,7 @@ impl Ed25519KeySet {
 ///
 /// # Errors
 /// [`Ed25519KeyError::NotJwks`].
-pub fn key_list(bytes: &[u8]) -> Result<Vec<Value>, Ed25519KeyError> {
+pub fn raw_jwks_keys(bytes: &[u8]) -> Result<Vec<Value>, Ed25519KeyError> {
     if bytes.trim_ascii_start().starts_with(b"-----BEGIN") {
         let detail = "it is PEM; `clresolve signature key public FILE` makes a key set of a key".to_owned();
         return Err(Ed25519KeyError::NotJwks { detail });

@@ -3,7 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`question`] | the input: agent, verb and request |
-//! | [`judge`](mod@judge) | validation of the request against the schema, with the position of each finding |
+//! | [`judge_request`](mod@judge) | validation of the request against the schema, with the position of each finding |
 //! | [`document`] | the report as a JSON document |
 //! | [`template`] | a request to fill in that follows the schema |
 
@@ -13,6 +13,6 @@ pub mod question;
 pub mod template;
 
 pub use document::RequestCheckDocument;
-pub use judge::{RequestJudgement, judge};
+pub use judge::{RequestJudgement, judge_request};
 pub use question::OutgoingAgentRequest;
 pub use template::RequestTemplate;

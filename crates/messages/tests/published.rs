@@ -10,8 +10,8 @@ use bytes::Bytes;
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::ReasonEffect;
 use clresolve_core::state::TrustState;
-use clresolve_messages::request::{RequestTemplate, judge};
-use clresolve_verdict::manifest::{BoundSchemaEntry, SchemaManifest, SchemaSide};
+use clresolve_messages::request::{RequestTemplate, judge_request};
+use clresolve_verdict::manifest::{BoundSchemaEntry, SchemaReleaseManifest, SchemaSide};
 use clresolve_verdict::profile::{ConformanceProfiles, DEFAULT};
 use clresolve_verdict::schema::bound::{BoundSchema, BoundSchemaCollector};
 use clresolve_verdict::schema::served::ServedSchema;
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 struct Release {
     root: PathBuf,
     examples: PathBuf,
-    manifest: SchemaManifest,
+    manifest: SchemaReleaseManifest,
 }
 
 fn corpus() -> Option<PathBuf> {
@@ -55,7 +55,7 @@ fn releases() -> Vec<Release> {
 }
 
 /// The manifest with the digests of the files added.
-fn pinned(manifest: &[u8], root: &Path) -> SchemaManifest {
+fn pinned(manifest: &[u8], root: &Path) -> SchemaReleaseManifest {
     let mut file: Value = serde_json::from_slice(manifest).expect("JSON");
     for verb in file["verbs"].as_array_mut().expect("a list") {
         for side in ["request", "receipt"] {
@@ -63,7 +63,7 @@ fn pinned(manifest: &[u8], root: &Path) -> SchemaManifest {
             verb[side]["sha256"] = json!(Digest::compute(&read(&path)));
         }
     }
-    SchemaManifest::load(file.to_string().as_bytes()).expect("a manifest")
+    SchemaReleaseManifest::load(file.to_string().as_bytes()).expect("a manifest")
 }
 
 fn read(path: &Path) -> Bytes {
@@ -96,8 +96,8 @@ fn every_published_example_gets_its_stated_result() {
                 for file in std::fs::read_dir(release.examples.join(&verb.name).join(folder)).expect("a folder") {
                     let path = file.expect("a file").path();
                     let is_request = path.to_string_lossy().contains(".request.");
-                    let found = judge(&read(&path), Some(if is_request { &request } else { &receipt }));
-                    assert_eq!(found.state(), state, "{}: {found:#?}", path.display());
+                    let found = judge_request(&read(&path), Some(if is_request { &request } else { &receipt }));
+                    assert_eq!(found.trust_state(), state, "{}: {found:#?}", path.display());
                     let unplaced = found.findings.iter().find(|finding| finding.line.is_none());
                     assert!(unplaced.is_none(), "{}: {unplaced:?}", path.display());
                     judged += 1;
@@ -117,7 +117,7 @@ fn a_template_of_every_verb_passes() {
             let bound = release.bound(&verb.request);
             let template = RequestTemplate::from_schema(&bound, "fresh-1", now);
             let text = format!("{:#}", template.request);
-            let found = judge(text.as_bytes(), Some(&bound));
+            let found = judge_request(text.as_bytes(), Some(&bound));
             assert!(template.is_valid && found.findings.is_empty(), "{}: {text} {:#?}", verb.name, found.findings);
             assert!(text.contains("\"request_id\": \"fresh-1\""), "{text}");
             assert!(!template.blanks.is_empty(), "{text}");
@@ -137,7 +137,7 @@ fn the_worst_request_takes_little_memory() {
             for (shape, text) in worst(&bound) {
                 let mut findings = 0;
                 let used = allocation_counter::measure(|| {
-                    let found = judge(text.as_bytes(), Some(&bound));
+                    let found = judge_request(text.as_bytes(), Some(&bound));
                     findings = found.findings.iter().filter(|finding| finding.effect != ReasonEffect::Warn).count();
                 });
                 assert!(findings > 0 || shape == "text", "{} {shape}", verb.name);

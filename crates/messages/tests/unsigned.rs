@@ -10,7 +10,7 @@ use clresolve_jose::Ed25519PublicKey;
 use clresolve_messages::receipt::judge::{
     AgentRoutes, ReceiptAgent, ReceiptCheck, ReceiptKnowledge, ReceiptSigner, SignerAddresses, StepStatus,
 };
-use clresolve_messages::receipt::{MAX_BYTES, ReceiptFamily, ReceiptJudgement, judge};
+use clresolve_messages::receipt::{MAX_BYTES, ReceiptFamily, ReceiptJudgement, judge_receipt};
 use clresolve_payment::route::AgentRoute;
 use serde_json::{Value, json};
 
@@ -74,7 +74,8 @@ impl World {
     fn new() -> Self {
         let address = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".parse().expect("an address");
         let route = AgentRoute::from_configuration("https://api.sandbox.example/summarize/v1").expect("a route");
-        let key = Ed25519PublicKey::from_record("ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=").expect("a key");
+        let key = Ed25519PublicKey::from_signer_record("ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=")
+            .expect("a key");
         Self {
             agent: ReceiptAgent {
                 name: EnsName::parse("summarizeagent.eth").expect("a name"),
@@ -104,7 +105,7 @@ impl World {
             schema: None,
             now: "2026-02-12T00:00:00Z".parse().expect("a time"),
         };
-        judge(receipt.as_bytes(), &known)
+        judge_receipt(receipt.as_bytes(), &known)
     }
 }
 
@@ -156,17 +157,17 @@ fn what_nobody_signs_never_changes_the_state() {
     let mut families = BTreeSet::new();
     for receipt in receipts() {
         let good = world.judged(&receipt.to_string());
-        assert_eq!(good.state(), TrustState::Trusted, "{good:#?}");
+        assert_eq!(good.trust_state(), TrustState::Trusted, "{good:#?}");
         for (place, holed) in with_a_hole(&receipt) {
             let filled = |value: &str| world.judged(&holed.replace(&json!(PLACE).to_string(), value));
-            if filled(r#""plain""#).state() != TrustState::Trusted {
+            if filled(r#""plain""#).trust_state() != TrustState::Trusted {
                 continue;
             }
             families.extend(good.family);
             for hostile in HOSTILE {
                 let found = filled(hostile);
                 assert_eq!(
-                    (found.state(), found.family),
+                    (found.trust_state(), found.family),
                     (TrustState::Trusted, good.family),
                     "{hostile} at {place} of {:?}: {found:#?}",
                     good.family
@@ -190,7 +191,7 @@ fn what_nobody_signs_and_nobody_reads_is_refused_or_undecided() {
     };
     let outcome = |member: &str| {
         let found = with(member);
-        (found.state(), found.reasons.iter().map(|reason| reason.code).collect::<Vec<_>>())
+        (found.trust_state(), found.reasons.iter().map(|reason| reason.code).collect::<Vec<_>>())
     };
     let twice = r#""more":1,"more":1"#;
     assert_eq!(outcome(twice), (TrustState::Untrusted, vec![ReasonCode::ReceiptDuplicateKey]));
@@ -240,7 +241,7 @@ fn the_shape_of_another_family_never_changes_the_state() {
                 both.as_object_mut().expect("an object").remove("payload");
             }
             let found = world.judged(&both.to_string());
-            assert_eq!(found.state(), TrustState::Trusted, "{family:?} with {other}: {found:#?}");
+            assert_eq!(found.trust_state(), TrustState::Trusted, "{family:?} with {other}: {found:#?}");
             shapes += 1;
         }
     }
@@ -259,7 +260,7 @@ fn a_second_proof_of_the_older_runtime_core_says_nothing() {
         "metadata": {"proof": {"alg": "ed25519-sha256", "canonical": "json.sorted_keys.v1"}}});
     for receipt in [within, beside, both] {
         let found = world.judged(&receipt.to_string());
-        assert_eq!((found.state(), found.family), (TrustState::Trusted, Some(ReceiptFamily::D0)), "{found:#?}");
+        assert_eq!((found.trust_state(), found.family), (TrustState::Trusted, Some(ReceiptFamily::D0)), "{found:#?}");
     }
 }
 
@@ -291,7 +292,7 @@ fn a_payload_of_x402_s_own_is_covered_as_it_is_written() {
         let found = world.judged(&holed.to_string().replace(&json!(PLACE).to_string(), hostile));
         let schema = found.check_result(ReceiptCheck::Schema).map(|row| row.status);
         assert_eq!(
-            (found.state(), schema),
+            (found.trust_state(), schema),
             (TrustState::Untrusted, Some(StepStatus::Fail)),
             "{member} {hostile}: {found:#?}"
         );

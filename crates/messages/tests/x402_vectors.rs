@@ -16,7 +16,7 @@ use clresolve_jose::Ed25519PublicKey;
 use clresolve_messages::receipt::judge::{
     AgentRoutes, ReceiptAgent, ReceiptCheck, ReceiptKnowledge, ReceiptSigner, SignerAddresses, StepStatus,
 };
-use clresolve_messages::receipt::{ReceiptFamily, ReceiptJudgement, judge};
+use clresolve_messages::receipt::{ReceiptFamily, ReceiptJudgement, judge_receipt};
 use clresolve_payment::route::AgentRoute;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -28,7 +28,7 @@ fn x402_vectors_of_commandlayer_receipts_get_their_result() {
         let found = vector.judged(&vector.receipt);
         let row = |check| found.check_result(check).map(|row| row.status);
         let name = &vector.file;
-        assert_eq!(found.state() == TrustState::Trusted, vector.is_good(), "{name}: {found:#?}");
+        assert_eq!(found.trust_state() == TrustState::Trusted, vector.is_good(), "{name}: {found:#?}");
         if vector.has_a_member_twice() {
             assert_eq!(codes(&found), [ReasonCode::ReceiptDuplicateKey], "{name}");
             continue;
@@ -82,8 +82,8 @@ fn x402_vectors_of_offers_and_receipts_are_judged() {
         let holds = [&expect["signature_valid"], &expect["signature_valid_for_payee"]];
         let holds = holds.into_iter().find_map(Value::as_bool).expect("it says whether it holds");
         assert_eq!(found.family, Some(ReceiptFamily::X1), "{file}");
-        assert_eq!(found.state() == TrustState::Trusted, holds, "{file}: {found:#?}");
-        assert_eq!(judged(&Seller::new(THIEF)).state(), TrustState::Untrusted, "{file}: by somebody else");
+        assert_eq!(found.trust_state() == TrustState::Trusted, holds, "{file}: {found:#?}");
+        assert_eq!(judged(&Seller::new(THIEF)).trust_state(), TrustState::Untrusted, "{file}: by somebody else");
         if !holds {
             assert_eq!(codes(&found), [ReasonCode::ReceiptSignatureInvalid], "{file}");
         }
@@ -123,7 +123,7 @@ fn x402_s_own(artifacts: impl IntoIterator<Item = (String, Value)>) -> Tried {
     let cases: Vec<_> = artifacts.into_iter().map(with_note).collect();
     for (file, text) in &cases {
         let found = seller.judged_bytes(text);
-        assert!(found.state() != TrustState::Trusted || found.unsigned == ["/note"], "{file}: {found:#?}");
+        assert!(found.trust_state() != TrustState::Trusted || found.unsigned == ["/note"], "{file}: {found:#?}");
     }
     withstand_every_changed_byte(&cases, |_, receipt| seller.judged_bytes(receipt))
 }
@@ -147,7 +147,7 @@ fn withstand_every_changed_byte(
     let before: Vec<_> = receipts.iter().enumerate().map(|(at, (_, text))| judged(at, text)).collect();
     let meanings = receipts.iter().zip(&before).map(|((_, text), found)| signed(text, found));
     let meanings: Vec<_> = meanings.collect();
-    let is_good = |at: usize| before[at].state() == TrustState::Trusted;
+    let is_good = |at: usize| before[at].trust_state() == TrustState::Trusted;
     let mut tried = Tried::default();
     for (at, (file, text)) in receipts.iter().enumerate() {
         let allowed: Vec<_> = match is_good(at) {
@@ -159,11 +159,11 @@ fn withstand_every_changed_byte(
             let found = judged(at, &changed);
             let shown = || format!("{file}: {}: {found:#?}", String::from_utf8_lossy(&changed));
             let means = [&found, &before[at]].map(|by| signed(&changed, by));
-            if found.state() == TrustState::Trusted {
+            if found.trust_state() == TrustState::Trusted {
                 assert!(means.iter().any(|meaning| allowed.contains(&meaning)), "{}", shown());
             }
             if is_readable(&before[at]) && is_readable(&found) && means.contains(&meanings[at]) && means[1].is_some() {
-                assert_eq!(found.state(), before[at].state(), "{}", shown());
+                assert_eq!(found.trust_state(), before[at].trust_state(), "{}", shown());
                 unsigned += 1;
             }
         }
@@ -204,7 +204,7 @@ fn judged_at(receipt: &[u8], agent: &ReceiptAgent, signer: &ReceiptSigner, now: 
         schema: None,
         now,
     };
-    judge(receipt, &known)
+    judge_receipt(receipt, &known)
 }
 
 /// Whether no object has a duplicate member.
@@ -357,7 +357,7 @@ impl Vector {
 fn signer(name: &str, key: &str, kid: &str) -> ReceiptSigner {
     ReceiptSigner {
         name: EnsName::parse(name).expect("a name"),
-        key: Ok(Ed25519PublicKey::from_record(key).expect("a key")),
+        key: Ok(Ed25519PublicKey::from_signer_record(key).expect("a key")),
         kid: Ok(kid.to_owned()),
         canonical: None,
         block: 1,

@@ -11,7 +11,7 @@ use clresolve_core::digest::Digest;
 use clresolve_core::json::{JsonLimits, parse};
 use clresolve_core::mutant;
 use clresolve_core::reason::Reason;
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_jose::{BASE64URL, ED25519_ALGORITHMS, Ed25519PublicKey};
 
 use crate::forms;
@@ -91,7 +91,7 @@ pub struct ArtifactParseError(String);
 
 impl ArtifactParseError {
     fn new(cause: impl ToString) -> Self {
-        Self(excerpt(&cause.to_string()))
+        Self(excerpt_text(&cause.to_string()))
     }
 }
 
@@ -123,7 +123,7 @@ impl<P: ArtifactPayload> SignedArtifact<P> {
     ///
     /// # Errors
     /// The first rule that the artifact violates.
-    pub fn read(artifact: &Value) -> Result<Self, ArtifactParseError> {
+    pub fn from_value(artifact: &Value) -> Result<Self, ArtifactParseError> {
         if !artifact.is_object() {
             return Err(ArtifactParseError::new("no object"));
         }
@@ -168,16 +168,16 @@ impl<P: ArtifactPayload> SignedArtifact<P> {
     }
 
     /// Determines who signed it. The key information in a JWS header (`kid`, `jwk` and the like) is ignored.
-    pub fn signed_by(&self, keys: &SignerKeys) -> ArtifactSigner {
+    pub fn find_signer(&self, keys: &SignerKeys) -> ArtifactSigner {
         match &self.signature {
-            ArtifactSignature::Eip712(signature) => signed_by_address(
+            ArtifactSignature::Eip712(signature) => find_address_signer(
                 recover_signer(self.payload.signing_hash(), signature).map(|signer| vec![signer]),
                 keys,
             ),
             ArtifactSignature::Jws(jws) if jws.is_unsigned() => ArtifactSigner::Nobody,
             ArtifactSignature::Jws(jws) => match self.key_kind() {
-                KeyKind::Address => signed_by_address(es256k_signers(jws.hash(), &jws.signature), keys),
-                KeyKind::Ed25519 => jws.signed_by_ed25519(keys),
+                KeyKind::Address => find_address_signer(es256k_signers(jws.hash(), &jws.signature), keys),
+                KeyKind::Ed25519 => jws.find_ed25519_signer(keys),
                 KeyKind::Unpublishable => ArtifactSigner::Undecided,
             },
         }
@@ -185,7 +185,7 @@ impl<P: ArtifactPayload> SignedArtifact<P> {
 }
 
 /// Looks for a published key. `signers` are the candidates, one of which signed.
-fn signed_by_address(signers: Result<Vec<Address>, SignerRecoveryError>, keys: &SignerKeys) -> ArtifactSigner {
+fn find_address_signer(signers: Result<Vec<Address>, SignerRecoveryError>, keys: &SignerKeys) -> ArtifactSigner {
     match signers {
         Ok(signers) if signers.iter().any(|signer| keys.addresses.contains(signer)) || mutant!("any-address-signs") => {
             ArtifactSigner::Published
@@ -207,7 +207,7 @@ impl Jws {
         B256::from(*Digest::compute(self.signed.as_bytes()).as_bytes())
     }
 
-    fn signed_by_ed25519(&self, keys: &SignerKeys) -> ArtifactSigner {
+    fn find_ed25519_signer(&self, keys: &SignerKeys) -> ArtifactSigner {
         let has_signed = |key: &Ed25519PublicKey| key.has_signed(self.signed.as_bytes(), &self.signature);
         match keys.ed25519.iter().any(has_signed) {
             true => ArtifactSigner::Published,

@@ -1,8 +1,8 @@
 //! Who is paid, and what proves it, for a seller that may have no Agent-Card. No I/O, no clock.
 //!
-//! A check starts from the reply of a seller. The caller reads what [`SellerCheck::missing_evidence`] returns, supplies
-//! it, and repeats until nothing is wanted. [`SellerCheck::finish`] returns the answer. A check judges terms and payees
-//! as a decision does; a decision is a check that accepts only a trusted card.
+//! A check starts from the reply of a seller. The caller reads what [`OngoingSellerCheck::missing_evidence`] returns,
+//! supplies it, and repeats until nothing is wanted. [`OngoingSellerCheck::finish`] returns the answer. A check judges
+//! terms and payees as a decision does; a decision is a check that accepts only a trusted card.
 
 mod answer;
 mod evidence;
@@ -18,14 +18,14 @@ use std::sync::Arc;
 use alloy_primitives::Address;
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
-use clresolve_verdict::evidence::links::{AgentRegistration, WELL_KNOWN};
+use clresolve_verdict::evidence::links::{RegisteredAgentId, WELL_KNOWN};
 use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::verdict::canonical_digest;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::decide::{self, JudgedPaymentOption, PaymentCriteria, PaymentQuestion};
-use crate::decision::{DecisionOutcome, PaymentCheck, PaymentObjection, codes};
+use crate::decide::{self, JudgedPaymentOption, PaymentOptionCriteria, PaymentQuestion};
+use crate::decision::{DecisionOutcome, PaymentCheck, PaymentObjection, objection_codes};
 use crate::limits::{NetworkPermissionSource, PaymentLimits};
 use crate::network::Caip2Network;
 use crate::payee::{NetworkPayees, PayeeProofMethod};
@@ -36,19 +36,20 @@ use crate::terms::{PaymentTerms, Price};
 pub use answer::{Erc8004Outcome, PayeeEvidenceRow, PayeeEvidenceState, SCHEMA, SellerCheckDocument};
 use evidence::PayeeEvidenceInputs;
 pub use identity::{
-    FirstContactPolicy, NamedSellerIdentity, OriginMemoryEntry, PayeeEvidenceKind, SeenIdentity, SeenPayee,
-    SellerCheckPolicy, SellerIdentity, SellerIdentityError, SellerIdentitySource, WebOrigin, WebOriginError,
+    FirstContactPolicy, NamedSellerIdentity, OriginMemoryEntry, PayeeEvidenceKind, PayeeEvidencePolicy,
+    ProvenSellerIdentity, RememberedPayee, SellerIdentity, SellerIdentityError, SellerIdentitySource, WebOrigin,
+    WebOriginError,
 };
 pub use reading::{JudgedName, OriginRegistrationFile, RegistrationReading};
 pub use request::SellerCheckRequest;
 
 /// What the operator permits.
 #[derive(Clone, Debug)]
-pub struct SellerCheckRules {
+pub struct OperatorSellerRules {
     /// The identity that the configuration pins for the origin.
     pub pinned: Option<SellerIdentity>,
     /// The accepted evidence.
-    pub policy: SellerCheckPolicy,
+    pub policy: PayeeEvidencePolicy,
     /// The limits in force, including those that the caller tightened.
     pub limits: PaymentLimits,
     /// The gate's policy.
@@ -57,20 +58,20 @@ pub struct SellerCheckRules {
 
 /// What a check must read next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MissingSellerEvidence {
+pub enum NextSellerLookup {
     /// The registration file of the origin, at this URL.
     OriginFile(String),
     /// The verdict on a name, and the payment records that the name publishes.
     Name(EnsName),
     /// An entry of an ERC-8004 registry, and its registration file.
-    Registration(AgentRegistration),
+    Registration(RegisteredAgentId),
 }
 
 /// A check in progress.
 #[derive(Debug)]
-pub struct SellerCheck {
+pub struct OngoingSellerCheck {
     request: Arc<SellerCheckRequest>,
-    rules: SellerCheckRules,
+    rules: OperatorSellerRules,
     remembered: Result<OriginMemoryEntry, Box<Reason>>,
     terms: Result<PaymentTerms, Box<Reason>>,
     origin: Option<WebOrigin>,
@@ -81,7 +82,7 @@ pub struct SellerCheck {
 
 /// The answer, and what the memory must store.
 #[derive(Debug)]
-pub struct SellerCheckOutcome {
+pub struct SellerCheckConclusion {
     /// The answer.
     pub answer: SellerCheckDocument,
     /// The origin, and what the check adds to its entry in the memory. Even an empty addition counts as a use of the
@@ -89,11 +90,11 @@ pub struct SellerCheckOutcome {
     pub remember: Option<(WebOrigin, OriginMemoryEntry)>,
 }
 
-impl SellerCheck {
+impl OngoingSellerCheck {
     /// Begins a check. `remembered` is the memory's entry for the origin that answered, or why it could not be read.
     pub fn new(
         request: Arc<SellerCheckRequest>,
-        rules: SellerCheckRules,
+        rules: OperatorSellerRules,
         remembered: Result<OriginMemoryEntry, Box<Reason>>,
     ) -> Self {
         let terms = request.terms();
@@ -103,7 +104,7 @@ impl SellerCheck {
     }
 
     /// What must be read next. `None` if nothing is missing.
-    pub fn missing_evidence(&self) -> Option<MissingSellerEvidence> {
+    pub fn missing_evidence(&self) -> Option<NextSellerLookup> {
         if self.terms.is_err() || self.origin.is_none() {
             return None;
         }
@@ -111,20 +112,20 @@ impl SellerCheck {
         match self.named_identity() {
             None => file(),
             Some(NamedSellerIdentity { identity: SellerIdentity::Name(name), .. }) => {
-                self.name.is_none().then_some(MissingSellerEvidence::Name(name))
+                self.name.is_none().then_some(NextSellerLookup::Name(name))
             }
             Some(NamedSellerIdentity { identity: SellerIdentity::Registration(entry), .. })
                 if self.registration.is_none() =>
             {
-                Some(MissingSellerEvidence::Registration(entry))
+                Some(NextSellerLookup::Registration(entry))
             }
             Some(named) => (named.named_by == SellerIdentitySource::Seller).then(file).flatten(),
         }
     }
 
-    fn origin_file(&self) -> Option<MissingSellerEvidence> {
+    fn origin_file(&self) -> Option<NextSellerLookup> {
         let origin = self.origin.as_ref().filter(|_| self.request.name.is_none())?;
-        Some(MissingSellerEvidence::OriginFile(format!("{origin}{WELL_KNOWN}")))
+        Some(NextSellerLookup::OriginFile(format!("{origin}{WELL_KNOWN}")))
     }
 
     /// Supplies the registration file of the origin.
@@ -164,7 +165,7 @@ impl SellerCheck {
         self.remembered.as_ref().ok()
     }
 
-    fn known_identity(&self) -> Option<&SellerIdentity> {
+    fn remembered_identity(&self) -> Option<&SellerIdentity> {
         Some(&self.remembered_entry()?.identity.as_ref()?.identity)
     }
 
@@ -190,7 +191,7 @@ impl SellerCheck {
         if self.request.name.is_some() && self.request.named_by == SellerIdentitySource::Caller {
             return self.requested_identity().map(by(SellerIdentitySource::Caller));
         }
-        let remembered = self.known_identity().cloned();
+        let remembered = self.remembered_identity().cloned();
         match (remembered, self.claimed_identity()) {
             (Some(known), None) => Some(known).map(by(SellerIdentitySource::Memory)),
             (Some(known), Some(claim)) if known == claim => Some(known).map(by(SellerIdentitySource::Memory)),
@@ -215,10 +216,10 @@ impl SellerCheck {
     }
 
     /// The answer at `now`.
-    pub fn finish(&self, now: Timestamp) -> SellerCheckOutcome {
+    pub fn finish(&self, now: Timestamp) -> SellerCheckConclusion {
         let payees = self.payees();
         let tools = self.name.as_ref().and_then(JudgedName::tools);
-        let measure = PaymentCriteria {
+        let measure = PaymentOptionCriteria {
             limits: &self.rules.limits,
             card_networks: None,
             tools: tools.as_ref().map(|tools| tools.as_ref().map_err(|reason| &**reason)),
@@ -228,19 +229,19 @@ impl SellerCheck {
         let question = self.question();
         let (mut entries, against_terms) = decide::judge_terms(&question, &measure);
         let named = self.named_identity();
-        let inputs = self.inputs(named.as_ref());
-        let rows = inputs.rows(&entries);
+        let inputs = self.evidence_inputs(named.as_ref());
+        let rows = inputs.evidence_rows(&entries);
         self.reject_unaccepted_proofs(&mut entries, &rows, &inputs);
         let mut common = self.origin_objections();
-        common.extend(inputs.objections());
+        common.extend(inputs.identity_reading_objections());
         common.extend(self.identity_objections(named.as_ref(), &rows));
-        common.extend(contradictions(&rows, &common, &entries));
+        common.extend(contradiction_objections(&rows, &common, &entries));
         let of_entries = entries.iter().flat_map(|entry| entry.objections.iter());
         let objections: Vec<_> = common.iter().chain(&against_terms).chain(of_entries).cloned().collect();
         let judgement = SellerCheckJudgement { named, rows, common, entries, objections };
         let answer = self.build_document(&question, &measure, judgement);
         let remember = self.memory_addition(&answer, now);
-        SellerCheckOutcome { answer, remember }
+        SellerCheckConclusion { answer, remember }
     }
 
     fn question(&self) -> PaymentQuestion<'_> {
@@ -255,7 +256,7 @@ impl SellerCheck {
         }
     }
 
-    fn inputs<'a>(&'a self, named: Option<&'a NamedSellerIdentity>) -> PayeeEvidenceInputs<'a> {
+    fn evidence_inputs<'a>(&'a self, named: Option<&'a NamedSellerIdentity>) -> PayeeEvidenceInputs<'a> {
         PayeeEvidenceInputs {
             named,
             verb: self.request.verb.as_deref(),
@@ -357,7 +358,7 @@ impl SellerCheck {
         {
             objections.push(PaymentObjection::from_gate(ReasonEffect::Unknown, reason.code.slug()));
         }
-        if let Some((known, other)) = self.changed_identity(named)
+        if let Some((known, other)) = self.conflicting_identities(named)
             && !clresolve_core::mutant!("identities-may-change")
         {
             let reason =
@@ -367,9 +368,9 @@ impl SellerCheck {
         let trusts_asker = named.is_some_and(|named| {
             matches!(named.named_by, SellerIdentitySource::Configuration | SellerIdentitySource::Caller)
         });
-        let is_known = trusts_asker || self.known_identity().is_some();
+        let is_known = trusts_asker || self.remembered_identity().is_some();
         let is_seen = !is_known && !clresolve_core::mutant!("payees-change-unseen");
-        let other_payee = self.other_payee().filter(|_| is_seen);
+        let other_payee = self.previous_payee().filter(|_| is_seen);
         if let Some(before) = other_payee {
             let reason = Reason::new(ReasonCode::PayeeChanged).expected(before.to_string());
             objections.push(PaymentObjection::new(PaymentCheck::Payee, reason));
@@ -399,20 +400,20 @@ impl SellerCheck {
     }
 
     /// The pinned or remembered identity, and the different one that the caller or the seller names now.
-    fn changed_identity(&self, named: Option<&NamedSellerIdentity>) -> Option<(SellerIdentity, SellerIdentity)> {
+    fn conflicting_identities(&self, named: Option<&NamedSellerIdentity>) -> Option<(SellerIdentity, SellerIdentity)> {
         let named = named?;
         if named.named_by == SellerIdentitySource::Configuration {
             let given: SellerIdentity = self.request.name.as_deref()?.parse().ok()?;
             return (given != named.identity).then(|| (named.identity.clone(), given));
         }
-        let known = self.known_identity()?.clone();
+        let known = self.remembered_identity()?.clone();
         let claim = self.claimed_identity().filter(|claim| *claim != known);
         let other = claim.or_else(|| Some(named.identity.clone()).filter(|identity| *identity != known))?;
         Some((known, other))
     }
 
     /// The payee that was demanded before, if no entry of the terms demands it now.
-    fn other_payee(&self) -> Option<Address> {
+    fn previous_payee(&self) -> Option<Address> {
         let before = self.remembered_entry()?.payee.as_ref()?;
         let terms = self.terms.as_ref().ok()?;
         let mut payees = terms.entries.iter().filter_map(|entry| entry.price.as_ref().ok()).map(|price| price.pay_to);
@@ -422,7 +423,7 @@ impl SellerCheck {
     fn build_document(
         &self,
         question: &PaymentQuestion<'_>,
-        measure: &PaymentCriteria<'_>,
+        measure: &PaymentOptionCriteria<'_>,
         judgement: SellerCheckJudgement<'_>,
     ) -> SellerCheckDocument {
         let SellerCheckJudgement { named, rows: evidence, common, entries, objections } = judgement;
@@ -447,8 +448,8 @@ impl SellerCheck {
             origin: self.origin.clone(),
             identity: named,
             verb: self.request.verb.clone(),
-            reason: self.sentence(measure, shown, objections, outcome),
-            codes: codes(objections),
+            reason: self.answer_sentence(measure, shown, objections, outcome),
+            codes: objection_codes(objections),
             reasons,
             state: verdict.map(|verdict| verdict.state),
             verdict: verdict.map(|verdict| verdict.id.clone()),
@@ -458,7 +459,7 @@ impl SellerCheck {
             payee: shown.and_then(|judged| decide::payee_document(judged, payees)),
             checked: decide::ALL
                 .into_iter()
-                .filter(|check| decide::is_asked(*check, question) && !unchecked.contains(check))
+                .filter(|check| decide::is_check_applicable(*check, question) && !unchecked.contains(check))
                 .collect(),
             unchecked: unchecked.into_iter().collect(),
             valid_until,
@@ -469,7 +470,7 @@ impl SellerCheck {
     }
 
     fn compute_id(&self, named: Option<&NamedSellerIdentity>, stated: &Value, payees: &str) -> String {
-        let SellerCheckRules { policy, limits, gate, .. } = &self.rules;
+        let OperatorSellerRules { policy, limits, gate, .. } = &self.rules;
         let deny: Vec<_> = gate.deny.iter().map(|code| code.slug()).collect();
         canonical_digest(&json!({
             "schema": SCHEMA,
@@ -489,15 +490,15 @@ impl SellerCheck {
         }))
     }
 
-    fn sentence(
+    fn answer_sentence(
         &self,
-        measure: &PaymentCriteria<'_>,
+        measure: &PaymentOptionCriteria<'_>,
         shown: Option<&JudgedPaymentOption<'_>>,
         objections: &[PaymentObjection],
         outcome: DecisionOutcome,
     ) -> String {
         let priced = shown.and_then(|judged| Some((judged.entry.price.as_ref().ok()?, judged.proven?)));
-        let first = objections.iter().min_by(|a, b| a.rank().cmp(&b.rank()));
+        let first = objections.iter().min_by(|a, b| a.sort_key().cmp(&b.sort_key()));
         match (outcome, priced, first) {
             (DecisionOutcome::Allow, Some((price, proven)), _) => {
                 decide::payment_phrase(measure, price, proven, self.block())
@@ -513,16 +514,16 @@ impl SellerCheck {
         let (named, price, payee) = (answer.identity.as_ref(), answer.price.as_ref()?, answer.payee.as_ref()?);
         let known = self.remembered_entry()?;
         let mut next = OriginMemoryEntry::default();
-        let is_seen = |seen: &SeenPayee| (seen.address, &seen.network) == (payee.address, &price.network);
+        let is_seen = |seen: &RememberedPayee| (seen.address, &seen.network) == (payee.address, &price.network);
         if !known.payee.as_ref().is_some_and(is_seen) {
             let (address, network) = (payee.address, price.network.clone());
-            next.payee = Some(SeenPayee { address, network, at: now, block: self.block() });
+            next.payee = Some(RememberedPayee { address, network, at: now, block: self.block() });
         }
         let by_seller = |named: &&NamedSellerIdentity| {
             named.named_by == SellerIdentitySource::Seller && self.may_be_bound(&answer.evidence)
         };
         if let Some(named) = named.filter(by_seller) {
-            let seen = SeenIdentity { identity: named.identity.clone(), at: now, block: self.block() };
+            let seen = ProvenSellerIdentity { identity: named.identity.clone(), at: now, block: self.block() };
             // Each entry is paid on its own, so a single passing entry binds the origin.
             if known.identity.is_none() && answer.entries.iter().any(|row| !row.abort) {
                 next.identity = Some(seen);
@@ -544,7 +545,7 @@ struct SellerCheckJudgement<'a> {
 }
 
 /// An objection for each contradicted row that has none yet: no row that speaks against the payment is ever dropped.
-fn contradictions(
+fn contradiction_objections(
     rows: &[PayeeEvidenceRow],
     common: &[PaymentObjection],
     entries: &[JudgedPaymentOption<'_>],
@@ -571,6 +572,6 @@ fn is_proven_both_ways(rows: &[PayeeEvidenceRow]) -> bool {
 
 /// The identity that `extra` of an entry, or `extensions` of the terms, names: its member `erc8004`, else `ens`.
 fn parse_claimed_identity(extra: &Map<String, Value>) -> Option<SellerIdentity> {
-    let registration = extra.get("erc8004").and_then(AgentRegistration::from_json).map(SellerIdentity::Registration);
+    let registration = extra.get("erc8004").and_then(RegisteredAgentId::from_json).map(SellerIdentity::Registration);
     registration.or_else(|| extra.get("ens")?.as_str()?.parse().ok())
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
 use clresolve_core::state::TrustState;
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::trust::Resolution;
 use clresolve_verdict::verdict::canonical_digest;
@@ -17,13 +17,13 @@ use serde_json::{Value, json};
 use crate::asset::AssetId;
 use crate::decision::{
     DecisionOutcome, PayeeDocument, PaymentCheck, PaymentDecision, PaymentObjection, PaymentOptionResult,
-    PriceDocument, SCHEMA, codes,
+    PriceDocument, SCHEMA, objection_codes,
 };
 use crate::limits::{AssetLimit, NetworkPermissionSource, PaymentLimits};
 use crate::network::Caip2Network;
 use crate::offer::{OfferResources, ParsedOffers};
 use crate::payee::{NetworkPayees, ProvenPayee};
-use crate::route::{AgentRoute, RouteSource, is_tool, resource_objection};
+use crate::route::{AgentRoute, RouteSource, is_tool_resource, resource_objection};
 use crate::signed::PaymentHeader;
 use crate::terms::{PaymentOption, PaymentTerms, Price, StatedEip712Domain, TransferMethod};
 
@@ -75,11 +75,11 @@ pub struct PaymentKnowledge<'a> {
 }
 
 /// Decides whether the payment may be made.
-pub fn decide(question: &PaymentQuestion<'_>, known: &PaymentKnowledge<'_>) -> PaymentDecision {
+pub fn decide_payment(question: &PaymentQuestion<'_>, known: &PaymentKnowledge<'_>) -> PaymentDecision {
     let tools = if question.is_http_reply { None } else { configured_route(question, known).map(Ok).or(known.tools) };
     let known = &PaymentKnowledge { route: effective_route(question, known), tools, ..*known };
     let common = common_objections(question, known);
-    let (entries, terms_objection) = judge_terms(question, &PaymentCriteria::from_knowledge(known));
+    let (entries, terms_objection) = judge_terms(question, &PaymentOptionCriteria::from_knowledge(known));
     let mut objections = common.clone();
     objections.extend(terms_objection);
     objections.extend(entries.iter().flat_map(|entry| entry.objections.iter().cloned()));
@@ -88,7 +88,7 @@ pub fn decide(question: &PaymentQuestion<'_>, known: &PaymentKnowledge<'_>) -> P
 
 /// What the entries of the terms are compared with.
 #[derive(Clone, Copy)]
-pub(crate) struct PaymentCriteria<'a> {
+pub(crate) struct PaymentOptionCriteria<'a> {
     pub(crate) limits: &'a PaymentLimits,
     /// The networks of the card. `None` if no card stands behind the terms.
     pub(crate) card_networks: Option<&'a [String]>,
@@ -97,7 +97,7 @@ pub(crate) struct PaymentCriteria<'a> {
     pub(crate) now: Timestamp,
 }
 
-impl<'a> PaymentCriteria<'a> {
+impl<'a> PaymentOptionCriteria<'a> {
     fn from_knowledge(known: &PaymentKnowledge<'a>) -> Self {
         let agent = known.resolution.verdict().identity.as_ref();
         let card_networks = Some(agent.map(|agent| agent.networks.as_slice()).unwrap_or_default());
@@ -108,12 +108,11 @@ impl<'a> PaymentCriteria<'a> {
 /// Judges the entries that the question is about. Without any, returns the objection to the terms.
 pub(crate) fn judge_terms<'t>(
     question: &PaymentQuestion<'t>,
-    measure: &PaymentCriteria<'_>,
+    measure: &PaymentOptionCriteria<'_>,
 ) -> (Vec<JudgedPaymentOption<'t>>, Option<PaymentObjection>) {
     let judged = match question.terms {
-        Ok(terms) => {
-            selected_options(terms, question.selected).map(|entries| judge_all(terms, &entries, question, measure))
-        }
+        Ok(terms) => selected_options(terms, question.selected)
+            .map(|entries| judge_all_options(terms, &entries, question, measure)),
         Err(reason) => Err(Box::new(reason.clone())),
     };
     let entries = match judged {
@@ -133,7 +132,7 @@ pub(crate) fn judge_terms<'t>(
 
 /// The networks of the open entries (see [`PaymentOptionResult::is_but_for_the_payee`]). Querying further sources of
 /// payees can help only these entries.
-pub fn open_networks(terms: &PaymentTerms, rows: &[PaymentOptionResult]) -> BTreeSet<Caip2Network> {
+pub fn networks_of_open_options(terms: &PaymentTerms, rows: &[PaymentOptionResult]) -> BTreeSet<Caip2Network> {
     let open = rows.iter().filter(|row| row.abort && row.is_but_for_the_payee);
     let prices = open.filter_map(|row| terms.entries.get(row.index)?.price.as_ref().ok());
     prices.map(|price| price.network.clone()).collect()
@@ -146,7 +145,7 @@ fn effective_route<'a>(
     known: &PaymentKnowledge<'a>,
 ) -> Result<&'a AgentRoute, &'a Reason> {
     let is_configured = known.route.is_ok_and(|route| route.source() == RouteSource::Configured);
-    let sells_tool = |entry: &PaymentOption| entry.resource.as_deref().is_some_and(is_tool);
+    let sells_tool = |entry: &PaymentOption| entry.resource.as_deref().is_some_and(is_tool_resource);
     let sells_tools = |terms: &PaymentTerms| !terms.entries.is_empty() && terms.entries.iter().all(sells_tool);
     match known.tools.filter(|_| !question.is_http_reply) {
         Some(tools) if !is_configured && question.terms.is_ok_and(sells_tools) => tools,
@@ -156,7 +155,7 @@ fn effective_route<'a>(
 
 /// The configured route, if it is the URL that answered. For tools it takes precedence over the name's record.
 fn configured_route<'a>(question: &PaymentQuestion<'_>, known: &PaymentKnowledge<'a>) -> Option<&'a AgentRoute> {
-    let has_answered = |route: &&AgentRoute| question.url.is_some_and(|url| route.objection(url).is_none());
+    let has_answered = |route: &&AgentRoute| question.url.is_some_and(|url| route.url_objection(url).is_none());
     known.route.ok().filter(|route| route.source() == RouteSource::Configured).filter(has_answered)
 }
 
@@ -185,8 +184,8 @@ fn build_decision(
     };
     let unchecked = all_unmade_checks(question, known, entries, &objections);
     let abort = outcome != DecisionOutcome::Allow || !unchecked.is_empty();
-    let until = (!abort).then(|| valid_until(known, entries)).flatten();
-    let end = |entries: &[JudgedPaymentOption<'_>]| valid_until(known, entries);
+    let until = (!abort).then(|| decision_expiry(known, entries)).flatten();
+    let end = |entries: &[JudgedPaymentOption<'_>]| decision_expiry(known, entries);
     let rows = entries.iter().map(|judged| option_result(common, judged, end, until)).collect();
     let shown = entries.iter().find(|judged| judged.proven.is_some()).or_else(|| entries.first());
     let name = verdict.name.normalized.clone().unwrap_or_else(|| verdict.name.input.clone());
@@ -198,8 +197,8 @@ fn build_decision(
     PaymentDecision {
         schema: SCHEMA,
         id: compute_id(question, known, &name, stated, &payees),
-        reason: sentence(known, shown, &objections, outcome),
-        codes: codes(&objections),
+        reason: decision_sentence(known, shown, &objections, outcome),
+        codes: objection_codes(&objections),
         reasons,
         state: verdict.state,
         verdict: verdict.id.clone(),
@@ -208,7 +207,10 @@ fn build_decision(
         price: shown.and_then(price_document),
         payee: shown.and_then(|judged| payee_document(judged, payees)),
         route: known.route.ok().cloned(),
-        checked: ALL.into_iter().filter(|check| is_asked(*check, question) && !unchecked.contains(check)).collect(),
+        checked: ALL
+            .into_iter()
+            .filter(|check| is_check_applicable(*check, question) && !unchecked.contains(check))
+            .collect(),
         valid_until: until,
         unchecked: unchecked.into_iter().collect(),
         name,
@@ -234,7 +236,7 @@ pub(crate) const ALL: [PaymentCheck; 9] = [
 const OF_PRICE: [PaymentCheck; 5] =
     [PaymentCheck::Network, PaymentCheck::Asset, PaymentCheck::Amount, PaymentCheck::Timeout, PaymentCheck::Payee];
 
-pub(crate) fn is_asked(check: PaymentCheck, question: &PaymentQuestion<'_>) -> bool {
+pub(crate) fn is_check_applicable(check: PaymentCheck, question: &PaymentQuestion<'_>) -> bool {
     check != PaymentCheck::Signature || question.signed.is_some()
 }
 
@@ -271,7 +273,7 @@ pub(crate) fn unmade_checks(
         unchecked.insert(PaymentCheck::Signature);
     }
     unchecked.extend(entries.iter().flat_map(|judged| judged.unmade.iter()));
-    unchecked.retain(|check| is_asked(*check, question));
+    unchecked.retain(|check| is_check_applicable(*check, question));
     unchecked
 }
 
@@ -298,7 +300,7 @@ fn common_objections(question: &PaymentQuestion<'_>, known: &PaymentKnowledge<'_
 
 /// The objection to the URL that answered.
 fn route_objection(question: &PaymentQuestion<'_>, known: &PaymentKnowledge<'_>) -> Option<Reason> {
-    known.route.ok()?.objection(question.url?)
+    known.route.ok()?.url_objection(question.url?)
 }
 
 /// The decision of the gate.
@@ -359,24 +361,24 @@ pub(crate) fn selected_options<'t>(
     Err(Box::new(reason))
 }
 
-fn judge_all<'t>(
+fn judge_all_options<'t>(
     terms: &PaymentTerms,
     entries: &[(usize, &'t PaymentOption)],
     question: &PaymentQuestion<'_>,
-    measure: &PaymentCriteria<'_>,
+    measure: &PaymentOptionCriteria<'_>,
 ) -> Vec<JudgedPaymentOption<'t>> {
-    let offers = ParsedOffers::read(&terms.offers);
-    let payment = question.signed.map(|header| PaymentHeader::read(header, terms));
-    entries.iter().map(|(index, entry)| judge(&offers, &payment, *index, entry, question, measure)).collect()
+    let offers = ParsedOffers::from_values(&terms.offers);
+    let payment = question.signed.map(|header| PaymentHeader::parse_for_terms(header, terms));
+    entries.iter().map(|(index, entry)| judge_option(&offers, &payment, *index, entry, question, measure)).collect()
 }
 
-fn judge<'t>(
+fn judge_option<'t>(
     offers: &ParsedOffers,
     payment: &Option<Result<PaymentHeader, Box<Reason>>>,
     index: usize,
     entry: &'t PaymentOption,
     question: &PaymentQuestion<'_>,
-    measure: &PaymentCriteria<'_>,
+    measure: &PaymentOptionCriteria<'_>,
 ) -> JudgedPaymentOption<'t> {
     let mut objections = Vec::new();
     let resource = entry.resource.as_deref();
@@ -412,7 +414,9 @@ fn judge<'t>(
     };
     let refused = match (payment, limit) {
         (Some(Err(reason)), _) => Some(reason.clone()),
-        (Some(Ok(payment)), Some(limit)) => payment.check(&entry.json, price, &limit.asset, measure.now).err(),
+        (Some(Ok(payment)), Some(limit)) => {
+            payment.check_against_price(&entry.json, price, &limit.asset, measure.now).err()
+        }
         (Some(Ok(_)), None) | (None, _) => None,
     };
     let unmade = unmade_option_checks(measure.limits, limit, payment);
@@ -422,7 +426,7 @@ fn judge<'t>(
 
 /// Tools are called over MCP, so a tool's terms in an HTTP reply come from a different place.
 fn tool_over_http_objection(question: &PaymentQuestion<'_>, resource: Option<&str>) -> Option<Reason> {
-    let tool = resource.filter(|resource| question.is_http_reply && is_tool(resource))?;
+    let tool = resource.filter(|resource| question.is_http_reply && is_tool_resource(resource))?;
     let message = "An HTTP reply names an MCP tool as its resource.";
     Some(Reason::new(ReasonCode::EndpointMismatch).message(message).expected("the URL that answered").observed(tool))
 }
@@ -442,7 +446,7 @@ fn unmade_option_checks(
 }
 
 /// Rule CL-71, applied to the payment's network.
-fn network_objection(price: &Price, measure: &PaymentCriteria<'_>) -> Option<Reason> {
+fn network_objection(price: &Price, measure: &PaymentOptionCriteria<'_>) -> Option<Reason> {
     let (network, limits) = (&price.network, measure.limits);
     let of_card = measure.card_networks.filter(|_| limits.source == NetworkPermissionSource::Card);
     let in_card = of_card.is_none_or(|networks| networks.iter().any(|listed| listed == network.as_str()));
@@ -530,7 +534,7 @@ fn domain_objection(price: &Price, limit: &AssetLimit) -> Option<Reason> {
     if (agrees(name, &asset.name) && agrees(version, &asset.version)) || clresolve_core::mutant!("any-domain") {
         return None;
     }
-    let shown = |stated: &Option<String>| stated.as_deref().map_or_else(|| "missing".to_owned(), excerpt);
+    let shown = |stated: &Option<String>| stated.as_deref().map_or_else(|| "missing".to_owned(), excerpt_text);
     let observed = format!("extra.name {}, extra.version {}", shown(name), shown(version));
     let expected = format!("extra.name {}, extra.version {}", asset.name, asset.version);
     Some(Reason::new(ReasonCode::PaymentAssetUnlisted).expected(expected).observed(observed))
@@ -551,7 +555,7 @@ pub(crate) fn option_result(
     PaymentOptionResult {
         index: judged.index,
         abort,
-        codes: codes(&objections),
+        codes: objection_codes(&objections),
         valid_until: own.filter(|_| own != end),
         is_but_for_the_payee: decisive.all(PaymentObjection::may_depend_on_payee),
     }
@@ -571,18 +575,18 @@ pub(crate) fn payee_document(judged: &JudgedPaymentOption<'_>, payees: String) -
     })
 }
 
-fn sentence(
+fn decision_sentence(
     known: &PaymentKnowledge<'_>,
     shown: Option<&JudgedPaymentOption<'_>>,
     objections: &[PaymentObjection],
     outcome: DecisionOutcome,
 ) -> String {
-    let first = objections.iter().min_by(|a, b| a.rank().cmp(&b.rank()));
+    let first = objections.iter().min_by(|a, b| a.sort_key().cmp(&b.sort_key()));
     let priced = shown.and_then(|judged| Some((judged.entry.price.as_ref().ok()?, judged.proven?)));
     match (outcome, priced, first) {
         (DecisionOutcome::Allow, Some((price, proven)), _) => {
             let block = known.resolution.verdict().anchor.as_ref().map(|anchor| anchor.block.number);
-            payment_phrase(&PaymentCriteria::from_knowledge(known), price, proven, block)
+            payment_phrase(&PaymentOptionCriteria::from_knowledge(known), price, proven, block)
         }
         (_, _, Some(first)) => format!("{}: {}", first.code, first.message),
         _ => String::new(),
@@ -591,7 +595,7 @@ fn sentence(
 
 /// A phrase that states the payment: what is paid to whom.
 pub(crate) fn payment_phrase(
-    measure: &PaymentCriteria<'_>,
+    measure: &PaymentOptionCriteria<'_>,
     price: &Price,
     proven: ProvenPayee,
     block: Option<u64>,
@@ -620,7 +624,7 @@ pub(crate) fn decision_subject(question: &PaymentQuestion<'_>, entries: &[Judged
     });
     json!({
         "url": question.url,
-        "version": question.terms.ok().map(|terms| terms.version.number()),
+        "version": question.terms.ok().map(|terms| terms.version.version_number()),
         "entries": [],
         "offers": question.terms.ok().map(|terms| &terms.offers),
         "selected": selected,
@@ -633,7 +637,7 @@ pub(crate) fn terms_subject(url: Option<&str>, terms: &PaymentTerms, entries: &[
     let entry = |entry: &&PaymentOption| json!({"entry": entry.json, "resource": entry.resource});
     json!({
         "url": url,
-        "version": terms.version.number(),
+        "version": terms.version.version_number(),
         "entries": entries.iter().map(entry).collect::<Vec<_>>(),
         "offers": terms.offers,
         "selected": null,
@@ -648,8 +652,7 @@ fn compute_id(
     stated: Value,
     payees: &str,
 ) -> String {
-    let verdict = known.resolution.verdict();
-    let gate = known.gate;
+    let (verdict, gate) = (known.resolution.verdict(), known.gate);
     let deny: Vec<_> = gate.deny.iter().map(|code| code.slug()).collect();
     let mut decided = json!({
         "schema": SCHEMA,
@@ -671,13 +674,13 @@ fn compute_id(
 /// The digest of everything that the name and the configuration specify about payees, and of the keys that sign offers.
 pub(crate) fn payees_digest(payees: &BTreeMap<Caip2Network, NetworkPayees>) -> String {
     let named = |(network, payees): (&Caip2Network, &NetworkPayees)| {
-        let keys: Vec<_> = payees.signers.ed25519.iter().map(|key| key.id().to_owned()).collect();
+        let keys: Vec<_> = payees.signers.ed25519.iter().map(|key| key.thumbprint().to_owned()).collect();
         json!({"network": network, "payees": payees.known_addresses(), "addresses": payees.signers.addresses, "keys": keys})
     };
     canonical_digest(&json!(payees.iter().map(named).collect::<Vec<_>>()))
 }
 
-fn valid_until(known: &PaymentKnowledge<'_>, entries: &[JudgedPaymentOption<'_>]) -> Option<Timestamp> {
+fn decision_expiry(known: &PaymentKnowledge<'_>, entries: &[JudgedPaymentOption<'_>]) -> Option<Timestamp> {
     earliest_end(Some(known.resolution.verdict().freshness.fresh_until), entries, known.now)
 }
 

@@ -184,7 +184,7 @@ impl PaymentObjection {
     }
 
     /// Sort key: by effect, then in the order of the checks, then by code.
-    pub(crate) fn rank(&self) -> (ReasonEffect, PaymentCheck, &str) {
+    pub(crate) fn sort_key(&self) -> (ReasonEffect, PaymentCheck, &str) {
         (self.effect, self.check, &self.code)
     }
 }
@@ -216,10 +216,10 @@ impl DecisionOutcome {
     }
 }
 
-/// The codes of the objections without duplicates, in [rank](PaymentObjection::rank) order.
-pub(crate) fn codes(objections: &[PaymentObjection]) -> Vec<String> {
+/// The codes of the objections without duplicates, in [rank](PaymentObjection::sort_key) order.
+pub(crate) fn objection_codes(objections: &[PaymentObjection]) -> Vec<String> {
     let mut sorted: Vec<&PaymentObjection> = objections.iter().collect();
-    sorted.sort_by(|a, b| a.rank().cmp(&b.rank()));
+    sorted.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
     let mut codes = Vec::new();
     for PaymentObjection { code, .. } in sorted {
         if !codes.contains(code) {
@@ -231,7 +231,7 @@ pub(crate) fn codes(objections: &[PaymentObjection]) -> Vec<String> {
 
 impl PaymentDecision {
     /// Whether `code` is among the reasons.
-    pub fn has(&self, code: ReasonCode) -> bool {
+    pub fn has_reason(&self, code: ReasonCode) -> bool {
         self.codes.iter().any(|known| known == code.slug())
     }
 

@@ -21,7 +21,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 ///
 /// # Errors
 /// [`HeaderDecodeError`]. Values that would exceed the limits are rejected before decoding.
-pub(crate) fn decode(header: &str, limits: JsonLimits) -> Result<Value, HeaderDecodeError> {
+pub(crate) fn decode_header_json(header: &str, limits: JsonLimits) -> Result<Value, HeaderDecodeError> {
     if header.is_empty() {
         return Err(HeaderDecodeError::Empty);
     }
@@ -34,7 +34,7 @@ pub(crate) fn decode(header: &str, limits: JsonLimits) -> Result<Value, HeaderDe
 }
 
 /// The bytes of a text that a client could take for base64 of a document, in either alphabet, with or without padding.
-pub(crate) fn decode_any(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn decode_any_base64(text: &str) -> Option<Vec<u8>> {
     let text: String = text.split_whitespace().collect();
     let text = text.trim_end_matches('=');
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte);
@@ -69,21 +69,24 @@ mod tests {
 
     #[test]
     fn a_header_is_json_in_base64_of_one_form() {
-        assert_eq!(decode("e30=", LIMITS).unwrap(), serde_json::json!({}));
-        assert!(matches!(decode("", LIMITS), Err(HeaderDecodeError::Empty)));
+        assert_eq!(decode_header_json("e30=", LIMITS).unwrap(), serde_json::json!({}));
+        assert!(matches!(decode_header_json("", LIMITS), Err(HeaderDecodeError::Empty)));
         for other in ["e30", " e30=", "e30=\n", "e31=", "e30=,e30=", "{}", "eyJ-IjowfQ==", "\u{e9}"] {
-            assert!(matches!(decode(other, LIMITS), Err(HeaderDecodeError::NotBase64)), "{other:?}");
+            assert!(matches!(decode_header_json(other, LIMITS), Err(HeaderDecodeError::NotBase64)), "{other:?}");
         }
-        assert!(decode("eyJ+IjowfQ==", LIMITS).is_ok(), "the standard alphabet");
-        assert!(decode("e30K", LIMITS).is_ok(), "white space around the JSON text");
-        assert!(matches!(decode("e30gMQ==", LIMITS), Err(HeaderDecodeError::NotJson(_))));
+        assert!(decode_header_json("eyJ+IjowfQ==", LIMITS).is_ok(), "the standard alphabet");
+        assert!(decode_header_json("e30K", LIMITS).is_ok(), "white space around the JSON text");
+        assert!(matches!(decode_header_json("e30gMQ==", LIMITS), Err(HeaderDecodeError::NotJson(_))));
     }
 
     #[test]
     fn what_would_decode_to_too_much_is_not_decoded() {
         let longest = STANDARD.encode(r#"{"a": "bcd"}"#);
         assert_eq!(longest.len(), 16);
-        assert!(decode(&longest, LIMITS).is_ok());
-        assert!(matches!(decode(&format!("{longest}AAAA"), LIMITS), Err(HeaderDecodeError::TooLong { limit: 16, .. })));
+        assert!(decode_header_json(&longest, LIMITS).is_ok());
+        assert!(matches!(
+            decode_header_json(&format!("{longest}AAAA"), LIMITS),
+            Err(HeaderDecodeError::TooLong { limit: 16, .. })
+        ));
     }
 }

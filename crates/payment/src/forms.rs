@@ -89,7 +89,7 @@ pub(crate) fn read_word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<B2
 
 /// Serde helper: reads a whole number. JSON has a single number type, so `402.0` is 402.
 pub(crate) fn read_whole<'de, D: Deserializer<'de>, N: TryFrom<u64>>(deserializer: D) -> Result<N, D::Error> {
-    whole(&Number::deserialize(deserializer)?)
+    parse_whole_number(&Number::deserialize(deserializer)?)
 }
 
 /// Serde helper: like [`read_whole`], but also accepts null.
@@ -98,11 +98,11 @@ where
     D: Deserializer<'de>,
     N: TryFrom<u64>,
 {
-    Option::<Number>::deserialize(deserializer)?.as_ref().map(whole).transpose()
+    Option::<Number>::deserialize(deserializer)?.as_ref().map(parse_whole_number).transpose()
 }
 
 /// Converts a whole number. A value above 64 bits becomes the largest 64-bit number.
-fn whole<N: TryFrom<u64>, E: serde::de::Error>(number: &Number) -> Result<N, E> {
+fn parse_whole_number<N: TryFrom<u64>, E: serde::de::Error>(number: &Number) -> Result<N, E> {
     let without_fraction = |number: f64| (number >= 0.0 && number.fract() == 0.0).then_some(number as u64);
     let found = number.as_u64().or_else(|| without_fraction(number.as_f64()?));
     let fitting = found.and_then(|found| N::try_from(found).ok());

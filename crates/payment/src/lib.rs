@@ -2,7 +2,7 @@
 //! itself. No I/O, no clock.
 //!
 //! A trusted name identifies an agent. A payment requires more: the terms must come from that agent, and the payment
-//! must go to it. [`decide()`] checks both.
+//! must go to it. [`decide_payment()`] checks both.
 //!
 //! | module | holds |
 //! |---|---|
@@ -16,7 +16,7 @@
 //! | [`signed`] | what a payment header permits |
 //! | [`settlement`] | whether a payment was settled |
 //! | [`request`] | the decision request |
-//! | [`decide`](mod@decide), [`decision`] | the decision, and its serialized form |
+//! | [`decide_payment`](mod@decide), [`decision`] | the decision, and its serialized form |
 //! | [`check`] | who a seller is, with or without a card, and whether it may be paid; which evidence to read |
 
 pub mod artifact;
@@ -44,7 +44,7 @@ mod testing;
 mod tests;
 mod typed_data;
 
-pub use decide::decide;
+pub use decide::decide_payment;
 pub use decision::PaymentDecision;
 pub use forms::{ADDRESS as ADDRESS_FORM, parse_address};
 pub use request::PaymentDecisionRequest;

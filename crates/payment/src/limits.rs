@@ -96,7 +96,8 @@ impl PaymentLimits {
             limits.assets.retain(|id, _| assets.get(&id.network).is_some_and(|named| named.contains(&id.address)));
         }
         for (id, limit) in &mut limits.assets {
-            let of_asset = caller.assets.as_ref().and_then(|assets| assets.get(&id.network)?.amount(&id.address));
+            let of_asset =
+                caller.assets.as_ref().and_then(|assets| assets.get(&id.network)?.asset_amount_limit(&id.address));
             let tightest = caller.max_amount.into_iter().chain(of_asset).map(|AtomicAmount(amount)| amount).min();
             // An asset without an operator limit remains without one: a caller cannot permit anything.
             limit.max_amount = limit.max_amount.map(|most| tightest.map_or(most, |amount| most.min(amount)));
@@ -188,7 +189,7 @@ impl CallerAssetList {
         }
     }
 
-    fn amount(&self, address: &Address) -> Option<AtomicAmount> {
+    fn asset_amount_limit(&self, address: &Address) -> Option<AtomicAmount> {
         match self {
             Self::Listed(_) => None,
             Self::Limited(limited) => limited.get(address).copied(),

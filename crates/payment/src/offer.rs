@@ -81,16 +81,16 @@ impl<'a> OfferResources<'a> {
     }
 
     /// Whether one of them equals this resource. Two texts are the same URL if every web client would request the same.
-    fn has(&self, text: &str, url: Option<&Url>) -> bool {
+    fn has_resource(&self, text: &str, url: Option<&Url>) -> bool {
         self.0.iter().any(|(known, parsed)| *known == text || url.is_some() && parsed.as_ref() == url)
     }
 }
 
 impl ParsedOffers {
     /// Reads the first [`MAX_OFFERS`] of `offers`.
-    pub fn read(offers: &[Value]) -> Self {
+    pub fn from_values(offers: &[Value]) -> Self {
         let read = |offer: &Value| {
-            let artifact = SignedArtifact::<X402Offer>::read(offer)?;
+            let artifact = SignedArtifact::<X402Offer>::from_value(offer)?;
             let url = Url::parse(&artifact.payload().resource_url).ok();
             Ok(ParsedOffer { artifact, url, signed_by: OnceCell::new() })
         };
@@ -121,9 +121,9 @@ impl ParsedOffers {
                 Ok(Some(_)) if signatures == MAX_SIGNATURES => break,
                 Ok(Some(offer)) => {
                     signatures += 1;
-                    match offer.signed_by(keys) {
+                    match offer.find_signer(keys) {
                         ArtifactSigner::Published => return Some(Ok(offer.artifact.payload().end())),
-                        ArtifactSigner::Undecided => offer.undecided(keys),
+                        ArtifactSigner::Undecided => offer.undecided_signer_objection(keys),
                         ArtifactSigner::Stranger => OfferObjection::Signer,
                         ArtifactSigner::Nobody => OfferObjection::Signature,
                     }
@@ -141,17 +141,17 @@ impl ParsedOffers {
 }
 
 impl ParsedOffer {
-    fn signed_by(&self, keys: &SignerKeys) -> ArtifactSigner {
+    fn find_signer(&self, keys: &SignerKeys) -> ArtifactSigner {
         // Recovering an ES256K signer costs twice as much, and no seller signs offers with it.
         let signed_by = || match (self.artifact.algorithm(), self.artifact.key_kind()) {
             (Some(_), KeyKind::Address) => ArtifactSigner::Undecided,
-            _ => self.artifact.signed_by(keys),
+            _ => self.artifact.find_signer(keys),
         };
         *self.signed_by.get_or_init(signed_by)
     }
 
     /// Why the signer is unknown.
-    fn undecided(&self, keys: &SignerKeys) -> OfferObjection {
+    fn undecided_signer_objection(&self, keys: &SignerKeys) -> OfferObjection {
         match keys.unread.as_ref().filter(|_| self.artifact.key_kind() == KeyKind::Ed25519) {
             Some(reason) => OfferObjection::Open(reason.clone()),
             None => OfferObjection::Undecided,
@@ -171,7 +171,7 @@ fn matching_offer<'o>(
     if !offer.is_about(price) {
         return Ok(None);
     }
-    let is_of_these_terms = resources.has(&offer.resource_url, read.url.as_ref()) && offer.states(price);
+    let is_of_these_terms = resources.has_resource(&offer.resource_url, read.url.as_ref()) && offer.states(price);
     if !is_of_these_terms && !mutant!("offers-of-other-terms") {
         return Err(OfferObjection::Terms);
     }

@@ -3,7 +3,7 @@
 use alloy_primitives::{Address, U256};
 use clresolve_core::payment::CoinType;
 use clresolve_core::reason::{Reason, ReasonCode};
-use clresolve_verdict::published::{PaymentRecordStatus, PublishedPayments};
+use clresolve_verdict::published::{PaymentRecordStatus, PublishedPaymentRecords};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -41,7 +41,7 @@ pub enum PayeeClaim {
 impl PayeeClaim {
     /// The claim of the address records for a network: the record of its own coin type, else the default record for all
     /// EVM chains (ENSIP-19). A stored zero address means that nobody is paid there; it is not replaced by the default.
-    pub fn from_records(published: &PublishedPayments, network: &Caip2Network) -> Self {
+    pub fn from_records(published: &PublishedPaymentRecords, network: &Caip2Network) -> Self {
         let own = network.chain_id().and_then(CoinType::for_chain);
         for coin in own.into_iter().chain([CoinType::EVM_DEFAULT]) {
             match published.address(coin) {
@@ -52,13 +52,13 @@ impl PayeeClaim {
                 PaymentRecordStatus::Settled(None) => return Self::None,
                 PaymentRecordStatus::Absent => {}
                 PaymentRecordStatus::Pending { .. } => {
-                    return Self::undecided_record(ReasonCode::RecordPending, coin, None);
+                    return Self::undecided_claim(ReasonCode::RecordPending, coin, None);
                 }
                 PaymentRecordStatus::Malformed(bytes) => {
-                    return Self::undecided_record(ReasonCode::PayeeUnproven, coin, Some(bytes.to_string()));
+                    return Self::undecided_claim(ReasonCode::PayeeUnproven, coin, Some(bytes.to_string()));
                 }
                 PaymentRecordStatus::Failed(cause) => {
-                    return Self::undecided_record(ReasonCode::PayeeUnproven, coin, Some(cause.to_string()));
+                    return Self::undecided_claim(ReasonCode::PayeeUnproven, coin, Some(cause.to_string()));
                 }
                 // If the network's own record is unknown, the default does not apply either.
                 PaymentRecordStatus::NotAsked => return Self::None,
@@ -67,7 +67,7 @@ impl PayeeClaim {
         Self::None
     }
 
-    fn undecided_record(code: ReasonCode, coin: CoinType, observed: Option<String>) -> Self {
+    fn undecided_claim(code: ReasonCode, coin: CoinType, observed: Option<String>) -> Self {
         let reason = Reason::new(code).at_place(format!("addr({coin})"));
         Self::Undecided(Box::new(match observed {
             Some(observed) => reason.observed(observed),
@@ -167,7 +167,7 @@ impl NetworkPayees {
         let others = self.known_addresses();
         if !others.is_empty() && !is_open {
             let expected = others.iter().map(Address::to_string).collect::<Vec<_>>().join(", ");
-            objections.push(mismatch(price).expected(expected));
+            objections.push(payee_mismatch_reason(price).expected(expected));
         } else if objections.is_empty() {
             objections.push(Reason::new(ReasonCode::PayeeUnproven).observed(price.pay_to.to_string()));
         }
@@ -183,7 +183,7 @@ impl NetworkPayees {
         if self.configured.contains(&address) {
             return lasting(PayeeProofMethod::Configured);
         }
-        if self.record.address() == Some(address) {
+        if self.record.claimed_address() == Some(address) {
             return lasting(PayeeProofMethod::Addr);
         }
         match &self.registration {
@@ -196,7 +196,7 @@ impl NetworkPayees {
 
     /// Every address that the configuration or the name specifies.
     pub fn known_addresses(&self) -> Vec<Address> {
-        let claimed = [&self.record, &self.registration].into_iter().filter_map(PayeeClaim::address);
+        let claimed = [&self.record, &self.registration].into_iter().filter_map(PayeeClaim::claimed_address);
         self.configured.iter().copied().chain(claimed).collect()
     }
 
@@ -220,7 +220,7 @@ impl NetworkPayees {
 }
 
 impl PayeeClaim {
-    const fn address(&self) -> Option<Address> {
+    const fn claimed_address(&self) -> Option<Address> {
         match self {
             Self::Is(address, _) => Some(*address),
             Self::None | Self::Undecided(_) => None,
@@ -239,10 +239,10 @@ impl PayeeClaim {
 fn unowned_address_reason(price: &Price) -> Option<Reason> {
     let is_nobody = price.pay_to.is_zero() || price.pay_to == price.asset;
     (is_nobody && !clresolve_core::mutant!("the-asset-is-paid"))
-        .then(|| mismatch(price).message("The terms pay the zero address, or the asset itself."))
+        .then(|| payee_mismatch_reason(price).message("The terms pay the zero address, or the asset itself."))
 }
 
-fn mismatch(price: &Price) -> Reason {
+fn payee_mismatch_reason(price: &Price) -> Reason {
     Reason::new(ReasonCode::PayeeMismatch).observed(price.pay_to.to_string())
 }
 
@@ -252,7 +252,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::testing::{jws_offer, price};
+    use crate::testing::{jws_offer, usdc_price};
 
     const URL: &str = "https://a.example";
     const WALLET: Address = Address::repeat_byte(7);
@@ -265,9 +265,11 @@ mod tests {
     }
 
     fn paid_to(payees: &NetworkPayees, address: Address) -> Result<ProvenPayee, Vec<ReasonCode>> {
-        let price = Price { pay_to: address, ..price() };
+        let price = Price { pay_to: address, ..usdc_price() };
         let codes = |reasons: Vec<Reason>| reasons.into_iter().map(|reason| reason.code).collect();
-        payees.prove(&price, &ParsedOffers::read(&[]), &OfferResources::default(), Timestamp::UNIX_EPOCH).map_err(codes)
+        payees
+            .prove(&price, &ParsedOffers::from_values(&[]), &OfferResources::default(), Timestamp::UNIX_EPOCH)
+            .map_err(codes)
     }
 
     /// The claim of one source about [`WALLET`].
@@ -294,18 +296,18 @@ mod tests {
     /// A signed offer for the price. `Another` pays someone else: same scheme, network and asset, but different terms.
     fn offers(says: Says, own: &Ed25519SigningKey, stranger: &Ed25519SigningKey) -> ParsedOffers {
         let (pay_to, key) = match says {
-            Says::Nothing => return ParsedOffers::read(&[]),
+            Says::Nothing => return ParsedOffers::from_values(&[]),
             Says::This => (WALLET, own),
             Says::Another => (OTHER, own),
             Says::Doubtful => (WALLET, stranger),
         };
-        let price = price();
+        let price = usdc_price();
         let payload = json!({
             "version": 1, "resourceUrl": URL, "scheme": "exact", "network": price.network, "validUntil": 0,
             "asset": price.asset.to_string(), "payTo": pay_to.to_string(), "amount": price.amount.to_string(),
         });
         let header = json!({"alg": "EdDSA", "kid": "did:web:a.example#1"});
-        ParsedOffers::read(&[jws_offer(&header, &payload, key)])
+        ParsedOffers::from_values(&[jws_offer(&header, &payload, key)])
     }
 
     /// The expected result for these claims: one source that names the payee suffices, otherwise each source raises its
@@ -361,7 +363,7 @@ mod tests {
         let (own, stranger) =
             (Ed25519SigningKey::generate().expect("a key"), Ed25519SigningKey::generate().expect("a key"));
         let signers = SignerKeys { ed25519: vec![own.public_key().clone()], ..SignerKeys::default() };
-        let price = Price { pay_to: WALLET, ..price() };
+        let price = Price { pay_to: WALLET, ..usdc_price() };
         for (record, registration, offer) in
             SAYINGS.into_iter().flat_map(|a| SAYINGS.into_iter().flat_map(move |b| SAYINGS.map(|c| (a, b, c))))
         {
@@ -398,7 +400,7 @@ mod tests {
     #[test]
     fn an_offer_by_a_key_that_was_not_read_contradicts_no_address() {
         let own = Ed25519SigningKey::generate().expect("a key");
-        let price = Price { pay_to: WALLET, ..price() };
+        let price = Price { pay_to: WALLET, ..usdc_price() };
         let codes = |code: Option<ReasonCode>, says: Says| {
             let unread = code.map(|code| Box::new(Reason::new(code)));
             let signers = SignerKeys { unread, ..SignerKeys::default() };

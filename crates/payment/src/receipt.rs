@@ -4,7 +4,7 @@
 use alloy_primitives::{Address, B256, U256};
 use alloy_sol_types::SolStruct as _;
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_verdict::verdict::canonical_digest;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -96,7 +96,7 @@ impl X402Receipt {
 
 fn mismatch_reason(place: &str, expected: impl ToString, observed: &str) -> Box<Reason> {
     let reason = Reason::new(ReasonCode::ReceiptRequestMismatch).at_place(place);
-    Box::new(reason.expected(expected.to_string()).observed(excerpt(observed)))
+    Box::new(reason.expected(expected.to_string()).observed(excerpt_text(observed)))
 }
 
 impl ArtifactPayload for X402Receipt {
@@ -123,17 +123,17 @@ mod tests {
 
     use super::*;
     use crate::artifact::{ArtifactSigner, SignerKeys};
-    use crate::testing::{PAYEE, PAYER, address_of, sign};
+    use crate::testing::{PAYEE, PAYER, sign_hash, test_address};
 
     fn payload() -> Value {
         json!({
             "version": 1, "network": "eip155:84532", "resourceUrl": "https://api.example.org/summarize/v1",
-            "payer": address_of(PAYER).to_string(), "issuedAt": 1_767_225_600, "transaction": "",
+            "payer": test_address(PAYER).to_string(), "issuedAt": 1_767_225_600, "transaction": "",
         })
     }
 
     fn signed(payload: &Value, hash: B256) -> Value {
-        json!({"format": "eip712", "payload": payload, "signature": sign(hash, PAYEE)})
+        json!({"format": "eip712", "payload": payload, "signature": sign_hash(hash, PAYEE)})
     }
 
     fn hash(payload: &Value) -> B256 {
@@ -144,18 +144,18 @@ mod tests {
     fn a_receipt_is_signed_by_whom_the_name_publishes() {
         let signed_by = |receipt: &Value, address| {
             let keys = SignerKeys { addresses: vec![address], ..SignerKeys::default() };
-            SignedX402Receipt::read(receipt).unwrap().signed_by(&keys)
+            SignedX402Receipt::from_value(receipt).unwrap().find_signer(&keys)
         };
         let receipt = signed(&payload(), hash(&payload()));
-        assert_eq!(signed_by(&receipt, address_of(PAYEE)), ArtifactSigner::Published);
-        assert_eq!(signed_by(&receipt, address_of(PAYER)), ArtifactSigner::Stranger);
+        assert_eq!(signed_by(&receipt, test_address(PAYEE)), ArtifactSigner::Published);
+        assert_eq!(signed_by(&receipt, test_address(PAYER)), ArtifactSigner::Stranger);
         let mut changed = receipt.clone();
         changed["payload"]["transaction"] = "0xab".into();
-        assert_eq!(signed_by(&changed, address_of(PAYEE)), ArtifactSigner::Stranger);
+        assert_eq!(signed_by(&changed, test_address(PAYEE)), ArtifactSigner::Stranger);
         let mut short = payload();
         short.as_object_mut().unwrap().remove("transaction");
         let receipt = signed(&short, hash(&payload()));
-        assert_eq!(signed_by(&receipt, address_of(PAYEE)), ArtifactSigner::Published, "absent is empty");
+        assert_eq!(signed_by(&receipt, test_address(PAYEE)), ArtifactSigner::Published, "absent is empty");
     }
 
     #[test]
@@ -172,8 +172,8 @@ mod tests {
         };
         assert_eq!(message.eip712_signing_hash(&typed_data::RECEIPTS), hash(&payload));
         let elsewhere = signed(&payload, message.eip712_signing_hash(&typed_data::OFFERS));
-        let keys = SignerKeys { addresses: vec![address_of(PAYEE)], ..SignerKeys::default() };
-        assert_eq!(SignedX402Receipt::read(&elsewhere).unwrap().signed_by(&keys), ArtifactSigner::Stranger);
+        let keys = SignerKeys { addresses: vec![test_address(PAYEE)], ..SignerKeys::default() };
+        assert_eq!(SignedX402Receipt::from_value(&elsewhere).unwrap().find_signer(&keys), ArtifactSigner::Stranger);
     }
 
     #[test]
@@ -185,7 +185,7 @@ mod tests {
             verb: "summarize".to_owned(),
             network: network.parse().ok(),
             url: Url::parse(url).unwrap(),
-            payer: payer.map(address_of),
+            payer: payer.map(test_address),
         };
         let place = |bought: &PurchaseFacts| receipt.purchase_objection(bought).and_then(|reason| reason.place);
         let url = "https://api.example.org/summarize/v1";

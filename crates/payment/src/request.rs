@@ -5,10 +5,10 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clresolve_core::digest::{Digest, Digester};
-use clresolve_core::json::object::{StrictJsonObject, from_object};
+use clresolve_core::json::object::{ObjectOnlyValue, deserialize_object};
 use clresolve_core::json::parse;
 use clresolve_core::reason::Reason;
-use clresolve_core::text::{excerpt, truncate_bytes};
+use clresolve_core::text::{excerpt_text, truncate_bytes};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -97,7 +97,7 @@ impl PaymentDecisionRequest {
     /// # Errors
     /// [`PaymentRequestError`], for mistakes of the caller rather than the seller.
     pub fn from_json(bytes: &[u8]) -> Result<Self, PaymentRequestError> {
-        PaymentRequestDocument::<String>::read(bytes)?.request()
+        PaymentRequestDocument::<String>::from_json(bytes)?.into_decision_request()
     }
 
     /// Like [`from_json`](Self::from_json), and returns a digest of all input to the decision. Two requests with the
@@ -106,14 +106,14 @@ impl PaymentDecisionRequest {
     /// # Errors
     /// As [`from_json`](Self::from_json).
     pub fn from_json_with_digest(bytes: &[u8]) -> Result<(Self, Digest), PaymentRequestError> {
-        let form = PaymentRequestDocument::<String>::read(bytes)?;
+        let form = PaymentRequestDocument::<String>::from_json(bytes)?;
         let digest = form.digest();
-        Ok((form.request()?, digest))
+        Ok((form.into_decision_request()?, digest))
     }
 
     /// The JSON Schema of the input of [`from_json`](Self::from_json).
     #[cfg(feature = "schema")]
-    pub fn schema() -> serde_json::Value {
+    pub fn input_schema() -> serde_json::Value {
         clresolve_core::schema::deserialize_schema::<PaymentRequestDocument<String>>()
     }
 
@@ -142,18 +142,18 @@ impl PaymentDemand {
 }
 
 /// The name or the verb of a request: text that a decision requires and a check does not.
-pub(crate) trait MaybeText {
-    fn text(&self) -> Option<&str>;
+pub(crate) trait OptionalRequestText {
+    fn optional_text(&self) -> Option<&str>;
 }
 
-impl MaybeText for String {
-    fn text(&self) -> Option<&str> {
+impl OptionalRequestText for String {
+    fn optional_text(&self) -> Option<&str> {
         Some(self)
     }
 }
 
-impl MaybeText for Option<String> {
-    fn text(&self) -> Option<&str> {
+impl OptionalRequestText for Option<String> {
+    fn optional_text(&self) -> Option<&str> {
         self.as_deref()
     }
 }
@@ -177,7 +177,7 @@ pub(crate) struct PaymentRequestDocument<W> {
     verb: W,
     /// The seller's unmodified reply.
     #[cfg_attr(feature = "schema", schemars(with = "Option<SellerReplyDocument>"))]
-    response: Option<StrictJsonObject<SellerReplyDocument>>,
+    response: Option<ObjectOnlyValue<SellerReplyDocument>>,
     /// The terms alone.
     #[serde(rename = "paymentRequired")]
     payment_required: Option<Box<RawValue>>,
@@ -207,8 +207,9 @@ pub(crate) struct PaymentRequestMembers<W> {
 }
 
 impl PaymentRequestDocument<String> {
-    fn request(self) -> Result<PaymentDecisionRequest, PaymentRequestError> {
-        let PaymentRequestMembers { name, verb, demand, url, asked, selected, limits, header } = self.members()?;
+    fn into_decision_request(self) -> Result<PaymentDecisionRequest, PaymentRequestError> {
+        let PaymentRequestMembers { name, verb, demand, url, asked, selected, limits, header } =
+            self.parse_members()?;
         if asked.is_some() {
             return Err(expected_error("url beside paymentRequired alone: a response has its own"));
         }
@@ -216,18 +217,18 @@ impl PaymentRequestDocument<String> {
     }
 }
 
-impl<W: MaybeText + for<'de> Deserialize<'de>> PaymentRequestDocument<W> {
-    pub(crate) fn read(bytes: &[u8]) -> Result<Self, PaymentRequestError> {
+impl<W: OptionalRequestText + for<'de> Deserialize<'de>> PaymentRequestDocument<W> {
+    pub(crate) fn from_json(bytes: &[u8]) -> Result<Self, PaymentRequestError> {
         if bytes.len() > MAX_REQUEST_BYTES {
             return Err(PaymentRequestError::TooLong);
         }
-        from_object(bytes).map_err(|error| PaymentRequestError::Form(excerpt(&error.to_string())))
+        deserialize_object(bytes).map_err(|error| PaymentRequestError::Form(excerpt_text(&error.to_string())))
     }
 
-    pub(crate) fn members(self) -> Result<PaymentRequestMembers<W>, PaymentRequestError> {
+    pub(crate) fn parse_members(self) -> Result<PaymentRequestMembers<W>, PaymentRequestError> {
         let (demand, url, asked) = match (self.response, self.payment_required) {
-            (Some(StrictJsonObject(response)), None) => {
-                let (demand, url) = response.read()?;
+            (Some(ObjectOnlyValue(response)), None) => {
+                let (demand, url) = response.into_demand_and_url()?;
                 (demand, Some(url), self.url)
             }
             (None, Some(terms)) => (PaymentDemand::PaymentRequired(terms.get().to_owned()), self.url, None),
@@ -235,12 +236,12 @@ impl<W: MaybeText + for<'de> Deserialize<'de>> PaymentRequestDocument<W> {
         };
         let limits = self.limits.as_deref().map(parse_caller_limits).transpose()?.unwrap_or_default();
         let Self { name, verb, selected, header, .. } = self;
-        check_length(MAX_WORD_BYTES, "name", name.text().unwrap_or_default())?;
-        check_length(MAX_WORD_BYTES, "verb", verb.text().unwrap_or_default())?;
+        check_length(MAX_WORD_BYTES, "name", name.optional_text().unwrap_or_default())?;
+        check_length(MAX_WORD_BYTES, "verb", verb.optional_text().unwrap_or_default())?;
         for url in [&url, &asked].into_iter().flatten() {
             check_length(MAX_URL_BYTES, "url", url)?;
         }
-        let selected = selected.as_deref().map(PaymentOptionSelection::read);
+        let selected = selected.as_deref().map(PaymentOptionSelection::from_raw_value);
         Ok(PaymentRequestMembers { name, verb, demand, url, asked, selected, limits, header })
     }
 
@@ -248,17 +249,17 @@ impl<W: MaybeText + for<'de> Deserialize<'de>> PaymentRequestDocument<W> {
     pub(crate) fn digest(&self) -> Digest {
         let Self { name, verb, response, payment_required, url, selected, limits, header } = self;
         let mut parts = TextListDigester::default();
-        parts.add(name.text());
-        parts.add(verb.text());
-        parts.add(url.as_deref());
-        parts.add(header.as_deref());
-        parts.add(payment_required.as_deref().map(RawValue::get));
-        parts.add(selected.as_deref().map(RawValue::get));
+        parts.add_text(name.optional_text());
+        parts.add_text(verb.optional_text());
+        parts.add_text(url.as_deref());
+        parts.add_text(header.as_deref());
+        parts.add_text(payment_required.as_deref().map(RawValue::get));
+        parts.add_text(selected.as_deref().map(RawValue::get));
         if !clresolve_core::mutant!("any-limits-are-the-same") {
-            parts.add(limits.as_deref().map(RawValue::get));
+            parts.add_text(limits.as_deref().map(RawValue::get));
         }
-        if let Some(StrictJsonObject(response)) = response {
-            response.add_to(&mut parts);
+        if let Some(ObjectOnlyValue(response)) = response {
+            response.add_to_digest(&mut parts);
         }
         parts.0.digest()
     }
@@ -270,7 +271,7 @@ impl<W: MaybeText + for<'de> Deserialize<'de>> PaymentRequestDocument<W> {
 struct TextListDigester(Digester);
 
 impl TextListDigester {
-    fn add(&mut self, part: Option<&str>) {
+    fn add_text(&mut self, part: Option<&str>) {
         let text = part.unwrap_or_default();
         self.0.update(&[u8::from(part.is_some())]);
         self.0.update(&text.len().to_le_bytes());
@@ -280,20 +281,20 @@ impl TextListDigester {
 
 /// Parses the caller's limits. Duplicate members are rejected, so that it is clear which one applies.
 fn parse_caller_limits(raw: &RawValue) -> Result<CallerLimits, PaymentRequestError> {
-    let refused = |why: &dyn fmt::Display| PaymentRequestError::Form(excerpt(&format!("limits: {why}")));
+    let refused = |why: &dyn fmt::Display| PaymentRequestError::Form(excerpt_text(&format!("limits: {why}")));
     let value = parse(raw.get().as_bytes(), terms::LIMITS).map_err(|error| refused(&error))?;
     serde_json::from_value(value).map_err(|error| refused(&error))
 }
 
 impl PaymentOptionSelection {
-    fn read(raw: &RawValue) -> Self {
+    fn from_raw_value(raw: &RawValue) -> Self {
         if let Ok(index) = raw.get().parse() {
             return Self::Index(index);
         }
         // An entry is part of terms, so the limits for terms apply.
         match parse(raw.get().as_bytes(), terms::LIMITS) {
             Ok(entry) => Self::Entry(entry),
-            Err(error) => Self::Unreadable(excerpt(&error.to_string())),
+            Err(error) => Self::Unreadable(excerpt_text(&error.to_string())),
         }
     }
 }
@@ -332,7 +333,7 @@ struct SellerReplyDocument {
 struct Headers(Vec<(String, String)>);
 
 impl Headers {
-    fn add(&mut self, name: &str, value: String) {
+    fn add_header(&mut self, name: &str, value: String) {
         if self.0.len() <= MAX_HEADERS && !clresolve_core::mutant!("endless-headers") {
             self.0.push((truncate_bytes(name, MAX_HEADER_NAME_BYTES), value));
         }
@@ -358,8 +359,8 @@ impl<'de> Visitor<'de> for HeadersVisitor {
         let mut headers = Headers::default();
         while let Some((name, values)) = members.next_entry::<String, HeaderValues>()? {
             match values {
-                HeaderValues::One(value) => headers.add(&name, value),
-                HeaderValues::Several(values) => values.into_iter().for_each(|value| headers.add(&name, value)),
+                HeaderValues::One(value) => headers.add_header(&name, value),
+                HeaderValues::Several(values) => values.into_iter().for_each(|value| headers.add_header(&name, value)),
             }
         }
         Ok(headers)
@@ -368,7 +369,7 @@ impl<'de> Visitor<'de> for HeadersVisitor {
     fn visit_seq<A: SeqAccess<'de>>(self, mut pairs: A) -> Result<Headers, A::Error> {
         let mut headers = Headers::default();
         while let Some((name, value)) = pairs.next_element::<(String, String)>()? {
-            headers.add(&name, value);
+            headers.add_header(&name, value);
         }
         Ok(headers)
     }
@@ -395,20 +396,20 @@ pub(crate) enum HeaderValues {
 
 impl SellerReplyDocument {
     /// Adds the input to the decision. The values of headers come last, because their number varies.
-    fn add_to(&self, parts: &mut TextListDigester) {
+    fn add_to_digest(&self, parts: &mut TextListDigester) {
         let Self { status, url, headers: Headers(headers), body, body_base64 } = self;
-        parts.add(Some(&status.to_string()));
-        parts.add(Some(url));
-        parts.add(body.as_deref());
-        parts.add(body_base64.as_deref());
-        parts.add(Some(&headers.len().to_string()));
+        parts.add_text(Some(&status.to_string()));
+        parts.add_text(Some(url));
+        parts.add_text(body.as_deref());
+        parts.add_text(body_base64.as_deref());
+        parts.add_text(Some(&headers.len().to_string()));
         for (place, value) in terms::decisive_headers(headers) {
-            parts.add(Some(&place.to_string()));
-            parts.add(Some(value));
+            parts.add_text(Some(&place.to_string()));
+            parts.add_text(Some(value));
         }
     }
 
-    fn read(self) -> Result<(PaymentDemand, String), PaymentRequestError> {
+    fn into_demand_and_url(self) -> Result<(PaymentDemand, String), PaymentRequestError> {
         let body = match (self.body, self.body_base64) {
             (Some(_), Some(_)) => return Err(expected_error("body or body_base64, not both")),
             (Some(text), None) => text.into_bytes(),

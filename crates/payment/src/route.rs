@@ -5,7 +5,7 @@ use std::fmt;
 use clresolve_core::payment::EndpointRecordKey;
 use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::uri;
-use clresolve_verdict::published::{PaymentRecordStatus, PublishedPayments};
+use clresolve_verdict::published::{PaymentRecordStatus, PublishedPaymentRecords};
 use clresolve_verdict::verdict::AgentIdentity;
 use serde::{Serialize, Serializer};
 use url::{Host, Url};
@@ -79,7 +79,7 @@ impl AgentRoute {
     /// `invoke-no-route`, or `record-pending` if a decisive record is about to change.
     pub fn from_published(
         agent: Option<&AgentIdentity>,
-        published: Option<&PublishedPayments>,
+        published: Option<&PublishedPaymentRecords>,
         verb: Option<&str>,
     ) -> Result<Self, Box<Reason>> {
         let none = || Box::new(Reason::new(ReasonCode::InvokeNoRoute));
@@ -95,13 +95,13 @@ impl AgentRoute {
     }
 
     /// Where the name's tools are called over MCP: its record `agent-endpoint[mcp]`. `None` if the record is not set.
-    pub fn from_tools_record(published: &PublishedPayments) -> Option<Result<Self, Box<Reason>>> {
+    pub fn from_tools_record(published: &PublishedPaymentRecords) -> Option<Result<Self, Box<Reason>>> {
         Self::from_endpoint_record(published, EndpointRecordKey::Mcp, "", "")
     }
 
     /// The route in the record under `key`, or why it is unknown. `None` if the record is not set.
     fn from_endpoint_record(
-        published: &PublishedPayments,
+        published: &PublishedPaymentRecords,
         key: EndpointRecordKey,
         verb: &str,
         version: &str,
@@ -126,7 +126,7 @@ impl AgentRoute {
     }
 
     /// The objection to `answered` as the URL that answered.
-    pub fn objection(&self, answered: &str) -> Option<Reason> {
+    pub fn url_objection(&self, answered: &str) -> Option<Reason> {
         let same = |other: &Url| other.origin() == self.url.origin() && other.path() == self.url.path();
         let is_route = Url::parse(answered).is_ok_and(|url| {
             url.username().is_empty() && url.password().is_none() && is_spelt_as_sent(&url, answered) && same(&url)
@@ -139,9 +139,9 @@ impl AgentRoute {
 
     /// Whether a signed resource refers to this route: either by the URL that answers, or by the `http:` URL that a
     /// seller behind a TLS-terminating proxy writes.
-    pub fn is_named_by(&self, resource: &str) -> bool {
+    pub fn is_url_of_resource(&self, resource: &str) -> bool {
         let over_tls = https_url_behind_proxy(resource);
-        self.objection(resource).is_none() || over_tls.is_some_and(|url| self.objection(&url).is_none())
+        self.url_objection(resource).is_none() || over_tls.is_some_and(|url| self.url_objection(&url).is_none())
     }
 }
 
@@ -152,7 +152,7 @@ pub(crate) fn https_url_behind_proxy(resource: &str) -> Option<String> {
 
 /// Whether a resource is an MCP tool, which has a name rather than a host. The specification writes `mcp://tool/NAME`;
 /// Cloudflare's `agents` writes `x402://NAME`.
-pub(crate) fn is_tool(resource: &str) -> bool {
+pub(crate) fn is_tool_resource(resource: &str) -> bool {
     Url::parse(resource).is_ok_and(|url| names_tool(&url))
 }
 
@@ -182,7 +182,7 @@ pub fn resource_objection(
     if names_tool(&named) {
         match tools {
             Some(Ok(route))
-                if route.objection(answered).is_none() || clresolve_core::mutant!("tools-are-sold-anywhere") =>
+                if route.url_objection(answered).is_none() || clresolve_core::mutant!("tools-are-sold-anywhere") =>
             {
                 return differs(ReasonCode::ResourceDiffers);
             }
@@ -286,7 +286,7 @@ mod tests {
         for same in
             [ROUTE, "https://api.sandbox.example:443/summarize/v1?a=b", "https://API.sandbox.example/summarize/v1#f"]
         {
-            assert_eq!(code(route.objection(same)), None, "{same}");
+            assert_eq!(code(route.url_objection(same)), None, "{same}");
         }
         for other in [
             "https://evil.example/summarize/v1",
@@ -307,7 +307,7 @@ mod tests {
             "/summarize/v1",
             "",
         ] {
-            assert_eq!(code(route.objection(other)), Some("endpoint-mismatch"), "{other}");
+            assert_eq!(code(route.url_objection(other)), Some("endpoint-mismatch"), "{other}");
         }
     }
 

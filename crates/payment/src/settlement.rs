@@ -21,11 +21,11 @@ use clresolve_core::json::{JsonLimits, parse};
 use clresolve_core::mutant;
 use clresolve_core::reading::{ChainBlock, ProofGrade, ProofStrength};
 use clresolve_core::reason::{Reason, ReasonCode};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_verdict::verdict::canonical_digest;
 
 use crate::decision::PriceDocument;
-use crate::encoding::decode;
+use crate::encoding::decode_header_json;
 use crate::forms;
 use crate::limits::MAX_TIMEOUT_SECONDS;
 use crate::network::Caip2Network;
@@ -93,7 +93,7 @@ struct StoredDecisionDocument {
     name: String,
     verb: String,
     abort: bool,
-    entries: Vec<StoredEntryDocument>,
+    entries: Vec<StoredOptionDocument>,
     valid_until: Option<Timestamp>,
     terms_digest: Option<String>,
     price: Option<PriceDocument>,
@@ -102,7 +102,7 @@ struct StoredDecisionDocument {
 }
 
 #[derive(Deserialize)]
-struct StoredEntryDocument {
+struct StoredOptionDocument {
     valid_until: Option<Timestamp>,
 }
 
@@ -123,8 +123,8 @@ impl StoredDecision {
     /// # Errors
     /// Why it is not a decision that allows a payment, in words.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        let document = parse(bytes, DECISION).map_err(|error| excerpt(&error.to_string()))?;
-        let form = StoredDecisionDocument::deserialize(&document).map_err(|error| excerpt(&error.to_string()))?;
+        let document = parse(bytes, DECISION).map_err(|error| excerpt_text(&error.to_string()))?;
+        let form = StoredDecisionDocument::deserialize(&document).map_err(|error| excerpt_text(&error.to_string()))?;
         let StoredDecisionDocument {
             schema,
             id,
@@ -155,8 +155,13 @@ impl StoredDecision {
 
     /// Compares the permitted payment with the decision. If the decision is about several entries, the document
     /// describes only the first.
-    fn compare<T: PartialEq + Display>(&self, place: &str, permitted: &T, decided: &T) -> Result<(), Box<Reason>> {
-        let compared = compare(place, permitted, decided);
+    fn compare_with_decision<T: PartialEq + Display>(
+        &self,
+        place: &str,
+        permitted: &T,
+        decided: &T,
+    ) -> Result<(), Box<Reason>> {
+        let compared = require_equal(place, permitted, decided);
         if self.is_of_several && compared.is_err() {
             let cause =
                 format!("{decided}, and the decision was about several entries, of which it records only the first");
@@ -173,7 +178,7 @@ impl StoredDecision {
 
     /// Why a payment settled in this block was not based on the decision: the decision had expired, or did not exist
     /// yet.
-    fn objection_at(&self, block: &ChainBlock) -> Option<Box<Reason>> {
+    fn block_time_objection(&self, block: &ChainBlock) -> Option<Box<Reason>> {
         const PLACE: &str = "decision: /valid_until";
         let Some((first, end)) = self.earliest_decision_time().zip(self.valid_until) else {
             return Some(unproven_reason(PLACE, "it has no expiry").into());
@@ -181,7 +186,8 @@ impl StoredDecision {
         let last = end.checked_add(SignedDuration::from_secs(OPEN_SECONDS.cast_signed())).unwrap_or(Timestamp::MAX);
         let is_early = block.timestamp < first && !mutant!("decisions-about-what-was-settled");
         let is_late = block.timestamp > last && !mutant!("decisions-never-end");
-        (is_early || is_late).then(|| mismatch(PLACE, format!("settled from {first} to {last}"), block.timestamp))
+        (is_early || is_late)
+            .then(|| settlement_mismatch_reason(PLACE, format!("settled from {first} to {last}"), block.timestamp))
     }
 }
 
@@ -242,7 +248,7 @@ impl TransactionCheckResult {
 
 /// Whether a payment was settled. This is the serialized form.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Settlement {
+pub struct SettlementCheckResult {
     /// How the settlement is shown. `None` if it is not shown.
     pub shown_by: Option<SettlementEvidenceKind>,
     /// The transfer that had to be shown, if known.
@@ -258,7 +264,7 @@ pub struct Settlement {
     pub objection: Option<Box<Reason>>,
 }
 
-impl Settlement {
+impl SettlementCheckResult {
     /// Combines the results for a purchase.
     pub fn from_check(
         purchase: &Purchase,
@@ -269,7 +275,7 @@ impl Settlement {
         match seen {
             Ok(TransactionCheckResult { objection, shown_by, block, proof }) => {
                 let decided = purchase.decision.as_ref();
-                let objection = objection.or_else(|| decided.and_then(|decided| decided.objection_at(&block)));
+                let objection = objection.or_else(|| decided.and_then(|decided| decided.block_time_objection(&block)));
                 Self {
                     shown_by: objection.is_none().then_some(shown_by),
                     due,
@@ -304,26 +310,27 @@ impl Settlement {
 
     /// The objection to an x402 receipt: it states another network, payer or transaction, or is too old for the block
     /// of the settlement. `None` if there is no objection, or if it is unknown what had to be shown.
-    pub fn receipt_objection(&self, receipt: &X402Receipt) -> Option<Box<Reason>> {
+    pub fn objection_to_receipt(&self, receipt: &X402Receipt) -> Option<Box<Reason>> {
         let due = self.due.as_ref().filter(|_| !mutant!("receipts-of-any-transaction"))?;
         let X402Receipt { network, payer, transaction, issued_at, .. } = receipt;
         if network != due.network.as_str() {
-            return Some(mismatch("/payload/network", &due.network, network));
+            return Some(settlement_mismatch_reason("/payload/network", &due.network, network));
         }
         match forms::parse_address(payer) {
             Some(payer) if payer == due.payer => {}
-            Some(_) => return Some(mismatch("/payload/payer", due.payer, payer)),
+            Some(_) => return Some(settlement_mismatch_reason("/payload/payer", due.payer, payer)),
             None => {
-                let cause = format!("{}, which is not an address", excerpt(payer));
+                let cause = format!("{}, which is not an address", excerpt_text(payer));
                 return Some(unproven_reason("/payload/payer", cause).expected(due.payer.to_string()).into());
             }
         }
         if !transaction.is_empty() && forms::parse_word(transaction) != Some(due.transaction) {
-            return Some(mismatch("/payload/transaction", due.transaction, transaction));
+            return Some(settlement_mismatch_reason("/payload/transaction", due.transaction, transaction));
         }
         let earliest = u64::try_from(self.earliest_permission_time()?.as_second()).unwrap_or_default();
         let is_older = *issued_at < earliest && !mutant!("receipts-before-their-payment");
-        is_older.then(|| mismatch("/payload/issuedAt", format!("no earlier than {earliest}"), issued_at))
+        is_older
+            .then(|| settlement_mismatch_reason("/payload/issuedAt", format!("no earlier than {earliest}"), issued_at))
     }
 }
 
@@ -333,7 +340,11 @@ impl Purchase {
     /// # Errors
     /// Whether the decision or the payment header cannot be read, and why, in words. The seller's header never causes
     /// an error, however malformed it is.
-    pub fn read(decision: Option<&[u8]>, payment: Option<&str>, settlement: Option<String>) -> Result<Self, String> {
+    pub fn from_documents(
+        decision: Option<&[u8]>,
+        payment: Option<&str>,
+        settlement: Option<String>,
+    ) -> Result<Self, String> {
         let decision =
             decision.map(StoredDecision::from_bytes).transpose().map_err(|why| format!("decision: {why}"))?;
         let payment =
@@ -360,9 +371,9 @@ impl Purchase {
 
     /// The earliest time of the purchase: neither the decision nor the permission of the settled payment can be older.
     /// `None` if both are unknown.
-    pub fn earliest_purchase_time(&self, settlement: Option<&Settlement>) -> Option<Timestamp> {
+    pub fn earliest_purchase_time(&self, settlement: Option<&SettlementCheckResult>) -> Option<Timestamp> {
         let decided = self.decision.as_ref().and_then(StoredDecision::earliest_decision_time);
-        decided.into_iter().chain(settlement.and_then(Settlement::earliest_permission_time)).max()
+        decided.into_iter().chain(settlement.and_then(SettlementCheckResult::earliest_permission_time)).max()
     }
 
     /// The network and payee: from `due`, or, if there is no payment, from a decision about a single entry.
@@ -378,20 +389,20 @@ impl Purchase {
     /// `settlement-mismatch` if two documents differ, `settlement-unproven` if one is missing.
     pub fn due_transfer(&self, name: &str) -> Result<DueTransfer, Box<Reason>> {
         if let Some(decision) = &self.decision {
-            compare("decision: /name", name, &decision.name)?;
+            require_equal("decision: /name", name, &decision.name)?;
         }
         let Some(payment) = &self.payment else {
             return Err(unproven_reason("payment", "missing, so any transaction could be presented").into());
         };
         payment.check_accepted()?;
         if let Some(decided @ StoredDecision { price, payee, .. }) = &self.decision {
-            decided.compare("decision: /price/network", &payment.network, &price.network)?;
-            decided.compare("decision: /price/amount", &payment.amount, &price.amount)?;
-            decided.compare("decision: /payee/address", &payment.pay_to, payee)?;
+            decided.compare_with_decision("decision: /price/network", &payment.network, &price.network)?;
+            decided.compare_with_decision("decision: /price/amount", &payment.amount, &price.amount)?;
+            decided.compare_with_decision("decision: /payee/address", &payment.pay_to, payee)?;
         }
         let asset = match (payment.asset, &self.decision) {
             (Some(own), Some(decided)) => {
-                decided.compare("decision: /price/asset", &own, &decided.price.asset)?;
+                decided.compare_with_decision("decision: /price/asset", &own, &decided.price.asset)?;
                 own
             }
             (Some(asset), None) => asset,
@@ -425,10 +436,10 @@ impl PaymentPermission {
         let Some(accepted) = self.accepted.as_ref().filter(|_| !mutant!("accepted-is-not-permitted")) else {
             return Ok(());
         };
-        compare("payment: /accepted/payTo", &self.pay_to, &accepted.pay_to)?;
-        compare("payment: /accepted/amount", &self.amount, &accepted.amount)?;
+        require_equal("payment: /accepted/payTo", &self.pay_to, &accepted.pay_to)?;
+        require_equal("payment: /accepted/amount", &self.amount, &accepted.amount)?;
         match &self.asset {
-            Some(asset) => compare("payment: /accepted/asset", asset, &accepted.asset),
+            Some(asset) => require_equal("payment: /accepted/asset", asset, &accepted.asset),
             None => Ok(()),
         }
     }
@@ -439,28 +450,28 @@ impl PaymentPermission {
     /// `settlement-mismatch` if the reply is about another payment, `settlement-unproven` if it names no transaction.
     fn transaction_of_reply(&self, header: &str) -> Result<B256, Box<Reason>> {
         let unreadable = |cause: String| unproven_reason("settlement", format!("cannot be read: {cause}"));
-        let answer = decode(header, REPLY).map_err(|error| unreadable(excerpt(&error.to_string())))?;
+        let answer = decode_header_json(header, REPLY).map_err(|error| unreadable(excerpt_text(&error.to_string())))?;
         let text = |member: &str| answer.get(member).and_then(Value::as_str).filter(|text| !text.is_empty());
         let shown = |member: &str| answer.get(member).map_or_else(|| "nothing".to_owned(), Value::to_string);
         if answer.get("success") != Some(&Value::Bool(true)) {
-            return Err(mismatch("settlement: /success", true, shown("success")));
+            return Err(settlement_mismatch_reason("settlement: /success", true, shown("success")));
         }
         let network = text("network").and_then(|network| match self.version {
             X402Version::V1 => Caip2Network::from_v1_name(network),
             X402Version::V2 => network.parse().ok(),
         });
         if network.as_ref() != Some(&self.network) {
-            return Err(mismatch("settlement: /network", &self.network, shown("network")));
+            return Err(settlement_mismatch_reason("settlement: /network", &self.network, shown("network")));
         }
         if let Some(payer) = text("payer")
             && forms::parse_address(payer) != Some(self.payer)
         {
-            return Err(mismatch("settlement: /payer", self.payer, payer));
+            return Err(settlement_mismatch_reason("settlement: /payer", self.payer, payer));
         }
         if let Some(amount) = text("amount")
             && forms::parse_amount(amount) != Some(self.amount)
         {
-            return Err(mismatch("settlement: /amount", self.amount, amount));
+            return Err(settlement_mismatch_reason("settlement: /amount", self.amount, amount));
         }
         let transaction = text("transaction").and_then(forms::parse_word);
         Ok(transaction.ok_or_else(|| unreadable("it names no transaction".to_owned()))?)
@@ -502,7 +513,7 @@ impl DueTransfer {
         } else {
             SettlementEvidenceKind::Reported
         };
-        let objection = self.check(execution).err();
+        let objection = self.check_execution(execution).err();
         Ok(TransactionCheckResult { objection, shown_by, block: execution.block, proof: *proof })
     }
 
@@ -511,10 +522,10 @@ impl DueTransfer {
     ///
     /// # Errors
     /// `settlement-mismatch`, or `settlement-unproven` if it contains several such transfers or authorisations.
-    pub fn check(&self, execution: &ExecutedTransaction) -> Result<(), Box<Reason>> {
-        compare("transaction", &self.transaction, &execution.transaction)?;
+    pub fn check_execution(&self, execution: &ExecutedTransaction) -> Result<(), Box<Reason>> {
+        require_equal("transaction", &self.transaction, &execution.transaction)?;
         if !execution.has_succeeded && !mutant!("failed-transactions-settle") {
-            return Err(mismatch("transaction: status", "success", "it was reverted"));
+            return Err(settlement_mismatch_reason("transaction: status", "success", "it was reverted"));
         }
         self.check_transfer(execution)?;
         match &self.permit {
@@ -526,17 +537,17 @@ impl DueTransfer {
     fn check_transfer(&self, execution: &ExecutedTransaction) -> Result<(), Box<Reason>> {
         const PLACE: &str = "log: Transfer";
         let topics = [Transfer::SIGNATURE_HASH, self.payer.into_word(), self.pay_to.into_word()];
-        let transfers: Vec<&Log> = self.logs(execution, &topics).collect();
+        let transfers: Vec<&Log> = self.asset_logs(execution, &topics).collect();
         let expected = || format!("{} from {} to {}", self.amount, self.payer, self.pay_to);
         match transfers[..] {
-            [] => Err(mismatch(PLACE, expected(), "none by the asset's contract")),
+            [] => Err(settlement_mismatch_reason(PLACE, expected(), "none by the asset's contract")),
             [transfer] | [transfer, ..] if transfers.len() == 1 || mutant!("one-transfer-of-many") => {
                 let value = <[u8; 32]>::try_from(&transfer.data.data[..]).ok().map(U256::from_be_bytes);
                 if value == Some(self.amount) || mutant!("any-amount-settles") {
                     return Ok(());
                 }
                 let observed = value.map_or_else(|| "a malformed log".to_owned(), |value| value.to_string());
-                Err(mismatch(PLACE, expected(), observed))
+                Err(settlement_mismatch_reason(PLACE, expected(), observed))
             }
             _ => {
                 let reason = unproven_reason(
@@ -551,13 +562,13 @@ impl DueTransfer {
     fn check_authorization(&self, execution: &ExecutedTransaction, nonce: B256) -> Result<(), Box<Reason>> {
         const PLACE: &str = "log: AuthorizationUsed";
         let event = [AuthorizationUsed::SIGNATURE_HASH, self.payer.into_word()];
-        let used: Vec<&Log> = self.logs(execution, &event).collect();
+        let used: Vec<&Log> = self.asset_logs(execution, &event).collect();
         let is_this = |log: &Log| log.topics()[2] == nonce || mutant!("any-authorization-settles");
         let expected = || format!("nonce {nonce} of {}", self.payer);
         match used[..] {
             [one] if is_this(one) => Ok(()),
             [..] if !used.iter().any(|log| is_this(log)) => {
-                Err(mismatch(PLACE, expected(), "none by the asset's contract"))
+                Err(settlement_mismatch_reason(PLACE, expected(), "none by the asset's contract"))
             }
             [..] if mutant!("further-authorizations-settle") => Ok(()),
             _ => {
@@ -580,11 +591,11 @@ impl DueTransfer {
         }
         let call = proxy::decode_settle_call(&execution.input)
             .ok_or_else(|| unproven_reason("transaction: input", "not a call of the proxy that settles a payment"))?;
-        compare("transaction: owner", &self.payer, &call.owner)?;
-        compare("transaction: token", &self.asset, &call.permit.permitted.token)?;
-        compare("transaction: amount", &self.amount, &call.permit.permitted.amount)?;
-        compare("transaction: nonce", nonce, &call.permit.nonce)?;
-        compare("transaction: witness.to", &self.pay_to, &call.witness.to)?;
+        require_equal("transaction: owner", &self.payer, &call.owner)?;
+        require_equal("transaction: token", &self.asset, &call.permit.permitted.token)?;
+        require_equal("transaction: amount", &self.amount, &call.permit.permitted.amount)?;
+        require_equal("transaction: nonce", nonce, &call.permit.nonce)?;
+        require_equal("transaction: witness.to", &self.pay_to, &call.witness.to)?;
         if call.signature == *signature {
             return Ok(());
         }
@@ -592,23 +603,23 @@ impl DueTransfer {
     }
 
     /// The logs of the asset's contract that have three topics and start with `first`.
-    fn logs<'e>(&self, execution: &'e ExecutedTransaction, first: &[B256]) -> impl Iterator<Item = &'e Log> {
+    fn asset_logs<'e>(&self, execution: &'e ExecutedTransaction, first: &[B256]) -> impl Iterator<Item = &'e Log> {
         let is_own = |log: &&Log| log.address == self.asset || mutant!("any-contract-logs");
         let is_such = move |log: &&Log| log.topics().len() == 3 && log.topics().starts_with(first);
         execution.logs.iter().filter(is_own).filter(is_such)
     }
 }
 
-fn compare<T: PartialEq + Display + ?Sized>(place: &str, expected: &T, observed: &T) -> Result<(), Box<Reason>> {
+fn require_equal<T: PartialEq + Display + ?Sized>(place: &str, expected: &T, observed: &T) -> Result<(), Box<Reason>> {
     if expected == observed || mutant!("purchases-contradict-themselves") {
         return Ok(());
     }
-    Err(mismatch(place, expected, observed))
+    Err(settlement_mismatch_reason(place, expected, observed))
 }
 
-fn mismatch(place: &str, expected: impl Display, observed: impl Display) -> Box<Reason> {
+fn settlement_mismatch_reason(place: &str, expected: impl Display, observed: impl Display) -> Box<Reason> {
     let reason = Reason::new(ReasonCode::SettlementMismatch).at_place(place).expected(expected.to_string());
-    Box::new(reason.observed(excerpt(&observed.to_string())))
+    Box::new(reason.observed(excerpt_text(&observed.to_string())))
 }
 
 /// A fact at `place` that is unknown, with the cause.

@@ -17,11 +17,11 @@ use serde_json::{Map, Value};
 use clresolve_core::json::JsonLimits;
 use clresolve_core::mutant;
 use clresolve_core::reason::{Reason, ReasonCode};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_verdict::verdict::canonical_digest;
 
 use crate::asset::AssetProperties;
-use crate::encoding::decode;
+use crate::encoding::decode_header_json;
 use crate::forms;
 use crate::network::Caip2Network;
 use crate::terms::{self, PaymentTerms, Price, TransferMethod, X402Version, without_nulls};
@@ -66,9 +66,9 @@ impl PaymentHeader {
     ///
     /// # Errors
     /// `payment-signature-mismatch`, with the difference from the terms.
-    pub fn read(header: &str, terms: &PaymentTerms) -> Result<Self, Box<Reason>> {
+    pub fn parse_for_terms(header: &str, terms: &PaymentTerms) -> Result<Self, Box<Reason>> {
         let payment = decode_header(header)?;
-        let version = version(&payment, terms)?;
+        let version = header_version(&payment, terms)?;
         check_members(&payment, version)?;
         check_resource(&payment, terms.resource.as_ref())?;
         check_extensions(&payment, &terms.extensions)?;
@@ -80,7 +80,7 @@ impl PaymentHeader {
     ///
     /// # Errors
     /// `payment-signature-mismatch`, with the difference.
-    pub fn check(
+    pub fn check_against_price(
         &self,
         entry: &Value,
         price: &Price,
@@ -88,7 +88,7 @@ impl PaymentHeader {
         now: Timestamp,
     ) -> Result<(), Box<Reason>> {
         match self.version {
-            X402Version::V1 => check_claims(&self.payment, price)?,
+            X402Version::V1 => check_v1_members(&self.payment, price)?,
             X402Version::V2 => check_accepted(&self.payment, entry, price)?,
         }
         let now = u64::try_from(now.as_second()).unwrap_or_default();
@@ -101,22 +101,24 @@ impl PaymentHeader {
 
 fn decode_header(header: &str) -> Result<Value, Box<Reason>> {
     if header.len() > MAX_HEADER_BYTES {
-        return Err(mismatch("", format!("The payment header is longer than {MAX_HEADER_BYTES} bytes.")).into());
+        return Err(
+            header_mismatch_reason("", format!("The payment header is longer than {MAX_HEADER_BYTES} bytes.")).into()
+        );
     }
-    let decoded = decode(header, LIMITS);
+    let decoded = decode_header_json(header, LIMITS);
     decoded.map_err(|error| {
-        let reason = mismatch("", "The payment header cannot be decoded.");
-        reason.observed(excerpt(&error.to_string())).into()
+        let reason = header_mismatch_reason("", "The payment header cannot be decoded.");
+        reason.observed(excerpt_text(&error.to_string())).into()
     })
 }
 
 /// The version of the header, if the terms can be paid in it.
-fn version(payment: &Value, terms: &PaymentTerms) -> Result<X402Version, Box<Reason>> {
+fn header_version(payment: &Value, terms: &PaymentTerms) -> Result<X402Version, Box<Reason>> {
     let number = payment.get("x402Version");
-    let is_stated = |version: &X402Version| number.and_then(Value::as_u64) == Some(version.number());
+    let is_stated = |version: &X402Version| number.and_then(Value::as_u64) == Some(version.version_number());
     let stated = [X402Version::V1, X402Version::V2].into_iter().find(is_stated);
     let demanded = stated.filter(|version| terms.can_be_paid_in(*version));
-    demanded.ok_or_else(|| difference_reason("/x402Version", terms.version.number(), display_value(number)))
+    demanded.ok_or_else(|| difference_reason("/x402Version", terms.version.version_number(), display_value(number)))
 }
 
 /// Rejects members that x402 does not define, since they might permit something too.
@@ -130,11 +132,11 @@ fn check_members(payment: &Value, version: X402Version) -> Result<(), Box<Reason
         return Ok(());
     };
     let message = "The payment header has a member that x402 does not define.";
-    Err(mismatch("", message).observed(excerpt(further)).into())
+    Err(header_mismatch_reason("", message).observed(excerpt_text(further)).into())
 }
 
 /// Checks the unsigned members of a version 1 header. They must not contradict the price.
-fn check_claims(payment: &Value, price: &Price) -> Result<(), Box<Reason>> {
+fn check_v1_members(payment: &Value, price: &Price) -> Result<(), Box<Reason>> {
     let text = |member: &str| payment.get(member).and_then(Value::as_str);
     if mutant!("headers-claim-anything") {
         return Ok(());
@@ -148,19 +150,19 @@ fn check_claims(payment: &Value, price: &Price) -> Result<(), Box<Reason>> {
     Ok(())
 }
 
-/// Like [`check_claims`], for the entry that a version 2 header repeats.
+/// Like [`check_v1_members`], for the entry that a version 2 header repeats.
 fn check_accepted(payment: &Value, entry: &Value, price: &Price) -> Result<(), Box<Reason>> {
     let Some(accepted) = payment.get("accepted") else { return Ok(()) };
     let stated = terms::parse_price(accepted, X402Version::V2, "/accepted".to_owned());
     if stated.as_ref() != Ok(price) && !mutant!("headers-accept-any-entry") {
         let message = "The payment header accepts a different entry than the decided one.";
-        return Err(mismatch("/accepted", message).into());
+        return Err(header_mismatch_reason("/accepted", message).into());
     }
     if repeats_entry(accepted, entry) {
         return Ok(());
     }
     let message = "The entry in the payment header has members or values that the terms do not have.";
-    Err(mismatch("/accepted", message).into())
+    Err(header_mismatch_reason("/accepted", message).into())
 }
 
 /// Whether `accepted` contains nothing beyond the entry.
@@ -168,7 +170,7 @@ fn repeats_entry(accepted: &Value, entry: &Value) -> bool {
     // The Python client writes an empty `extra` if the entry has none.
     let is_default = |name: &str, said: &Value| name == "extra" && said.as_object().is_some_and(Map::is_empty);
     let is_known = |(name, said): (&String, &Value)| match entry.get(name).filter(|own| !own.is_null()) {
-        Some(own) => repeats(said, own),
+        Some(own) => repeats_value(said, own),
         None => said.is_null() || is_default(name, said) || mutant!("any-member-leaves"),
     };
     accepted.as_object().is_none_or(|accepted| accepted.iter().all(is_known))
@@ -176,33 +178,33 @@ fn repeats_entry(accepted: &Value, entry: &Value) -> bool {
 
 /// Whether `said` repeats `own`, except for missing members: clients drop unknown members. A `null` member counts as
 /// missing, since the schemas of x402 permit it.
-fn repeats(said: &Value, own: &Value) -> bool {
+fn repeats_value(said: &Value, own: &Value) -> bool {
     if mutant!("any-member-leaves") {
         return true;
     }
     match (said, own) {
         (Value::Object(said), Value::Object(own)) => {
-            let is_said = |(name, said): (&String, &Value)| own.get(name).is_some_and(|own| repeats(said, own));
+            let is_said = |(name, said): (&String, &Value)| own.get(name).is_some_and(|own| repeats_value(said, own));
             said.iter().all(|member| member.1.is_null() || is_said(member))
         }
-        _ => said == own || is_echo(said, own),
+        _ => said == own || is_equal_without_nulls(said, own),
     }
 }
 
 /// Whether two values differ at most in `null` members.
-fn is_echo(said: &Value, own: &Value) -> bool {
+fn is_equal_without_nulls(said: &Value, own: &Value) -> bool {
     canonical_digest(&without_nulls(said)) == canonical_digest(&without_nulls(own))
 }
 
 /// Rejects headers that add to the seller's description of the resource.
 fn check_resource(payment: &Value, demanded: Option<&Value>) -> Result<(), Box<Reason>> {
     let Some(resource) = payment.get("resource").filter(|resource| !resource.is_null()) else { return Ok(()) };
-    if demanded.is_some_and(|demanded| repeats(resource, demanded)) {
+    if demanded.is_some_and(|demanded| repeats_value(resource, demanded)) {
         return Ok(());
     }
     let message =
         "The payment header describes the resource differently than the terms, and what that permits is not checked.";
-    Err(mismatch("/resource", message).into())
+    Err(header_mismatch_reason("/resource", message).into())
 }
 
 /// Rejects headers that add to the seller's extensions. For some extensions, clients add another signature of the payer
@@ -213,7 +215,7 @@ fn check_extensions(payment: &Value, demanded: &Map<String, Value>) -> Result<()
         return Err(difference_reason("/extensions", "an object", display_value(Some(extensions))));
     };
     let repeats = |name: &str, said: &Value| {
-        let same = |said: &Value| demanded.get(name).is_some_and(|own| is_echo(said, own));
+        let same = |said: &Value| demanded.get(name).is_some_and(|own| is_equal_without_nulls(said, own));
         said.is_null()
             || same(said)
             || (name == PAYMENT_IDENTIFIER && without_payment_id(said).is_some_and(|said| same(&said)))
@@ -221,7 +223,7 @@ fn check_extensions(payment: &Value, demanded: &Map<String, Value>) -> Result<()
     let further = extensions.iter().find(|(name, said)| !repeats(name, said) && !mutant!("further-signatures-leave"));
     let Some((name, _)) = further else { return Ok(()) };
     let message = "An extension in the payment header differs from the terms, and what that permits is not checked.";
-    Err(mismatch("/extensions", message).observed(excerpt(name)).into())
+    Err(header_mismatch_reason("/extensions", message).observed(excerpt_text(name)).into())
 }
 
 /// The payment identifier extension without the identifier that the client added.
@@ -237,7 +239,7 @@ fn without_payment_id(said: &Value) -> Option<Value> {
 fn parse_payload<'v, P: Deserialize<'v>>(payment: &'v Value) -> Result<P, Box<Reason>> {
     forms::deserialize_record(payment.get("payload").unwrap_or(&Value::Null)).map_err(|error| {
         let message = "The payload of the payment header does not have the form of the entry's transfer method.";
-        mismatch("/payload", message).observed(excerpt(&error.to_string())).into()
+        header_mismatch_reason("/payload", message).observed(excerpt_text(&error.to_string())).into()
     })
 }
 
@@ -257,7 +259,7 @@ fn check_eip3009(
     }
     check_start(authorization.valid_after, now, &format!("{PLACE}/validAfter"))?;
     check_end(authorization.valid_before, price, now, &format!("{PLACE}/validBefore"))?;
-    let hash = authorization.message().eip712_signing_hash(&typed_data::asset_domain(asset, price));
+    let hash = authorization.message_to_sign().eip712_signing_hash(&typed_data::asset_domain(asset, price));
     check_signer(hash, &payload.signature, authorization.from)
 }
 
@@ -278,7 +280,7 @@ fn check_permit2(payload: &Permit2Payload, price: &Price, now: u64) -> Result<()
     }
     check_start(permit.witness.valid_after, now, &format!("{PLACE}/witness/validAfter"))?;
     check_end(permit.deadline, price, now, &format!("{PLACE}/deadline"))?;
-    let hash = permit.message().eip712_signing_hash(&typed_data::permit2_domain(price.chain_id));
+    let hash = permit.message_to_sign().eip712_signing_hash(&typed_data::permit2_domain(price.chain_id));
     check_signer(hash, &payload.signature, permit.from)
 }
 
@@ -308,21 +310,21 @@ fn check_signer(hash: B256, signature: &str, from: Address) -> Result<(), Box<Re
         Ok(signer) if signer == from || mutant!("anybody-signs") => Ok(()),
         Ok(_) => {
             let message = "The signature is not one of `from` for this asset on this chain.";
-            Err(mismatch("/payload/signature", message).into())
+            Err(header_mismatch_reason("/payload/signature", message).into())
         }
         Err(cause) => {
             let message = "What the payment header permits cannot be checked.";
-            Err(mismatch("/payload/signature", message).observed(cause.to_string()).into())
+            Err(header_mismatch_reason("/payload/signature", message).observed(cause.to_string()).into())
         }
     }
 }
 
 fn difference_reason(place: &str, expected: impl Display, observed: impl Display) -> Box<Reason> {
-    let reason = mismatch(place, "The payment header permits a different payment than the decided one.");
-    Box::new(reason.expected(expected.to_string()).observed(excerpt(&observed.to_string())))
+    let reason = header_mismatch_reason(place, "The payment header permits a different payment than the decided one.");
+    Box::new(reason.expected(expected.to_string()).observed(excerpt_text(&observed.to_string())))
 }
 
-fn mismatch(place: &str, message: impl Into<String>) -> Reason {
+fn header_mismatch_reason(place: &str, message: impl Into<String>) -> Reason {
     let reason = Reason::new(ReasonCode::PaymentSignatureMismatch).message(message);
     if place.is_empty() { reason } else { reason.at_place(place) }
 }

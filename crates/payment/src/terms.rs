@@ -17,14 +17,14 @@ use serde_json::Value;
 use clresolve_core::json::{JsonLimits, parse};
 use clresolve_core::mutant;
 use clresolve_core::reason::Reason;
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 
-use crate::encoding::{base64_length, decode};
+use crate::encoding::{base64_length, decode_header_json};
 use places::{TermsPlace, may_be_an_object};
 use reading::{ambiguous_terms, malformed_terms, parse_terms};
 
 pub(crate) use agreement::without_nulls;
-pub use challenge::check_meta;
+pub use challenge::check_meta_challenges;
 pub use demand::{MAX_ENTRIES, PaymentOption, PaymentTerms, Price, StatedEip712Domain, TransferMethod, X402Version};
 pub(crate) use reading::parse_price;
 
@@ -84,8 +84,8 @@ impl PaymentTerms {
             let message = "Only a reply with status 402 demands a payment.";
             return Err(malformed_terms("status", message).expected("402").observed(reply.status.to_string()).into());
         }
-        let header = header(&reply.headers)?;
-        challenge::check_headers(&reply.headers)?;
+        let header = terms_header(&reply.headers)?;
+        challenge::check_challenge_headers(&reply.headers)?;
         let body = decoded_body(reply)?;
         let older = older_header_terms(&reply.headers)?;
         let mut places = Vec::new();
@@ -96,7 +96,8 @@ impl PaymentTerms {
     }
 
     fn from_header_and_body(header: Option<&str>, body: &[u8]) -> Result<Self, Box<Reason>> {
-        let header = header.filter(|value| !mutant!("broken-header-is-no-header") || decode(value, LIMITS).is_ok());
+        let header =
+            header.filter(|value| !mutant!("broken-header-is-no-header") || decode_header_json(value, LIMITS).is_ok());
         let Some(header) = header else { return Self::from_body(body) };
         let terms = Self::from_header(header)?;
         if let Some(list) = places::listed_terms(body, LIMITS) {
@@ -108,9 +109,9 @@ impl PaymentTerms {
         let body = parse(body, LIMITS).map_err(|error| {
             let message =
                 "The body beside the header PAYMENT-REQUIRED cannot be read strictly, so it may demand anything.";
-            Box::new(ambiguous_terms("body", message).observed(excerpt(&error.to_string())))
+            Box::new(ambiguous_terms("body", message).observed(excerpt_text(&error.to_string())))
         })?;
-        challenge::check_result(&body)?;
+        challenge::check_result_challenges(&body)?;
         terms.require_agreement(&places::places_in_document(&body, "body")?)
     }
 
@@ -129,7 +130,7 @@ impl PaymentTerms {
     /// `payment-terms-malformed`, or `payment-terms-ambiguous` if the text contains other terms at a deeper level.
     pub fn from_json(text: &str) -> Result<Self, Box<Reason>> {
         let document = parse(text.as_bytes(), LIMITS).map_err(|error| {
-            malformed_terms("paymentRequired", "The terms cannot be read.").observed(excerpt(&error.to_string()))
+            malformed_terms("paymentRequired", "The terms cannot be read.").observed(excerpt_text(&error.to_string()))
         })?;
         Self::from_value(&document)?
             .require_agreement(&other_places(places::places_in_document(&document, "")?, &document))
@@ -142,9 +143,10 @@ impl PaymentTerms {
     /// `payment-terms-malformed`, or `payment-terms-ambiguous` if two places differ.
     pub fn from_tool_result(result: &str) -> Result<Self, Box<Reason>> {
         let result = parse(result.as_bytes(), RESULT_LIMITS).map_err(|error| {
-            malformed_terms("toolResult", "The tool's result cannot be read.").observed(excerpt(&error.to_string()))
+            malformed_terms("toolResult", "The tool's result cannot be read.")
+                .observed(excerpt_text(&error.to_string()))
         })?;
-        challenge::check_result(&result)?;
+        challenge::check_result_challenges(&result)?;
         places::check_spelling(&result)?;
         let texts = places::result_texts(&result, LIMITS)?;
         let places = places::places_in_result(&result, &texts)?;
@@ -155,11 +157,11 @@ impl PaymentTerms {
         match (judged, unreadable) {
             (Some(_), Some((name, error))) => {
                 let message = "A text of the tool's result cannot be parsed strictly, so it may demand anything.";
-                Err(Box::new(ambiguous_terms(name, message).observed(excerpt(&error.to_string()))))
+                Err(Box::new(ambiguous_terms(name, message).observed(excerpt_text(&error.to_string()))))
             }
             (None, Some((name, error))) => {
                 let message = "A text of the tool's result cannot be parsed, and no other place contains terms.";
-                Err(malformed_terms(name, message).observed(excerpt(&error.to_string())).into())
+                Err(malformed_terms(name, message).observed(excerpt_text(&error.to_string())).into())
             }
             (None, None) => {
                 let message = "The tool's result contains no terms in the places where x402 clients read them.";
@@ -186,9 +188,9 @@ impl PaymentTerms {
     }
 
     fn from_header(header: &str) -> Result<Self, Box<Reason>> {
-        let document = decode(header, LIMITS).map_err(|error| {
+        let document = decode_header_json(header, LIMITS).map_err(|error| {
             malformed_terms(HEADER, "The header PAYMENT-REQUIRED cannot be decoded.")
-                .observed(excerpt(&error.to_string()))
+                .observed(excerpt_text(&error.to_string()))
         })?;
         Self::from_value(&document)?.require_version(X402Version::V2)
     }
@@ -196,9 +198,9 @@ impl PaymentTerms {
     fn from_body(body: &[u8]) -> Result<Self, Box<Reason>> {
         let document = parse(body, LIMITS).map_err(|error| {
             malformed_terms("body", "There is no header PAYMENT-REQUIRED, and the body contains no terms.")
-                .observed(excerpt(&error.to_string()))
+                .observed(excerpt_text(&error.to_string()))
         })?;
-        challenge::check_result(&document)?;
+        challenge::check_result_challenges(&document)?;
         let terms = Self::from_value(&document)?.require_version(X402Version::V1)?;
         terms.require_agreement(&other_places(places::places_in_document(&document, "body")?, &document))
     }
@@ -209,7 +211,7 @@ impl PaymentTerms {
             return Ok(self);
         }
         let message = "Terms of x402 version 2 belong in the header PAYMENT-REQUIRED, those of version 1 in the body.";
-        let (expected, observed) = (version.number().to_string(), self.version.number().to_string());
+        let (expected, observed) = (version.version_number().to_string(), self.version.version_number().to_string());
         Err(malformed_terms("/x402Version", message).expected(expected).observed(observed).into())
     }
 
@@ -244,9 +246,9 @@ fn terms_header_values(headers: &[(String, String)]) -> impl Iterator<Item = &st
 fn older_header_terms(headers: &[(String, String)]) -> Result<Vec<Value>, Box<Reason>> {
     let values = headers.iter().filter(|(name, value)| name.eq_ignore_ascii_case(OLDER_HEADER) && !value.is_empty());
     let decoded = values.map(|(_, value)| {
-        decode(value, LIMITS).map_err(|error| {
+        decode_header_json(value, LIMITS).map_err(|error| {
             let message = "The header X-PAYMENT-REQUIRED cannot be decoded, so it may demand anything.";
-            Box::new(ambiguous_terms(OLDER_HEADER, message).observed(excerpt(&error.to_string())))
+            Box::new(ambiguous_terms(OLDER_HEADER, message).observed(excerpt_text(&error.to_string())))
         })
     });
     let decoded: Vec<Value> = decoded.take(2).collect::<Result<_, _>>()?;
@@ -264,11 +266,11 @@ fn decoded_body(reply: &SellerHttpReply) -> Result<Cow<'_, [u8]>, Box<Reason>> {
     if codings.is_empty() || coding == "identity" || is_decoded(&coding, &reply.body) {
         return Ok(Cow::Borrowed(&reply.body));
     }
-    let body = if matches!(&*coding, "gzip" | "x-gzip") { unzipped(&reply.body) } else { None };
+    let body = if matches!(&*coding, "gzip" | "x-gzip") { unzip_body(&reply.body) } else { None };
     body.map(Cow::Owned).ok_or_else(|| {
         let message = "The body of the reply is compressed, and cannot be decoded within the limits.";
         let expected = format!("gzip of at most {MAX_TERMS_BYTES} bytes, or a decoded body");
-        Box::new(ambiguous_terms("body", message).expected(expected).observed(excerpt(&coding)))
+        Box::new(ambiguous_terms("body", message).expected(expected).observed(excerpt_text(&coding)))
     })
 }
 
@@ -288,7 +290,7 @@ fn is_decoded(coding: &str, body: &[u8]) -> bool {
 }
 
 /// The content of a single gzip stream without trailing data. For a web page, a part suffices.
-fn unzipped(body: &[u8]) -> Option<Vec<u8>> {
+fn unzip_body(body: &[u8]) -> Option<Vec<u8>> {
     let (mut rest, mut content) = (body, Vec::new());
     GzDecoder::new(&mut rest).take(MAX_TERMS_BYTES as u64 + 1).read_to_end(&mut content).ok()?;
     let is_whole = content.len() <= MAX_TERMS_BYTES && rest.is_empty();
@@ -301,14 +303,14 @@ fn is_page(body: &[u8]) -> bool {
 }
 
 /// The value of the only [`HEADER`] header, if there is one.
-fn header(headers: &[(String, String)]) -> Result<Option<&str>, Box<Reason>> {
+fn terms_header(headers: &[(String, String)]) -> Result<Option<&str>, Box<Reason>> {
     if headers.len() > MAX_HEADERS {
         let message = "The reply has more headers than are read.";
         return Err(malformed_terms("headers", message).expected(format!("at most {MAX_HEADERS}")).into());
     }
     let mut values = terms_header_values(headers);
     let first = values.next();
-    if (values.next().is_some() || first.is_some_and(is_joined)) && !mutant!("second-header-is-ignored") {
+    if (values.next().is_some() || first.is_some_and(is_joined_header)) && !mutant!("second-header-is-ignored") {
         return Err(ambiguous_terms(HEADER, "The header PAYMENT-REQUIRED occurs twice.").into());
     }
     Ok(first)
@@ -316,6 +318,6 @@ fn header(headers: &[(String, String)]) -> Result<Option<&str>, Box<Reason>> {
 
 /// Whether a client has joined two headers into one value, as `fetch` does (RFC 9110, section 5.3): the part before the
 /// first comma is valid, and base64 never contains a comma.
-fn is_joined(value: &str) -> bool {
-    value.split_once(',').is_some_and(|(first, _)| decode(first, LIMITS).is_ok())
+fn is_joined_header(value: &str) -> bool {
+    value.split_once(',').is_some_and(|(first, _)| decode_header_json(first, LIMITS).is_ok())
 }

@@ -13,13 +13,14 @@ pub(crate) const PAYER: u8 = 1;
 pub(crate) const PAYEE: u8 = 2;
 pub(crate) const THIEF: u8 = 3;
 
-pub(crate) fn address_of(key: u8) -> Address {
-    Address::from_public_key(secret(key).verifying_key())
+pub(crate) fn test_address(key: u8) -> Address {
+    Address::from_public_key(test_signing_key(key).verifying_key())
 }
 
 /// The signature of a hash, in its JSON notation.
-pub(crate) fn sign(hash: B256, key: u8) -> String {
-    let (signature, parity) = secret(key).sign_prehash_recoverable(hash.as_slice()).expect("32 bytes are signed");
+pub(crate) fn sign_hash(hash: B256, key: u8) -> String {
+    let (signature, parity) =
+        test_signing_key(key).sign_prehash_recoverable(hash.as_slice()).expect("32 bytes are signed");
     let signature: [u8; 64] = signature.to_bytes().into();
     format!("0x{}{:02x}", hex::encode(signature), 27 + parity.to_byte())
 }
@@ -30,18 +31,18 @@ pub(crate) fn jws_offer(header: &Value, payload: &Value, key: &clresolve_jose::E
     json!({"format": "jws", "signature": format!("{signed}.{}", BASE64URL.encode(key.sign(signed.as_bytes())))})
 }
 
-fn secret(key: u8) -> SigningKey {
+fn test_signing_key(key: u8) -> SigningKey {
     SigningKey::from_slice(B256::with_last_byte(key).as_slice()).expect("a number below the order")
 }
 
 /// One hundredth of a USDC on Base Sepolia, to the payee.
-pub(crate) fn price() -> Price {
+pub(crate) fn usdc_price() -> Price {
     Price {
         network: "eip155:84532".parse().expect("CAIP-2"),
         chain_id: 84_532,
         amount: U256::from(10_000),
         asset: "0x036CbD53842c5426634e7929541eC2318f3dCF7e".parse().expect("an address"),
-        pay_to: address_of(PAYEE),
+        pay_to: test_address(PAYEE),
         max_timeout_seconds: 60,
         transfer: TransferMethod::Eip3009,
         domain: StatedEip712Domain { name: Some("USDC".to_owned()), version: Some("2".to_owned()) },

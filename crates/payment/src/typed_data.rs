@@ -120,13 +120,13 @@ pub(crate) fn recover_signer(hash: B256, signature: &str) -> Result<Address, Sig
         .and_then(|digits| hex::decode(digits).ok())
         .ok_or(SignerRecoveryError::Malformed)?;
     let bytes = <[u8; SIGNATURE_BYTES]>::try_from(bytes).map_err(|_| SignerRecoveryError::Contract)?;
-    recover(hash, &bytes)
+    recover_from_bytes(hash, &bytes)
 }
 
 /// Accepts only the signature form that the contracts of the listed assets accept: `v` is 27 or 28, and `s` is the
 /// lower of its two values.
 #[cfg(feature = "signatures")]
-fn recover(hash: B256, bytes: &[u8; SIGNATURE_BYTES]) -> Result<Address, SignerRecoveryError> {
+fn recover_from_bytes(hash: B256, bytes: &[u8; SIGNATURE_BYTES]) -> Result<Address, SignerRecoveryError> {
     let signature = alloy_primitives::Signature::from_raw_array(bytes).map_err(|_| SignerRecoveryError::Malformed)?;
     if ![27, 28].contains(&bytes[SIGNATURE_BYTES - 1]) || signature.normalize_s().is_some() {
         return Err(SignerRecoveryError::Malformed);
@@ -152,7 +152,7 @@ pub(crate) fn es256k_signers(_: B256, _: &[u8]) -> Result<Vec<Address>, SignerRe
 }
 
 #[cfg(not(feature = "signatures"))]
-fn recover(_: B256, _: &[u8; SIGNATURE_BYTES]) -> Result<Address, SignerRecoveryError> {
+fn recover_from_bytes(_: B256, _: &[u8; SIGNATURE_BYTES]) -> Result<Address, SignerRecoveryError> {
     Err(SignerRecoveryError::NotBuilt)
 }
 

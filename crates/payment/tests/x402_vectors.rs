@@ -102,8 +102,8 @@ fn headers_get_their_result(vectors: &[(String, Value)]) {
         let asset = AssetProperties::find_known(&id).unwrap_or_else(|| stated(&price));
         let header = vector["header"].as_str().expect("a header");
         for now in times {
-            let read = PaymentHeader::read(header, &terms);
-            let result = read.and_then(|header| header.check(&entry, &price, &asset, at(now)));
+            let read = PaymentHeader::parse_for_terms(header, &terms);
+            let result = read.and_then(|header| header.check_against_price(&entry, &price, &asset, at(now)));
             assert_eq!(result.is_ok(), matches, "{name}: {result:?}");
             let code = result.err().map(|reason| reason.code);
             assert!(code.is_none_or(|code| code == ReasonCode::PaymentSignatureMismatch), "{name}: {code:?}");
@@ -227,11 +227,11 @@ fn x402_vectors_of_offers_and_receipts_get_their_result() {
             let pay_to = artifact["payload"]["payTo"].as_str().map(address).expect("an offer");
             assert_eq!(published.addresses == [pay_to], expected, "{name}");
         }
-        if let Ok(offer) = SignedArtifact::<X402Offer>::read(artifact)
+        if let Ok(offer) = SignedArtifact::<X402Offer>::from_value(artifact)
             && let Some(claim) = Claim::of(&payload(artifact))
         {
             let is_proven = claim.proven(artifact, &published).is_some_and(|proven| proven.is_ok());
-            assert_eq!(is_proven, offer.signed_by(&published) == ArtifactSigner::Published, "{name}");
+            assert_eq!(is_proven, offer.find_signer(&published) == ArtifactSigner::Published, "{name}");
         }
     }
 }
@@ -255,9 +255,9 @@ fn part(jws: &str, index: usize) -> Option<Value> {
 
 /// Whether an offer or a receipt is signed by one of these keys.
 fn holds(artifact: &Value, keys: &SignerKeys) -> bool {
-    let offer = SignedArtifact::<X402Offer>::read(artifact).map(|offer| offer.signed_by(keys));
+    let offer = SignedArtifact::<X402Offer>::from_value(artifact).map(|offer| offer.find_signer(keys));
     let signed =
-        offer.or_else(|_| SignedArtifact::<X402Receipt>::read(artifact).map(|receipt| receipt.signed_by(keys)));
+        offer.or_else(|_| SignedArtifact::<X402Receipt>::from_value(artifact).map(|receipt| receipt.find_signer(keys)));
     signed == Ok(ArtifactSigner::Published)
 }
 
@@ -284,7 +284,7 @@ impl Claim {
     /// Whether an offer proves it.
     fn proven(&self, offer: &Value, keys: &SignerKeys) -> Option<Result<Option<Timestamp>, OfferProofError>> {
         let resources = OfferResources::from_texts([self.url.as_str()]);
-        ParsedOffers::read(std::slice::from_ref(offer)).prove(&self.price, &resources, keys, self.now)
+        ParsedOffers::from_values(std::slice::from_ref(offer)).prove(&self.price, &resources, keys, self.now)
     }
 }
 

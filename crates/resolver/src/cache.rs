@@ -29,7 +29,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use ahash::RandomState;
-use clresolve_chain::NameHeadState;
+use clresolve_chain::NameStateAtHead;
 use clresolve_core::digest::Digest;
 use clresolve_core::freshness::*;
 use clresolve_core::name::EnsName;
@@ -44,12 +44,12 @@ use moka::future::Cache;
 use moka::notification::RemovalCause;
 
 pub use self::confirmed::HeadConfirmationLimits;
-pub(crate) use self::confirmed::{HeadId, HeadLog, ReportedHead, confirms};
+pub(crate) use self::confirmed::{HeadLog, HeadLogEntry, HeadSequenceNumber, is_confirming_reading};
 pub use self::content::ContentCache;
 use self::contradiction::{has_same_result, shows_change, shows_other_records};
 pub use self::entry::FinishedResolution;
-use self::entry::{CachedVerdict, ServingMode};
-pub(crate) use self::entry::{ConfirmationNeed, ResolutionStart};
+use self::entry::{CachedVerdict, CachedVerdictUse};
+pub(crate) use self::entry::{ConfirmationMethod, ResolutionStartSnapshot};
 use self::evicted::EvictionLog;
 pub use self::feed::{NameEvent, NameEventFeed, NameEventReader};
 use self::hot_names::HotNameSet;
@@ -65,7 +65,7 @@ const POOLS: [CachePool; 3] = [CachePool::Trusted, CachePool::Untrusted, CachePo
 
 /// What the cache contains under a key.
 #[derive(Clone, Debug)]
-pub enum CacheStatus {
+pub enum CacheKeyStatus {
     /// A fresh verdict.
     Fresh(Resolution),
     /// No fresh verdict, but a resolution is in progress.
@@ -109,7 +109,7 @@ pub struct EarlierResults {
 
 /// A resolution in flight.
 struct InFlightResolution {
-    began: ResolutionStart,
+    began: ResolutionStartSnapshot,
     /// `None` if the resolution panicked.
     answer: Shared<BoxFuture<'static, Option<Resolution>>>,
     work: CpuTaskContext,
@@ -219,7 +219,7 @@ impl VerdictCache {
     pub async fn stale_verdict(&self, key: &CacheKey, input: &str, now: Timestamp) -> Option<StaleVerdict> {
         self.failures.get(key).await?;
         let entry =
-            self.trusted.get(key).await.filter(|entry| self.is_servable(key, entry, now, ServingMode::Stale))?;
+            self.trusted.get(key).await.filter(|entry| self.is_servable(key, entry, now, CachedVerdictUse::Stale))?;
         telemetry::count_cache_hit(CachePool::Stale);
         Some(entry.resolution().with_input_name(input).to_stale())
     }
@@ -239,12 +239,12 @@ impl VerdictCache {
     }
 
     /// What the cache contains under `key` at `now`.
-    pub async fn status(&self, key: &CacheKey, now: Timestamp, limits: HeadConfirmationLimits) -> CacheStatus {
+    pub async fn status(&self, key: &CacheKey, now: Timestamp, limits: HeadConfirmationLimits) -> CacheKeyStatus {
         if let Some(resolution) = self.fresh_resolution(key, now, limits).await {
-            return CacheStatus::Fresh(resolution);
+            return CacheKeyStatus::Fresh(resolution);
         }
         let flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
-        if flights.contains_key(key) { CacheStatus::UnderWay } else { CacheStatus::Missing }
+        if flights.contains_key(key) { CacheKeyStatus::UnderWay } else { CacheKeyStatus::Missing }
     }
 
     /// The time since the latest resolution for `key`, whatever its result: a failure that left a verdict in place
@@ -276,7 +276,7 @@ impl VerdictCache {
     async fn find_entry(&self, key: &CacheKey, now: Timestamp) -> Option<(usize, Arc<CachedVerdict>)> {
         for (pool, entries) in [&self.trusted, &self.untrusted, &self.failures].into_iter().enumerate() {
             if let Some(entry) =
-                entries.get(key).await.filter(|entry| self.is_servable(key, entry, now, ServingMode::Answer))
+                entries.get(key).await.filter(|entry| self.is_servable(key, entry, now, CachedVerdictUse::Answer))
             {
                 return Some((pool, entry));
             }
@@ -285,31 +285,31 @@ impl VerdictCache {
     }
 
     /// Whether an entry may be served in this way at `now`. Every way of serving checks this.
-    fn is_servable(&self, key: &CacheKey, entry: &CachedVerdict, now: Timestamp, how: ServingMode) -> bool {
-        entry.is_young(now, how) && self.evicted.permits_still(&key.name, &entry.permitted)
+    fn is_servable(&self, key: &CacheKey, entry: &CachedVerdict, now: Timestamp, how: CachedVerdictUse) -> bool {
+        entry.is_young(now, how) && self.evicted.may_still_use_answer(&key.name, &entry.permitted)
     }
 
     fn is_due(&self, key: &CacheKey, entry: &CachedVerdict, now: Timestamp) -> bool {
-        entry.is_due(now) && self.is_servable(key, entry, now, ServingMode::Answer)
+        entry.is_due(now) && self.is_servable(key, entry, now, CachedVerdictUse::Answer)
     }
 
     /// Invalidates all answers about `name` up to `now`, and the results of resolutions in flight.
     pub fn evict(&self, name: &EnsName, now: Timestamp) {
         self.evicted.record_eviction(name, now);
-        self.abandon_in_flight(name);
+        self.forget_in_flight_resolution(name);
         self.feed.publish_event(NameEvent::Eviction { name: name.clone(), at: now });
     }
 
     /// Makes later callers start a new resolution instead of joining one in flight.
-    fn abandon_in_flight(&self, name: &EnsName) {
+    fn forget_in_flight_resolution(&self, name: &EnsName) {
         let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
         flights.retain(|key, _| key.name != *name);
     }
 
     /// The start of a resolution that begins now.
-    pub(crate) fn resolution_start(&self) -> ResolutionStart {
+    pub(crate) fn resolution_start(&self) -> ResolutionStartSnapshot {
         let run = self.runs.fetch_add(1, Ordering::Relaxed);
-        ResolutionStart {
+        ResolutionStartSnapshot {
             evictions: self.evicted.eviction_count(),
             head: self.heads.newest_head().map(|seen| seen.id),
             run,
@@ -317,7 +317,7 @@ impl VerdictCache {
     }
 
     /// The finished verdict under `key`.
-    async fn finished_entry(&self, key: &CacheKey) -> Option<Arc<CachedVerdict>> {
+    async fn cached_entry(&self, key: &CacheKey) -> Option<Arc<CachedVerdict>> {
         match self.trusted.get(key).await {
             Some(entry) => Some(entry),
             None => self.untrusted.get(key).await,
@@ -329,8 +329,8 @@ impl VerdictCache {
     pub(crate) async fn contradicted_pools(
         &self,
         key: &CacheKey,
-        found: &NameHeadState,
-        at: Option<HeadId>,
+        found: &NameStateAtHead,
+        at: Option<HeadSequenceNumber>,
         block: u64,
     ) -> Vec<CachePool> {
         let entries = self.verdicts_about(key).await;
@@ -345,17 +345,17 @@ impl VerdictCache {
     /// What the verdict under `key` needs at `now` to stay confirmed. `Some(None)` if it needs nothing; `None` if there
     /// is no head, or no such verdict. An untrusted verdict counts only while its name is hot, because its payment
     /// records are then in use.
-    pub(crate) async fn confirmation_need(&self, key: &CacheKey, now: Timestamp) -> Option<Option<ConfirmationNeed>> {
+    pub(crate) async fn confirmation_need(&self, key: &CacheKey, now: Timestamp) -> Option<Option<ConfirmationMethod>> {
         let newest = self.heads.newest_head()?.id;
         let is_hot = self.hot_names.is_hot(&key.name, now);
         let entry =
-            self.finished_entry(key).await.filter(|entry| is_hot || entry.verdict().state == TrustState::Trusted)?;
-        self.is_servable(key, &entry, now, ServingMode::Answer).then(|| entry.confirmation_need(newest, now))
+            self.cached_entry(key).await.filter(|entry| is_hot || entry.verdict().state == TrustState::Trusted)?;
+        self.is_servable(key, &entry, now, CachedVerdictUse::Answer).then(|| entry.confirmation_need(newest, now))
     }
 
     /// Whether only another resolution can confirm the verdict under `key` at `now`.
     pub(crate) async fn needs_run(&self, key: &CacheKey, now: Timestamp) -> bool {
-        self.finished_entry(key).await.is_some_and(|entry| entry.needs_run(now))
+        self.cached_entry(key).await.is_some_and(|entry| entry.needs_run(now))
     }
 
     /// `resolution` with the current standing of its entry. It is unconfirmed if it is no longer in the cache.
@@ -368,8 +368,8 @@ impl VerdictCache {
     ) -> Resolution {
         // The id depends on how the name was typed.
         let run = |verdict: &Verdict| (verdict.conclusion.clone(), verdict.freshness.checked_at);
-        let held = self.finished_entry(key).await.filter(|entry| run(&entry.verdict()) == run(resolution.verdict()));
-        let held = held.filter(|entry| self.is_servable(key, entry, now, ServingMode::Answer));
+        let held = self.cached_entry(key).await.filter(|entry| run(&entry.verdict()) == run(resolution.verdict()));
+        let held = held.filter(|entry| self.is_servable(key, entry, now, CachedVerdictUse::Answer));
         let standing = held.map(|entry| entry.resolution_with_standing(&self.heads, limits, now).standing());
         resolution.with_standing(standing.unwrap_or(Err(Refusal::Unconfirmed)))
     }
@@ -377,7 +377,7 @@ impl VerdictCache {
     /// Whether the last resolution for `key` failed too recently for another one.
     pub(crate) async fn is_backed_off(&self, key: &CacheKey, now: Timestamp) -> bool {
         let failure = self.failures.get(key).await;
-        failure.is_some_and(|failure| self.is_servable(key, &failure, now, ServingMode::Answer))
+        failure.is_some_and(|failure| self.is_servable(key, &failure, now, CachedVerdictUse::Answer))
     }
 
     /// The verdicts about the name of `key` under any rules, from the same chain at the same kind of block, unless the
@@ -385,25 +385,25 @@ impl VerdictCache {
     async fn verdicts_about(&self, key: &CacheKey) -> Vec<Arc<CachedVerdict>> {
         let mut entries = Vec::new();
         for key in self.keys_under_any_rules(key) {
-            let entry = self.finished_entry(&key).await;
-            entries.extend(entry.filter(|entry| self.evicted.permits_still(&key.name, &entry.permitted)));
+            let entry = self.cached_entry(&key).await;
+            entries.extend(entry.filter(|entry| self.evicted.may_still_use_answer(&key.name, &entry.permitted)));
         }
         entries
     }
 
     /// The keys for the same name, network and kind of block, under all rules so far.
     fn keys_under_any_rules(&self, key: &CacheKey) -> Vec<CacheKey> {
-        let rules = self.rules();
+        let rules = self.lock_noted_rules();
         rules.iter().map(|(rules, depth)| CacheKey { rules: *rules, depth: *depth, ..key.clone() }).collect()
     }
 
-    fn rules(&self) -> MutexGuard<'_, Vec<(Digest, ResolutionDepth)>> {
+    fn lock_noted_rules(&self) -> MutexGuard<'_, Vec<(Digest, ResolutionDepth)>> {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether `name` was not evicted after `began`.
-    pub(crate) fn is_unevicted_since(&self, name: &EnsName, began: ResolutionStart) -> bool {
-        self.evicted.permits(name, began.evictions)
+    pub(crate) fn is_unevicted_since(&self, name: &EnsName, began: ResolutionStartSnapshot) -> bool {
+        self.evicted.may_use_answer(name, began.evictions)
     }
 
     /// When `name` was last evicted, if that is remembered.
@@ -431,7 +431,7 @@ impl VerdictCache {
         let work = CpuTaskContext::current().with_own_urgency();
         let guard = InFlightResolutionGuard { key: key.clone(), began, flights: Arc::clone(&self.flights) };
         let cache = Arc::clone(self);
-        let task = cpu_share::spawn_for(work.clone(), async move {
+        let task = cpu_share::spawn_task_for(work.clone(), async move {
             let before = cache.earlier_results(&guard.key).await;
             let failures = before.failures;
             let found = run(before).await.into();
@@ -451,7 +451,7 @@ impl VerdictCache {
         key: &CacheKey,
         found: &FinishedResolution,
         failures_before: u32,
-        began: ResolutionStart,
+        began: ResolutionStartSnapshot,
     ) {
         let before = self.last_published_entry(key, found.resolution.verdict()).await;
         let began = self.evict_outdated(key, found, began).await;
@@ -478,7 +478,7 @@ impl VerdictCache {
             return resolution.with_standing(if reads_chain { Ok(()) } else { Err(Refusal::Unconfirmed) });
         };
         let now = resolution.verdict().freshness.checked_at.max(newest.head.reported_at);
-        let entry = self.finished_entry(key).await.filter(is_of_run);
+        let entry = self.cached_entry(key).await.filter(is_of_run);
         let standing = entry.map_or(Err(Refusal::Unconfirmed), |entry| {
             entry.resolution_with_standing(&self.heads, limits, now).standing()
         });
@@ -492,8 +492,8 @@ impl VerdictCache {
         &self,
         key: &CacheKey,
         found: &FinishedResolution,
-        began: ResolutionStart,
-    ) -> ResolutionStart {
+        began: ResolutionStartSnapshot,
+    ) -> ResolutionStartSnapshot {
         let (verdict, newest) = (found.resolution.verdict(), found.resolution.newest_block());
         let wrong = self.contradicted_entries(key, verdict).await;
         if wrong.is_empty() && !found.is_after_change || clresolve_core::mutant!("stale-across-a-change") {
@@ -501,11 +501,11 @@ impl VerdictCache {
         }
         let at = verdict.freshness.checked_at;
         let Some(evictions) = self.evicted.record_eviction_by(&key.name, began.evictions, at) else { return began };
-        self.abandon_in_flight(&key.name);
+        self.forget_in_flight_resolution(&key.name);
         if wrong.iter().any(|entry| entry.resolution().newest_block() > newest) {
             self.evict(&key.name, at);
         }
-        ResolutionStart { evictions, ..began }
+        ResolutionStartSnapshot { evictions, ..began }
     }
 
     /// The entries that may still be served and contradict the result for `key`: the verdict under this key, and
@@ -520,7 +520,7 @@ impl VerdictCache {
             let held = self.trusted.get(&other).await;
             entries.extend(held.filter(|entry| shows_other_records(&entry.verdict(), found)));
         }
-        entries.retain(|entry| self.is_servable(key, entry, found.freshness.checked_at, ServingMode::Stale));
+        entries.retain(|entry| self.is_servable(key, entry, found.freshness.checked_at, CachedVerdictUse::Stale));
         entries
     }
 
@@ -528,13 +528,14 @@ impl VerdictCache {
     /// verdict while it is fresh. `None` once the verdict has expired: a failure may have come and gone since then, so
     /// subscribers are notified of the next result in any case.
     async fn last_published_entry(&self, key: &CacheKey, found: &Verdict) -> Option<Arc<CachedVerdict>> {
-        let is_standing = |entry: &Arc<CachedVerdict>| self.evicted.permits_still(&key.name, &entry.permitted);
+        let is_standing = |entry: &Arc<CachedVerdict>| self.evicted.may_still_use_answer(&key.name, &entry.permitted);
         if let Some(failure) = self.failures.get(key).await.filter(is_standing) {
             return Some(failure);
         }
         let now = found.freshness.checked_at;
         for pool in [&self.trusted, &self.untrusted] {
-            let fresh = |entry: &Arc<CachedVerdict>| is_standing(entry) && entry.is_young(now, ServingMode::Answer);
+            let fresh =
+                |entry: &Arc<CachedVerdict>| is_standing(entry) && entry.is_young(now, CachedVerdictUse::Answer);
             if let Some(verdict) = pool.get(key).await.filter(fresh) {
                 return Some(verdict);
             }
@@ -546,7 +547,7 @@ impl VerdictCache {
     fn notify_subscribers(&self, name: &EnsName, before: Option<&CachedVerdict>, found: &Resolution) {
         let (before, found) = (before.map(CachedVerdict::verdict), found.verdict());
         if !before.as_ref().is_some_and(|before| has_same_result(before, found)) {
-            self.feed.publish_event(NameEvent::for_verdict(name, before.as_deref(), found));
+            self.feed.publish_event(NameEvent::from_verdicts(name, before.as_deref(), found));
         }
     }
 
@@ -561,10 +562,10 @@ impl VerdictCache {
         key: CacheKey,
         found: &FinishedResolution,
         failures_before: u32,
-        began: ResolutionStart,
+        began: ResolutionStartSnapshot,
     ) -> Result<(), NotCachedReason> {
         let earlier = self.trusted.get(&key).await;
-        let stands = |entry: &&Arc<CachedVerdict>| self.evicted.permits_still(&key.name, &entry.permitted);
+        let stands = |entry: &&Arc<CachedVerdict>| self.evicted.may_still_use_answer(&key.name, &entry.permitted);
         // A confirmation at a head stays valid if a later resolution below that head read the same.
         let before = earlier.as_ref().filter(stands).and_then(|entry| entry.confirming_head_for(&found.resolution));
         let mut entry =
@@ -593,7 +594,11 @@ impl VerdictCache {
 
     /// The newest head, if it confirms the result: the result was compared with it, or the resolution began under this
     /// head and read up to its height.
-    fn confirming_head(&self, found: &FinishedResolution, began: ResolutionStart) -> Option<HeadId> {
+    fn confirming_head(
+        &self,
+        found: &FinishedResolution,
+        began: ResolutionStartSnapshot,
+    ) -> Option<HeadSequenceNumber> {
         let seen = self.heads.newest_head()?;
         let is_of_run = Some(seen.id) == began.head && found.reads_chain;
         let is_read = is_of_run && found.resolution.newest_block() >= Some(seen.head.block.number);
@@ -601,7 +606,7 @@ impl VerdictCache {
     }
 
     fn note_rules(&self, key: &CacheKey) {
-        let mut rules = self.rules();
+        let mut rules = self.lock_noted_rules();
         let of_key = (key.rules, key.depth);
         if !rules.contains(&of_key) {
             rules.push(of_key);
@@ -637,7 +642,7 @@ fn count_eviction(pool: CachePool, cause: RemovalCause) {
 /// Removes the flight when its task ends, even by a panic.
 struct InFlightResolutionGuard {
     key: CacheKey,
-    began: ResolutionStart,
+    began: ResolutionStartSnapshot,
     flights: Arc<Mutex<HashMap<CacheKey, InFlightResolution>>>,
 }
 

@@ -51,10 +51,10 @@ mod value;
 
 pub use admin::AdminConfig;
 pub use beacon::{BeaconConfig, BeaconNetwork};
-use chains::five_slots;
+use chains::five_slot_duration;
 pub use chains::{ChainId, RegistryChainConfig, RegistryChainMap};
 pub use check::SellerCheckConfig;
-pub use clresolve_core::base_url::BaseUrl;
+pub use clresolve_core::base_url::PublicBaseUrl;
 pub use cors::{ANY_ORIGIN, CorsConfig};
 pub use demand::DEFAULT_QUORUM;
 #[cfg(not(feature = "state-proof"))]
@@ -70,10 +70,10 @@ pub use layer::{ConfigLayer, PREPENDED_LISTS, VARIABLES};
 #[cfg(feature = "state-proof")]
 pub(crate) use light_client::LightClientSettings;
 pub use listen::{ListenAddress, SocketPath};
-pub use manifest_source::ManifestSource;
+pub use manifest_source::SchemaManifestSource;
 pub use mcp::McpConfig;
 pub use memory::ResolverMemoryConfig;
-pub use orloj::OrlojConfig;
+pub use orloj::OrlojCardConfig;
 pub use payment::{AgentRouteUrls, AssetConfig, Caip10Account, KnownPayees, PaymentLimitsConfig, PermittedNetworks};
 use public::{PUBLIC_GATEWAYS, PUBLIC_RPC};
 pub use receipts::ReceiptsConfig;
@@ -84,7 +84,7 @@ pub use telemetry::TelemetryConfig;
 use text::block;
 use value::read_quorum;
 pub use value::{
-    BlockHeaderDemand, ProofDemand, parse_address, parse_chain_id, parse_duration, parse_issuer, parse_profile,
+    BlockHeaderProofMode, ChainProofMode, parse_address, parse_chain_id, parse_duration, parse_issuer, parse_profile,
     parse_quorum,
 };
 
@@ -142,7 +142,7 @@ pub struct Config {
     /// The key that verdicts are signed with.
     pub sign: SignConfig,
     /// The resources from which the daemon generates Orloj agent cards.
-    pub orloj: OrlojConfig,
+    pub orloj: OrlojCardConfig,
     /// How the daemon treats receipts.
     pub receipts: ReceiptsConfig,
     /// Who may use the daemon's MCP endpoint.
@@ -178,16 +178,16 @@ pub struct EnsChainConfig {
     /// RPC endpoints, in order of preference.
     #[serde(rename = "rpc")]
     pub endpoints: Vec<RpcEndpointConfig>,
-    /// The grade of proof that the endpoints must provide. If unset, see [`EnsChainConfig::demand`].
+    /// The grade of proof that the endpoints must provide. If unset, see [`EnsChainConfig::proof_grade_demand`].
     #[serde(with = "text::optional")]
-    pub proof: Option<ProofDemand>,
+    pub proof: Option<ChainProofMode>,
     /// Number of operators that must agree in a quorum. If unset: [`DEFAULT_QUORUM`].
     #[serde(deserialize_with = "read_quorum")]
     pub quorum: Option<usize>,
     /// Who must vouch for a block header. If unset: the chain's validators if `proof` is `consensus-proof`, else RPC
     /// operators.
     #[serde(rename = "chain", with = "chain_table")]
-    pub header: Option<BlockHeaderDemand>,
+    pub header: Option<BlockHeaderProofMode>,
     /// The Universal Resolver.
     #[serde(with = "text")]
     pub universal_resolver: Address,
@@ -261,7 +261,7 @@ pub struct VerdictRulesConfig {
     pub profile_files: Vec<PathBuf>,
     /// Manifests that replace the built-in manifest with the same id: files or https URLs.
     #[serde(rename = "manifest")]
-    pub manifests: Vec<ManifestSource>,
+    pub manifests: Vec<SchemaManifestSource>,
     /// Owners whose commons cards are accepted (CL-58). If empty, all are accepted.
     #[serde(deserialize_with = "text::deserialize_owners")]
     pub allowed_publishers: Vec<String>,
@@ -323,7 +323,7 @@ impl Default for Config {
             http: HttpServerConfig::default(),
             gate: GateConfig::default(),
             sign: SignConfig::default(),
-            orloj: OrlojConfig::default(),
+            orloj: OrlojCardConfig::default(),
             receipts: ReceiptsConfig::default(),
             mcp: McpConfig::default(),
             telemetry: TelemetryConfig::default(),
@@ -376,7 +376,7 @@ impl EnsChainConfig {
     /// # Errors
     /// [`ConfigError::Conflict`] if more operators must agree than are configured, if `header` and `proof` contradict
     /// each other, or if this build lacks a feature that the demand needs.
-    pub fn demand(&self) -> Result<ProofGradeDemand, ConfigError> {
+    pub fn proof_grade_demand(&self) -> Result<ProofGradeDemand, ConfigError> {
         grade_demand_with_header(&self.endpoints, self.proof, self.quorum, self.header)
     }
 
@@ -384,14 +384,14 @@ impl EnsChainConfig {
     ///
     /// # Errors
     /// [`ConfigError::Conflict`] if `header` and `proof` contradict each other.
-    pub fn header_demand(&self) -> Result<BlockHeaderDemand, ConfigError> {
+    pub fn header_demand(&self) -> Result<BlockHeaderProofMode, ConfigError> {
         header_demand(self.header, self.proof)
     }
 
     /// Maximum age of the newest block: as configured, else five slots of the chain. `None` if the chain's slot time is
     /// unknown: then any age is accepted.
     pub fn head_age(&self) -> Option<Duration> {
-        self.max_head_age.or_else(|| five_slots(self.id))
+        self.max_head_age.or_else(|| five_slot_duration(self.id))
     }
 }
 

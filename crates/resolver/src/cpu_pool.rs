@@ -4,8 +4,8 @@
 //! including the gate's. Here it only delays other jobs. Half of the processors, or a few, are enough, because a
 //! resolution mostly waits for the network.
 //!
-//! Jobs start in the order of their [urgency](Urgency) and are never interrupted. One extra thread runs only jobs for
-//! the gate, so that the gate never waits for a client's document.
+//! Jobs start in the order of their [urgency](CpuJobUrgency) and are never interrupted. One extra thread runs only jobs
+//! for the gate, so that the gate never waits for a client's document.
 
 use std::future::Future;
 use std::io;
@@ -22,7 +22,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use crate::cpu_share::{ClientCpuPermit, CpuTaskContext, Urgency};
+use crate::cpu_share::{ClientCpuPermit, CpuJobUrgency, CpuTaskContext};
 
 /// Maximum number of threads, including the gate's, however many processors there are. They judge thousands of
 /// documents per second, and use 80 MiB together if each judges the worst one.
@@ -45,7 +45,7 @@ type JobResultReceiver<T> = oneshot::Receiver<thread::Result<T>>;
 pub struct CpuPool {
     queue: Arc<JobQueue>,
     /// One semaphore per urgency, with a permit for each job. They bound the queue, which is otherwise unbounded.
-    permits: [Arc<Semaphore>; Urgency::ALL.len()],
+    permits: [Arc<Semaphore>; CpuJobUrgency::ALL.len()],
     threads: usize,
     #[cfg(any(test, feature = "unstable"))]
     most: usize,
@@ -83,7 +83,7 @@ struct WaitingJob {
 /// The order in which jobs start: by urgency, then round-robin between clients, then by arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct JobOrder {
-    urgency: Urgency,
+    urgency: CpuJobUrgency,
     /// How many jobs of the same client were running or queued before it.
     rank: usize,
     number: u64,
@@ -95,7 +95,7 @@ impl JobQueue {
     }
 
     /// Adds a job and returns its number.
-    fn add(&self, urgency: Urgency, rank: usize, permits: Option<JobPermits>, job: CpuJob) -> u64 {
+    fn add_job(&self, urgency: CpuJobUrgency, rank: usize, permits: Option<JobPermits>, job: CpuJob) -> u64 {
         let mut waiting = self.lock_waiting();
         let number = waiting.next;
         waiting.next += 1;
@@ -105,20 +105,20 @@ impl JobQueue {
     }
 
     /// Raises the urgency of a job that has not started.
-    fn raise_urgency(&self, number: u64, urgency: Urgency) {
+    fn raise_urgency(&self, number: u64, urgency: CpuJobUrgency) {
         if let Some(waiting) = self.lock_waiting().jobs.iter_mut().find(|waiting| waiting.order.number == number) {
             waiting.order.urgency = urgency;
             self.changed.notify_all();
         }
     }
 
-    fn end(&self) {
+    fn close_queue(&self) {
         self.lock_waiting().has_ended = true;
         self.changed.notify_all();
     }
 
     /// Waits for a job that is at least as urgent as `least`. `None` if no more jobs will be added.
-    fn next(&self, least: Urgency) -> Option<WaitingJob> {
+    fn next(&self, least: CpuJobUrgency) -> Option<WaitingJob> {
         let mut waiting = self.lock_waiting();
         loop {
             let fit = waiting.jobs.iter().enumerate().filter(|(_, waiting)| waiting.order.urgency <= least);
@@ -136,7 +136,7 @@ impl JobQueue {
 /// The permits of a job: one of its client's, and one of the pool's.
 struct JobPermits {
     client: Option<ClientCpuPermit>,
-    urgency: Urgency,
+    urgency: CpuJobUrgency,
     _of_all: OwnedSemaphorePermit,
 }
 
@@ -145,7 +145,7 @@ impl CpuPool {
     ///
     /// # Errors
     /// If the system cannot start a thread.
-    pub(crate) fn start() -> io::Result<Self> {
+    pub(crate) fn start_pool() -> io::Result<Self> {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         Self::with_threads((processors / 2).clamp(1, MAX_THREADS - 1), MAX_JOBS)
     }
@@ -153,8 +153,8 @@ impl CpuPool {
     /// A pool with `threads` threads for all jobs, and one for the gate's.
     fn with_threads(threads: usize, permits: usize) -> io::Result<Self> {
         let queue = Arc::<JobQueue>::default();
-        let for_all = std::iter::repeat_n(Urgency::Document, threads);
-        for least in for_all.chain([Urgency::Gate]) {
+        let for_all = std::iter::repeat_n(CpuJobUrgency::Document, threads);
+        for least in for_all.chain([CpuJobUrgency::Gate]) {
             let queue = Arc::clone(&queue);
             let work = move || {
                 while let Some(WaitingJob { job, permits, .. }) = queue.next(least) {
@@ -166,7 +166,7 @@ impl CpuPool {
         let permits = if clresolve_core::mutant!("endless-jobs") { Semaphore::MAX_PERMITS } else { permits };
         Ok(Self {
             queue,
-            permits: Urgency::ALL.map(|_| Arc::new(Semaphore::new(permits))),
+            permits: CpuJobUrgency::ALL.map(|_| Arc::new(Semaphore::new(permits))),
             threads,
             #[cfg(any(test, feature = "unstable"))]
             most: permits,
@@ -195,7 +195,7 @@ impl CpuPool {
                 let urgency = work.urgency();
                 let permits = async {
                     let client = work.acquire_permit(urgency).await;
-                    let of_all = Arc::clone(self.permits_for(urgency)).acquire_owned().await;
+                    let of_all = Arc::clone(self.semaphore_for_urgency(urgency)).acquire_owned().await;
                     JobPermits { client, urgency, _of_all: of_all.expect("the semaphore is never closed") }
                 };
                 tokio::select! {
@@ -221,12 +221,13 @@ impl CpuPool {
             let work = CpuTaskContext::current();
             let urgency = work.urgency();
             let client = work.acquire_permit(urgency).await;
-            let of_all = Arc::clone(self.permits_for(urgency)).try_acquire_owned().map_err(|_| CpuPoolFullError)?;
+            let of_all =
+                Arc::clone(self.semaphore_for_urgency(urgency)).try_acquire_owned().map_err(|_| CpuPoolFullError)?;
             Ok(self.queue_and_wait(&work, JobPermits { client, urgency, _of_all: of_all }, job, result).await)
         }
     }
 
-    fn permits_for(&self, urgency: Urgency) -> &Arc<Semaphore> {
+    fn semaphore_for_urgency(&self, urgency: CpuJobUrgency) -> &Arc<Semaphore> {
         &self.permits[urgency as usize]
     }
 
@@ -250,7 +251,7 @@ impl CpuPool {
 
     /// Number of running and queued jobs.
     #[cfg(any(test, feature = "unstable"))]
-    pub fn jobs(&self) -> usize {
+    pub fn unfinished_job_count(&self) -> usize {
         self.permits.iter().map(|permits| self.most - permits.available_permits()).sum()
     }
 
@@ -296,10 +297,11 @@ impl CpuPool {
         job: CpuJob,
         mut result: JobResultReceiver<T>,
     ) -> T {
-        let (mut urgency, rank) = (permits.urgency, permits.client.as_ref().map_or(0, |client| client.rank()));
+        let (mut urgency, rank) =
+            (permits.urgency, permits.client.as_ref().map_or(0, |client| client.permits_held_before()));
         let rank = if clresolve_core::mutant!("clients-have-no-turns") { 0 } else { rank };
         let permits = (!clresolve_core::mutant!("places-freed-early")).then_some(permits);
-        let number = self.queue.add(urgency, rank, permits, job);
+        let number = self.queue.add_job(urgency, rank, permits, job);
         loop {
             tokio::select! {
                 result = &mut result => return unwrap_job_result(result),
@@ -319,7 +321,7 @@ fn unwrap_job_result<T>(result: Result<thread::Result<T>, oneshot::error::RecvEr
 
 impl Drop for CpuPool {
     fn drop(&mut self) {
-        self.queue.end();
+        self.queue.close_queue();
     }
 }
 
@@ -351,22 +353,22 @@ pub struct OccupiedCpuPool {
 impl OccupiedCpuPool {
     /// Occupies every thread.
     pub fn occupy_all(pool: &Arc<CpuPool>) -> Self {
-        Self::occupy_with(pool, MAX_THREADS, Urgency::Gate)
+        Self::occupy_with(pool, MAX_THREADS, CpuJobUrgency::Gate)
     }
 
     /// Occupies every thread except the gate's, and queues further jobs: `jobs` in all, each of another client.
     pub fn occupy_with_documents(pool: &Arc<CpuPool>, jobs: usize) -> Self {
-        Self::occupy_with(pool, jobs, Urgency::Document)
+        Self::occupy_with(pool, jobs, CpuJobUrgency::Document)
     }
 
-    fn occupy_with(pool: &Arc<CpuPool>, jobs: usize, urgency: Urgency) -> Self {
+    fn occupy_with(pool: &Arc<CpuPool>, jobs: usize, urgency: CpuJobUrgency) -> Self {
         let (release, wait) = channel::<()>();
         let (wait, begun) = (Arc::new(Mutex::new(wait)), Arc::<AtomicUsize>::default());
         let job = |_| {
             let (pool, begun) = (Arc::clone(pool), Arc::clone(&begun));
             let wait: Arc<Mutex<Receiver<()>>> = Arc::clone(&wait);
             tokio::spawn(async move {
-                let of_all = Arc::clone(pool.permits_for(urgency)).acquire_owned().await;
+                let of_all = Arc::clone(pool.semaphore_for_urgency(urgency)).acquire_owned().await;
                 let of_all = of_all.expect("the semaphore is never closed");
                 let permits = JobPermits { client: None, urgency, _of_all: of_all };
                 let (job, result) = pool.wrap_job(move || {
@@ -397,12 +399,12 @@ impl OccupiedCpuPool {
 
     /// Whether other jobs wait for the blocking ones.
     pub fn is_waited_for(pool: &CpuPool) -> bool {
-        pool.jobs() > MAX_THREADS
+        pool.unfinished_job_count() > MAX_THREADS
     }
 
     /// Waits until the pool has `count` jobs.
     pub async fn wait_for_jobs(pool: &CpuPool, count: usize) {
-        while pool.jobs() != count {
+        while pool.unfinished_job_count() != count {
             tokio::task::yield_now().await;
         }
     }
@@ -455,19 +457,19 @@ mod tests {
 
     /// A share with this many permits.
     struct Share {
-        permits: [Arc<Semaphore>; Urgency::ALL.len()],
+        permits: [Arc<Semaphore>; CpuJobUrgency::ALL.len()],
         most: usize,
     }
 
     impl Share {
         fn of(most: usize) -> Arc<dyn CpuShare> {
-            Arc::new(Self { permits: Urgency::ALL.map(|_| Arc::new(Semaphore::new(most))), most })
+            Arc::new(Self { permits: CpuJobUrgency::ALL.map(|_| Arc::new(Semaphore::new(most))), most })
         }
     }
 
     #[async_trait::async_trait]
     impl CpuShare for Share {
-        async fn acquire_permit(&self, urgency: Urgency) -> ClientCpuPermit {
+        async fn acquire_permit(&self, urgency: CpuJobUrgency) -> ClientCpuPermit {
             let permits = &self.permits[urgency as usize];
             let held = Arc::clone(permits).acquire_owned().await.expect("it is never closed");
             ClientCpuPermit::new(self.most - permits.available_permits() - 1, held)
@@ -477,13 +479,13 @@ mod tests {
     #[tokio::test]
     async fn a_client_takes_its_share_of_the_places_and_no_more() {
         let pool = Arc::new(CpuPool::with_threads(1, 4).expect("a thread"));
-        let share = CpuTaskContext::new(Share::of(2), Urgency::Gate);
+        let share = CpuTaskContext::new(Share::of(2), CpuJobUrgency::Gate);
         let (go, wait) = mpsc::channel::<()>();
         let of_client = |pool: &Arc<CpuPool>, job: Box<dyn FnOnce() + Send>| {
             let pool = Arc::clone(pool);
-            Box::pin(cpu_share::run_within(share.clone(), async move {
+            Box::pin(cpu_share::run_in_context(share.clone(), async move {
                 // A spawned task belongs to the client of the task that spawned it.
-                cpu_share::spawn(async move { pool.run(job).await }).await.expect("it ends");
+                cpu_share::spawn_task(async move { pool.run(job).await }).await.expect("it ends");
             }))
         };
         let mut first = of_client(&pool, Box::new(move || _ = wait.recv()));
@@ -495,7 +497,7 @@ mod tests {
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }
-        assert_eq!(pool.jobs(), 2, "its share is two permits");
+        assert_eq!(pool.unfinished_job_count(), 2, "its share is two permits");
         drop(others);
         let mut of_another = Box::pin(pool.try_run(|| 3));
         assert!(poll!(&mut of_another).is_pending(), "another has a permit");
@@ -523,7 +525,7 @@ mod tests {
         async fn add(&mut self, work: &CpuTaskContext, name: &'static str) {
             let (pool, begun, before) = (Arc::clone(&self.pool), Arc::clone(&self.begun), self.pool.queued_count());
             let job = async move { pool.run(move || begun.lock().expect("no panic").push(name)).await };
-            self.jobs.push(cpu_share::spawn_for(work.clone(), job));
+            self.jobs.push(cpu_share::spawn_task_for(work.clone(), job));
             while self.pool.queued_count() == before {
                 tokio::task::yield_now().await;
             }
@@ -548,12 +550,12 @@ mod tests {
         }
         let [one, other] = [Share::of(2), Share::of(2)];
         let work = |share: &Arc<dyn CpuShare>, urgency| CpuTaskContext::new(Arc::clone(share), urgency);
-        line.add(&work(&one, Urgency::Document), "a document of one").await;
-        line.add(&work(&other, Urgency::Document), "a document of the other").await;
+        line.add(&work(&one, CpuJobUrgency::Document), "a document of one").await;
+        line.add(&work(&other, CpuJobUrgency::Document), "a document of the other").await;
         let [one, other] = [Share::of(2), Share::of(2)];
-        line.add(&work(&one, Urgency::Decision), "a decision of one").await;
-        line.add(&work(&one, Urgency::Decision), "the next of one").await;
-        line.add(&work(&other, Urgency::Decision), "a decision of the other").await;
+        line.add(&work(&one, CpuJobUrgency::Decision), "a decision of one").await;
+        line.add(&work(&one, CpuJobUrgency::Decision), "the next of one").await;
+        line.add(&work(&other, CpuJobUrgency::Decision), "a decision of the other").await;
         let expected = [
             "a decision of one",
             "a decision of the other",
@@ -575,10 +577,10 @@ mod tests {
             tokio::task::yield_now().await;
         }
         let share = Share::of(1);
-        let works = [(); 2].map(|()| CpuTaskContext::new(Arc::clone(&share), Urgency::Document));
+        let works = [(); 2].map(|()| CpuTaskContext::new(Arc::clone(&share), CpuJobUrgency::Document));
         let run = |work: &CpuTaskContext| {
             let pool = Arc::clone(&pool);
-            cpu_share::spawn_for(work.clone(), async move { pool.run(|| ()).await })
+            cpu_share::spawn_task_for(work.clone(), async move { pool.run(|| ()).await })
         };
         let [queued, without_permit] = [run(&works[0]), run(&works[1])];
         OccupiedCpuPool::wait_for_jobs(&pool, 2).await;
@@ -600,7 +602,7 @@ mod tests {
             wait.await.expect("it is told");
             (first, name())
         }));
-        while pool.started_count() == 0 || pool.jobs() != 0 {
+        while pool.started_count() == 0 || pool.unfinished_job_count() != 0 {
             assert!(poll!(&mut driven).is_pending());
             tokio::task::yield_now().await;
         }

@@ -16,7 +16,7 @@ tokio::task_local! {
 
 /// Who waits for the work. The most urgent variant is first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Urgency {
+pub enum CpuJobUrgency {
     /// The gate, for a verdict.
     Gate,
     /// A client that asks for a decision and sends documents with the request.
@@ -25,7 +25,7 @@ pub enum Urgency {
     Document,
 }
 
-impl Urgency {
+impl CpuJobUrgency {
     pub const ALL: [Self; 3] = [Self::Gate, Self::Decision, Self::Document];
 }
 
@@ -33,7 +33,7 @@ impl Urgency {
 #[async_trait]
 pub trait CpuShare: Send + Sync {
     /// Waits for a free permit of this urgency.
-    async fn acquire_permit(&self, urgency: Urgency) -> ClientCpuPermit;
+    async fn acquire_permit(&self, urgency: CpuJobUrgency) -> ClientCpuPermit;
 }
 
 /// A client's permit, released on drop.
@@ -49,7 +49,7 @@ impl ClientCpuPermit {
     }
 
     /// How many permits the client held before.
-    pub(crate) const fn rank(&self) -> usize {
+    pub(crate) const fn permits_held_before(&self) -> usize {
         self.rank
     }
 }
@@ -58,22 +58,22 @@ impl ClientCpuPermit {
 #[derive(Clone)]
 pub struct CpuTaskContext {
     share: Option<Arc<dyn CpuShare>>,
-    urgency: watch::Sender<Urgency>,
+    urgency: watch::Sender<CpuJobUrgency>,
 }
 
 impl CpuTaskContext {
     /// Work of the client with this share.
-    pub fn new(share: Arc<dyn CpuShare>, urgency: Urgency) -> Self {
+    pub fn new(share: Arc<dyn CpuShare>, urgency: CpuJobUrgency) -> Self {
         Self { share: Some(share), urgency: watch::Sender::new(urgency) }
     }
 
     /// The work of this task.
     pub(crate) fn current() -> Self {
-        WORK.try_with(Self::clone).unwrap_or_else(|_| Self::of_nobody(Urgency::Gate))
+        WORK.try_with(Self::clone).unwrap_or_else(|_| Self::of_nobody(CpuJobUrgency::Gate))
     }
 
     /// Work without a client.
-    pub(crate) fn of_nobody(urgency: Urgency) -> Self {
+    pub(crate) fn of_nobody(urgency: CpuJobUrgency) -> Self {
         Self { share: None, urgency: watch::Sender::new(urgency) }
     }
 
@@ -82,7 +82,7 @@ impl CpuTaskContext {
         Self { share: self.share.clone(), urgency: watch::Sender::new(self.urgency()) }
     }
 
-    pub(crate) fn urgency(&self) -> Urgency {
+    pub(crate) fn urgency(&self) -> CpuJobUrgency {
         *self.urgency.borrow()
     }
 
@@ -99,34 +99,34 @@ impl CpuTaskContext {
     }
 
     /// Waits until the urgency is higher than `before`.
-    pub(crate) async fn wait_until_raised(&self, before: Urgency) {
+    pub(crate) async fn wait_until_raised(&self, before: CpuJobUrgency) {
         // The sender lives as long as `self`.
         let _ = self.urgency.subscribe().wait_for(|urgency| *urgency < before).await;
     }
 
     /// Waits for a permit of the client. `None` if there is no client.
-    pub(crate) async fn acquire_permit(&self, urgency: Urgency) -> Option<ClientCpuPermit> {
+    pub(crate) async fn acquire_permit(&self, urgency: CpuJobUrgency) -> Option<ClientCpuPermit> {
         let share = self.share.as_ref().filter(|_| !clresolve_core::mutant!("one-client-takes-the-pool"))?;
         Some(share.acquire_permit(urgency).await)
     }
 }
 
 /// Runs `task` as part of `work`.
-pub fn run_within<F: Future>(work: CpuTaskContext, task: F) -> impl Future<Output = F::Output> {
+pub fn run_in_context<F: Future>(work: CpuTaskContext, task: F) -> impl Future<Output = F::Output> {
     WORK.scope(work, task)
 }
 
 /// Spawns a task with the client and urgency of the current one.
-pub fn spawn<F>(task: F) -> JoinHandle<F::Output>
+pub fn spawn_task<F>(task: F) -> JoinHandle<F::Output>
 where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
-    spawn_for(CpuTaskContext::current(), task)
+    spawn_task_for(CpuTaskContext::current(), task)
 }
 
-pub(crate) fn spawn_for<F>(work: CpuTaskContext, task: F) -> JoinHandle<F::Output>
+pub(crate) fn spawn_task_for<F>(work: CpuTaskContext, task: F) -> JoinHandle<F::Output>
 where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
-    tokio::spawn(run_within(work, task))
+    tokio::spawn(run_in_context(work, task))
 }

@@ -54,7 +54,8 @@ pub use clresolve_core::text::UntrustedText;
 pub mod bundle {
     pub use clresolve_bundle::purchase::{AnyBundle, PurchaseBundle, PurchaseDocuments, VerifiedPurchase};
     pub use clresolve_bundle::{
-        BundleError, BundleSignature, MAX_BYTES, ResolutionBundle, SignableBundle, TrustAnchors, VerifiedBundle,
+        BundleError, BundleTrustAnchors, MAX_BYTES, ResolutionBundle, SignableBundle, VerifiedBundle,
+        VerifiedVerdictSignature,
     };
 }
 
@@ -93,11 +94,13 @@ pub mod reason {
 pub mod verdict {
     pub use clresolve_core::state::{ProfileNearMiss, TrustState};
     pub use clresolve_verdict::gate::{GatePolicy, GateVerbs};
-    pub use clresolve_verdict::trust::{ReplayedResolution, Resolution, StaleVerdict, TrustOrigin, TrustedVerdict};
+    pub use clresolve_verdict::trust::{
+        ReplayedResolution, Resolution, StaleVerdict, TrustEvidenceKind, TrustedVerdict,
+    };
     pub use clresolve_verdict::verdict::{
         AgentIdentity, AnchorBlock, AppliedProfile, CardReference, ChainAnchor, Freshness, IdentityOwner,
-        PinnedDocument, RequestedName, ResolutionDepth, StepReport, StepStatus, ToolVersion, Verdict,
-        VerdictConfirmation, VerdictCopyKind,
+        LastConfirmationPoint, PinnedDocument, RequestedName, ResolutionDepth, StepReport, StepStatus, ToolVersion,
+        Verdict, VerdictCopyKind,
     };
 }
 

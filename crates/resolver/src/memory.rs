@@ -24,7 +24,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
 use clresolve_core::name::EnsName;
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_verdict::evidence::continuity::{NameHistory, NameObservation};
 
 pub use self::origins::{OriginKey, RememberedOriginRow};
@@ -86,7 +86,7 @@ impl HistoryKey {
     }
 
     fn order_key(&self, history: &NameHistory) -> (u64, u64, &str, u64, &str, &str) {
-        (history.span(), history.last_block, &self.world, self.chain, &self.domain, &self.name)
+        (history.block_span(), history.last_block, &self.world, self.chain, &self.domain, &self.name)
     }
 }
 
@@ -147,7 +147,7 @@ impl ResolverMemory {
     /// # Errors
     /// [`ResolverMemoryError::Failed`].
     pub fn in_process(names: u64) -> Result<Self, ResolverMemoryError> {
-        let database = builder().create_with_backend(InMemoryBackend::new()).map_err(memory_error)?;
+        let database = database_builder().create_with_backend(InMemoryBackend::new()).map_err(memory_error)?;
         let store = MemoryFile::from_database(PathBuf::new(), names, Some(database));
         Ok(Self { store: Arc::new(store), permits: Arc::new(Semaphore::new(AT_ONCE)) })
     }
@@ -233,7 +233,7 @@ impl MemoryFile {
     pub fn recall(&self, key: &HistoryKey) -> Result<NameHistory, ResolverMemoryError> {
         let Some(table) = self.open_table(HISTORIES)? else { return Ok(NameHistory::default()) };
         let Some(row) = table.get(key.row_key()).map_err(memory_error)? else { return Ok(NameHistory::default()) };
-        decode(row.value())
+        decode_json(row.value())
     }
 
     /// As [`ResolverMemory::remember`]. An error leaves the file unchanged.
@@ -241,7 +241,7 @@ impl MemoryFile {
     /// # Errors
     /// If the file cannot be written.
     pub fn remember(&self, key: &HistoryKey, sighting: &NameObservation) -> Result<(), ResolverMemoryError> {
-        let database = self.database()?;
+        let database = self.database_or_reopen()?;
         let write = database.begin_write().map_err(memory_error)?;
         {
             let mut rows = HistoryTables::open(&write)?;
@@ -258,7 +258,7 @@ impl MemoryFile {
     /// # Errors
     /// If the file cannot be written.
     pub fn forget(&self, key: &HistoryKey) -> Result<bool, ResolverMemoryError> {
-        let database = self.database()?;
+        let database = self.database_or_reopen()?;
         let write = database.begin_write().map_err(memory_error)?;
         let known = HistoryTables::open(&write)?.remove(key)?;
         write.commit().map_err(memory_error)?;
@@ -270,7 +270,7 @@ impl MemoryFile {
     /// # Errors
     /// If the file cannot be written.
     pub fn forget_all(&self) -> Result<u64, ResolverMemoryError> {
-        let database = self.database()?;
+        let database = self.database_or_reopen()?;
         let write = database.begin_write().map_err(memory_error)?;
         let known = HistoryTables::open(&write)?.len()?;
         write.delete_table(HISTORIES).map_err(memory_error)?;
@@ -281,7 +281,7 @@ impl MemoryFile {
 
     /// Number of remembered names, over all worlds.
     #[cfg(test)]
-    fn count(&self) -> Result<u64, ResolverMemoryError> {
+    fn remembered_name_count(&self) -> Result<u64, ResolverMemoryError> {
         use redb::ReadableTableMetadata as _;
         self.open_table(HISTORIES)?.map_or(Ok(0), |table| table.len().map_err(memory_error))
     }
@@ -291,7 +291,7 @@ impl MemoryFile {
         &self,
         table: TableDefinition<'_, K, V>,
     ) -> Result<Option<ReadOnlyTable<K, V>>, ResolverMemoryError> {
-        match self.database()?.begin_read().map_err(memory_error)?.open_table(table) {
+        match self.database_or_reopen()?.begin_read().map_err(memory_error)?.open_table(table) {
             Ok(table) => Ok(Some(table)),
             Err(redb::TableError::TableDoesNotExist(_)) => Ok(None),
             Err(error) => Err(memory_error(error)),
@@ -299,7 +299,7 @@ impl MemoryFile {
     }
 
     /// The open file. Tries again to open it after a failure.
-    fn database(&self) -> Result<Arc<Database>, ResolverMemoryError> {
+    fn database_or_reopen(&self) -> Result<Arc<Database>, ResolverMemoryError> {
         let mut held = self.database.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(database) = &*held {
             return Ok(Arc::clone(database));
@@ -328,7 +328,8 @@ impl<'t> HistoryTables<'t> {
 
     /// Removes the history of a key from both tables and returns it.
     fn take(&mut self, key: &HistoryKey) -> Result<NameHistory, ResolverMemoryError> {
-        let Some(known) = self.histories.remove(key.row_key()).map_err(memory_error)?.map(|row| decode(row.value()))
+        let Some(known) =
+            self.histories.remove(key.row_key()).map_err(memory_error)?.map(|row| decode_json(row.value()))
         else {
             return Ok(NameHistory::default());
         };
@@ -357,7 +358,7 @@ impl<'t> HistoryTables<'t> {
     fn make_room(&mut self, key: &HistoryKey, names: u64) -> Result<(), ResolverMemoryError> {
         let share = (names / DOMAIN_SHARE).max(1);
         for _ in 0..FORGOTTEN_AT_ONCE {
-            let first = if self.siblings(key)? >= share && !clresolve_core::mutant!("domains-share-nothing") {
+            let first = if self.sibling_count(key)? >= share && !clresolve_core::mutant!("domains-share-nothing") {
                 self.first_to_forget(|row| row.key.is_sibling(key))?
             } else if self.len()? >= names {
                 self.first_to_forget(|_| true)?
@@ -372,7 +373,7 @@ impl<'t> HistoryTables<'t> {
     }
 
     /// Number of remembered names below the same domain, which the domain's share bounds.
-    fn siblings(&self, key: &HistoryKey) -> Result<u64, ResolverMemoryError> {
+    fn sibling_count(&self, key: &HistoryKey) -> Result<u64, ResolverMemoryError> {
         let mut count = 0;
         for row in
             self.histories.range((key.world.as_str(), key.chain, key.domain.as_str(), "")..).map_err(memory_error)?
@@ -431,7 +432,7 @@ impl From<MemoryFileOpenError> for ResolverMemoryError {
     }
 }
 
-fn builder() -> Builder {
+fn database_builder() -> Builder {
     let mut builder = Database::builder();
     builder.set_cache_size(CACHE_BYTES);
     builder
@@ -444,7 +445,7 @@ fn open_database_file(path: &Path) -> Result<Database, MemoryFileOpenError> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let file = options.open(path).map_err(|error| open_error(path, DatabaseError::Storage(StorageError::Io(error))))?;
-    let builder = builder();
+    let builder = database_builder();
     let open = || -> Result<(Database, bool), DatabaseError> {
         let mut database = builder.create_file(file)?;
         let is_whole = database.check_integrity()?;
@@ -473,7 +474,7 @@ fn open_error(path: &Path, error: DatabaseError) -> MemoryFileOpenError {
             MemoryFileOpenError::Lasting(io(&error))
         }
         error => {
-            let (path, detail) = (path.display().to_string(), excerpt(&error.to_string()));
+            let (path, detail) = (path.display().to_string(), excerpt_text(&error.to_string()));
             MemoryFileOpenError::Lasting(ResolverMemoryError::Damaged { path, detail })
         }
     }
@@ -483,12 +484,12 @@ fn is_disk_full(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
-fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ResolverMemoryError> {
+fn decode_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ResolverMemoryError> {
     serde_json::from_slice(bytes).map_err(|_| ResolverMemoryError::Unreadable)
 }
 
 fn memory_error(error: impl std::fmt::Display) -> ResolverMemoryError {
-    ResolverMemoryError::Failed(excerpt(&error.to_string()))
+    ResolverMemoryError::Failed(excerpt_text(&error.to_string()))
 }
 
 #[cfg(test)]
@@ -554,9 +555,9 @@ mod tests {
         see(&store, "c.eth", 7);
         assert_eq!((store.forget(&key("a.eth")), store.forget(&key("a.eth"))), (Ok(true), Ok(false)));
         assert!(!knows(&store, "a.eth") && knows(&store, "b.eth"));
-        assert_eq!((store.forget_all(), store.count()), (Ok(2), Ok(0)));
+        assert_eq!((store.forget_all(), store.remembered_name_count()), (Ok(2), Ok(0)));
         see(&store, "b.eth", 8);
-        assert_eq!(store.count(), Ok(1));
+        assert_eq!(store.remembered_name_count(), Ok(1));
     }
 
     #[test]
@@ -571,7 +572,7 @@ mod tests {
         for number in 0..200 {
             see(&store, &format!("flood{number}.eth"), 6000 + number);
         }
-        assert_eq!(store.count(), Ok(32));
+        assert_eq!(store.remembered_name_count(), Ok(32));
         assert!(known.iter().all(|name| knows(&store, name)));
     }
 
@@ -585,7 +586,7 @@ mod tests {
         for number in 0..100 {
             see(&store, &format!("n{number}.wild.eth"), 6000);
         }
-        assert_eq!(store.count(), Ok(1 + 32 / DOMAIN_SHARE));
+        assert_eq!(store.remembered_name_count(), Ok(1 + 32 / DOMAIN_SHARE));
         assert!(knows(&store, "honest.eth") && knows(&store, "old.wild.eth"));
     }
 
@@ -628,7 +629,7 @@ mod tests {
     #[test]
     fn a_history_that_is_none_is_not_taken_for_an_empty_one() {
         for bytes in ["", "{", "[]", "null"] {
-            assert_eq!(decode::<NameHistory>(bytes.as_bytes()), Err(ResolverMemoryError::Unreadable), "{bytes}");
+            assert_eq!(decode_json::<NameHistory>(bytes.as_bytes()), Err(ResolverMemoryError::Unreadable), "{bytes}");
         }
     }
 
@@ -694,7 +695,7 @@ mod tests {
         drop(large);
         let small = store(&folder, 10);
         (100..110).for_each(|number| seen(&small, number));
-        assert!(small.count().expect("it can be read") <= 10);
+        assert!(small.remembered_name_count().expect("it can be read") <= 10);
     }
 
     proptest! {
@@ -712,8 +713,8 @@ mod tests {
                 } else {
                     store.remember(&key, &sample_observation(block, "1.0.0", "x")).unwrap();
                 }
-                prop_assert!(store.count().unwrap() <= 16);
-                let write = store.database().unwrap();
+                prop_assert!(store.remembered_name_count().unwrap() <= 16);
+                let write = store.database_or_reopen().unwrap();
                 let write = write.begin_write().unwrap();
                 let rows = HistoryTables::open(&write).unwrap();
                 let ordered = rows.order.iter().unwrap().count() as u64;

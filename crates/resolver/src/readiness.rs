@@ -18,7 +18,7 @@ const MAX_BYTES: usize = 64 << 10;
 ///
 /// # Errors
 /// If the daemon does not answer in time, or if its status is not 200.
-pub async fn query_readiness(listener: SocketAddr) -> Result<String, Box<dyn Error + Send + Sync>> {
+pub async fn query_daemon_readiness(listener: SocketAddr) -> Result<String, Box<dyn Error + Send + Sync>> {
     let url = Url::parse(&format!("http://{listener}/readyz"))?;
     let daemon = Egress::new(EgressConfig::default())?.single_origin_client(&url)?;
     let answer = daemon.get(&url, "text/plain", MAX_BYTES, LIMIT).await?;

@@ -82,21 +82,21 @@ use self::registration::AgentRegistries;
 pub use self::route::AgentRouteDocument;
 use self::schemas::BoundSchemaCache;
 pub use self::seller_url::{SellerUrl, SellerUrlError};
-pub use self::setup::ResolverWorkload;
-pub use self::setup::egress;
+pub use self::setup::ExpectedWorkload;
+pub use self::setup::configured_egress;
 pub use self::setup::local_profiles;
 pub use self::setup_error::SetupError;
 use self::signer::OfferSigningKeyCache;
 use self::signer::receipts::ReceiptSignerCache;
 pub use self::signer::{SignerRecords, SignerRecordsError};
 use self::sources::ContentSources;
-pub use self::sources::RegistryFetchError;
+pub use self::sources::RegistryDocumentFetchError;
 use self::spans::TraceQueue;
 pub use self::spans::{ResolutionTrace, StepSpan};
-use self::turns::NameConcurrencyLimit;
+use self::turns::ConcurrentNameLimit;
 use self::upstream::ChainUpstream;
 use self::walk::UncachedResolver;
-pub use crate::cache::CacheStatus;
+pub use crate::cache::CacheKeyStatus;
 use crate::cache::NameEventFeed;
 use crate::cache::{ContentCache, VerdictCache};
 use crate::clock::{Clock, SystemClock};
@@ -130,7 +130,7 @@ struct ResolverSources {
     light_client: Option<Arc<LightClient>>,
     content: Arc<dyn ContentFetcher>,
     registries: AgentRegistries,
-    turns: NameConcurrencyLimit,
+    turns: ConcurrentNameLimit,
 }
 
 impl Resolver {
@@ -139,7 +139,7 @@ impl Resolver {
     /// # Errors
     /// If a file or URL in the configuration cannot be read or has invalid content.
     pub async fn new(config: &Config) -> Result<Self, SetupError> {
-        Self::build(config, Arc::new(SystemAddressLookup), Arc::new(SystemClock), ResolverWorkload::Questions).await
+        Self::build(config, Arc::new(SystemAddressLookup), Arc::new(SystemClock), ExpectedWorkload::Questions).await
     }
 
     /// As [`Resolver::new`], with a source of addresses other than the system's resolver.
@@ -147,7 +147,7 @@ impl Resolver {
     /// # Errors
     /// As [`Resolver::new`].
     pub async fn with_lookup(config: &Config, lookup: Arc<dyn AddressLookup>) -> Result<Self, SetupError> {
-        Self::build(config, lookup, Arc::new(SystemClock), ResolverWorkload::Questions).await
+        Self::build(config, lookup, Arc::new(SystemClock), ExpectedWorkload::Questions).await
     }
 
     /// As [`Resolver::new`], with a clock other than the system's, which verdicts, cache and chain all use.
@@ -155,13 +155,13 @@ impl Resolver {
     /// # Errors
     /// As [`Resolver::new`].
     pub async fn with_clock(config: &Config, clock: Arc<dyn Clock>) -> Result<Self, SetupError> {
-        Self::build(config, Arc::new(SystemAddressLookup), clock, ResolverWorkload::Questions).await
+        Self::build(config, Arc::new(SystemAddressLookup), clock, ExpectedWorkload::Questions).await
     }
 
     /// As [`Resolver::new`], for a list of names with many concurrent questions. They share requests to the chain, and
     /// at most `at_once` of them query hosts and gateways at the same time.
     pub async fn for_list(config: &Config, at_once: u8) -> Result<Self, SetupError> {
-        Self::build(config, Arc::new(SystemAddressLookup), Arc::new(SystemClock), ResolverWorkload::List { at_once })
+        Self::build(config, Arc::new(SystemAddressLookup), Arc::new(SystemClock), ExpectedWorkload::List { at_once })
             .await
     }
 
@@ -169,17 +169,17 @@ impl Resolver {
         config: &Config,
         lookup: Arc<dyn AddressLookup>,
         clock: Arc<dyn Clock>,
-        load: ResolverWorkload,
+        load: ExpectedWorkload,
     ) -> Result<Self, SetupError> {
-        let egress = setup::egress(config, lookup, load)?;
+        let egress = setup::configured_egress(config, lookup, load)?;
         let profiles = setup::load_profiles(config, &egress).await?;
-        let upstream = setup::upstream(config, &egress)?;
-        let readers = setup::chain(&upstream, config, &egress, &clock, load, None)?;
-        let content = load.wrap_content(Arc::new(setup::content(config, &egress, &clock)?));
-        let world = cached::world_digest(config, egress.extra_roots());
-        let registries = setup::registries(config, &upstream.http, &clock)?;
+        let upstream = setup::configured_upstream(config, &egress)?;
+        let readers = setup::configured_chain_readers(&upstream, config, &egress, &clock, load, None)?;
+        let content = load.with_shared_content(Arc::new(setup::network_content_fetcher(config, &egress, &clock)?));
+        let world = cached::sources_digest(config, egress.extra_roots());
+        let registries = setup::agent_registries(config, &upstream.http, &clock)?;
         let cache = Arc::new(VerdictCache::new(&config.cache));
-        let fleet = setup::fleet(config, &egress, &clock, &cache).await?;
+        let fleet = setup::join_replica_fleet(config, &egress, &clock, &cache).await?;
         let cached = |walker| CachingResolver::with_fleet(walker, cache, fleet);
         let ChainReaders { chain, heads, light_client } = readers;
         let reads = ResolverSources {
@@ -202,26 +202,33 @@ impl Resolver {
     /// As [`Resolver::new`].
     pub async fn reconfigured(&self, config: &Config) -> Result<Self, SetupError> {
         let old = &self.0.walker;
-        let egress = setup::egress(config, Arc::new(SystemAddressLookup), ResolverWorkload::Questions)?;
+        let egress = setup::configured_egress(config, Arc::new(SystemAddressLookup), ExpectedWorkload::Questions)?;
         let profiles = setup::load_profiles(config, &egress).await?;
-        let policy = JudgementPolicy { record_rest: config.memory.record_rest, ..policy(&config.rules) };
+        let policy = JudgementPolicy { record_rest: config.memory.record_rest, ..judgement_policy(&config.rules) };
         check_profile(config, &profiles)?;
-        let upstream = setup::upstream(config, &egress)?;
-        let registries = setup::registries(config, &upstream.http, &old.clock)?;
+        let upstream = setup::configured_upstream(config, &egress)?;
+        let registries = setup::agent_registries(config, &upstream.http, &old.clock)?;
         let before = old.light_client.as_deref();
-        let readers = setup::chain(&upstream, config, &egress, &old.clock, ResolverWorkload::Questions, before)?;
+        let readers = setup::configured_chain_readers(
+            &upstream,
+            config,
+            &egress,
+            &old.clock,
+            ExpectedWorkload::Questions,
+            before,
+        )?;
         let walker = Arc::new(UncachedResolver {
             chain: readers.chain,
             heads: Some(readers.heads),
             light_client: readers.light_client,
             upstream: Some(upstream),
             sources: ContentSources {
-                content: Arc::new(setup::content(config, &egress, &old.clock)?),
+                content: Arc::new(setup::network_content_fetcher(config, &egress, &old.clock)?),
                 ..old.sources.clone()
             },
             profiles,
             config: config.clone(),
-            world: cached::world_digest(config, egress.extra_roots()),
+            world: cached::sources_digest(config, egress.extra_roots()),
             ..UncachedResolver::clone(old)
         });
         let cached = self.0.cached.with_walker(Arc::clone(&walker));
@@ -239,9 +246,9 @@ impl Resolver {
         chain: Arc<dyn EnsReader>,
         content: Arc<dyn ContentFetcher>,
     ) -> Result<Self, SetupError> {
-        let world = cached::world_digest(&config, &[]);
+        let world = cached::sources_digest(&config, &[]);
         let registries = AgentRegistries::new([]);
-        let (upstream, heads, light_client, turns) = (None, None, None, NameConcurrencyLimit::default());
+        let (upstream, heads, light_client, turns) = (None, None, None, ConcurrentNameLimit::default());
         let reads = ResolverSources { chain, upstream, heads, light_client, content, registries, turns };
         Self::assemble(config, world, profiles, reads, Arc::new(SystemClock), CachingResolver::new)
     }
@@ -255,10 +262,10 @@ impl Resolver {
         cached: impl FnOnce(Arc<UncachedResolver>) -> CachingResolver,
     ) -> Result<Self, SetupError> {
         check_profile(&config, &profiles)?;
-        let policy = JudgementPolicy { record_rest: config.memory.record_rest, ..policy(&config.rules) };
-        let history = setup::history(&config)?;
-        let seller_memory = setup::seller_memory(&config, history.as_ref())?;
-        let pool = CpuPool::start()
+        let policy = JudgementPolicy { record_rest: config.memory.record_rest, ..judgement_policy(&config.rules) };
+        let history = setup::open_name_memory(&config)?;
+        let seller_memory = setup::open_seller_memory(&config, history.as_ref())?;
+        let pool = CpuPool::start_pool()
             .map_err(|error| SetupError::Invalid { what: "threads".to_owned(), detail: error.to_string() })?;
         let (pool, progress, traces) = (Arc::new(pool), StepEventChannel::new(), TraceQueue::new());
         let proven = ContentCache::new(config.cache.content_bytes);
@@ -328,7 +335,7 @@ impl Resolver {
     /// The same resolver with an empty cache and without `code` in the registry.
     #[cfg(feature = "unstable")]
     #[must_use]
-    pub fn without_code(&self, code: ReasonCode) -> Self {
+    pub fn without_reason_code(&self, code: ReasonCode) -> Self {
         let mut policy = self.0.configured.policy.clone();
         policy.without.push(code);
         self.with_policy(policy)
@@ -356,7 +363,7 @@ impl Resolver {
     /// # Errors
     /// If the question names an unknown profile.
     pub async fn ask(&self, question: &NameQuestion) -> Result<Resolution, SetupError> {
-        Ok(self.0.cached.answer(&question.input, &*self.rules(question)?).await)
+        Ok(self.0.cached.answer(&question.input, &*self.question_rules(question)?).await)
     }
 
     /// Subscribes to the steps of resolutions of the question's name. `None` if the name has no normal form.
@@ -374,15 +381,15 @@ impl Resolver {
     /// # Errors
     /// If the question names an unknown profile.
     pub async fn ask_anew(&self, question: &NameQuestion) -> Result<Resolution, SetupError> {
-        Ok(self.0.cached.answer_anew(&question.input, &*self.rules(question)?).await)
+        Ok(self.0.cached.answer_anew(&question.input, &*self.question_rules(question)?).await)
     }
 
     /// What the cache contains for a question. Starts no resolution.
     ///
     /// # Errors
     /// If the question names an unknown profile.
-    pub async fn cache_status(&self, question: &NameQuestion) -> Result<CacheStatus, SetupError> {
-        Ok(self.0.cached.status(&question.input, &*self.rules(question)?).await)
+    pub async fn cache_status(&self, question: &NameQuestion) -> Result<CacheKeyStatus, SetupError> {
+        Ok(self.0.cached.status(&question.input, &*self.question_rules(question)?).await)
     }
 
     /// The trusted verdict that expired less than [`STALE_FOR`] ago, if the latest resolution for the question failed
@@ -394,7 +401,7 @@ impl Resolver {
     /// # Errors
     /// If the question names an unknown profile.
     pub async fn stale_verdict(&self, question: &NameQuestion) -> Result<Option<StaleVerdict>, SetupError> {
-        Ok(self.0.cached.stale_verdict(&question.input, &*self.rules(question)?).await)
+        Ok(self.0.cached.stale_verdict(&question.input, &*self.question_rules(question)?).await)
     }
 
     /// Refreshes trusted verdicts that were requested and are in the final 10 % of their lifetime. Runs at most
@@ -422,13 +429,13 @@ impl Resolver {
     /// # Errors
     /// If the question names an unknown profile.
     pub async fn time_since_run(&self, question: &NameQuestion) -> Result<Duration, SetupError> {
-        Ok(self.0.cached.time_since_run(&question.input, &*self.rules(question)?).await)
+        Ok(self.0.cached.time_since_run(&question.input, &*self.question_rules(question)?).await)
     }
 
     /// The traces of resolutions that begin from now on, including those after a reload of the configuration. `None` if
     /// they have a receiver already.
     pub fn open_trace_queue(&self) -> Option<tokio::sync::mpsc::Receiver<ResolutionTrace>> {
-        self.0.walker.traces.open()
+        self.0.walker.traces.open_receiver()
     }
 
     /// Evicts `name`: the next question about it starts a resolution.
@@ -451,8 +458,8 @@ impl Resolver {
     /// The cache key of a question. `None` for an invalid name or an unknown profile.
     #[cfg(feature = "unstable")]
     pub fn cache_key(&self, question: &NameQuestion) -> Option<crate::cache::CacheKey> {
-        let rules = self.rules(question).ok()?;
-        Some(self.0.cached.key(EnsName::parse(&question.input).ok()?, &rules))
+        let rules = self.question_rules(question).ok()?;
+        Some(self.0.cached.cache_key(EnsName::parse(&question.input).ok()?, &rules))
     }
 
     /// Waits until all evidence that is shared so far has been written.
@@ -461,14 +468,17 @@ impl Resolver {
         self.0.cached.wait_for_shared_writes().await;
     }
 
-    fn rules(&self, question: &NameQuestion) -> Result<Cow<'_, VerdictRules>, SetupError> {
+    fn question_rules(&self, question: &NameQuestion) -> Result<Cow<'_, VerdictRules>, SetupError> {
         let NameQuestion { profile: None, depth: None, .. } = question else {
-            return self.own_rules(question).map(Cow::Owned);
+            return self.build_question_rules(question).map(Cow::Owned);
         };
         Ok(Cow::Borrowed(&self.0.configured))
     }
 
-    fn own_rules(&self, NameQuestion { profile, depth, .. }: &NameQuestion) -> Result<VerdictRules, SetupError> {
+    fn build_question_rules(
+        &self,
+        NameQuestion { profile, depth, .. }: &NameQuestion,
+    ) -> Result<VerdictRules, SetupError> {
         let VerdictRules { profile: configured, policy } = &self.0.configured;
         let profile = match profile {
             None => Arc::clone(configured),
@@ -486,7 +496,7 @@ impl Resolver {
     /// # Errors
     /// [`ExportError`] for an invalid name or an unknown profile, or if the evidence does not reproduce the verdict.
     pub async fn export(&self, question: &NameQuestion) -> Result<SignableBundle, ExportError> {
-        let rules = self.rules(question)?;
+        let rules = self.question_rules(question)?;
         let name = EnsName::parse(&question.input)?;
         export::export(&self.0.walker, name, &rules).await
     }
@@ -496,7 +506,7 @@ impl Resolver {
     /// # Errors
     /// If the chain cannot be read.
     pub async fn read_records(&self, name: &EnsName) -> Result<NameReading, ChainError> {
-        self.0.walker.read(name, Instant::now() + self.time_limit()).await
+        self.0.walker.read_records(name, Instant::now() + self.time_limit()).await
     }
 
     /// Sends a request without a payment to a seller's URL and returns the response: a POST of `body` if there is one,
@@ -514,7 +524,12 @@ impl Resolver {
 
     /// Retrieves and proves the bytes under a CID and a path, as a trustless `ipfs cat`.
     pub async fn cat(&self, cid: &ContentId, path: &ContentPath) -> IpfsPathResult {
-        self.0.walker.sources.content.walk_ipfs_path(cid, path, &[], DagWalkBudget::for_cat(), self.time_limit()).await
+        self.0
+            .walker
+            .sources
+            .content
+            .walk_ipfs_path(cid, path, &[], DagWalkBudget::for_cat_command(), self.time_limit())
+            .await
     }
 
     /// Fetches the key set at `url`, within the time limit of one question.
@@ -551,8 +566,8 @@ impl Resolver {
     /// content from `ipfs`.
     ///
     /// # Errors
-    /// [`RegistryFetchError`]
-    pub async fn fetch_registry_manifest(&self, location: &str) -> Result<Bytes, RegistryFetchError> {
+    /// [`RegistryDocumentFetchError`]
+    pub async fn fetch_registry_manifest(&self, location: &str) -> Result<Bytes, RegistryDocumentFetchError> {
         self.0.walker.sources.fetch_registry_manifest(location, self.time_limit()).await
     }
 
@@ -587,7 +602,7 @@ fn check_profile(config: &Config, profiles: &ConformanceProfiles) -> Result<(), 
 }
 
 /// What the configured rules require of the evidence, besides the profile.
-pub fn policy(rules: &VerdictRulesConfig) -> JudgementPolicy {
+pub fn judgement_policy(rules: &VerdictRulesConfig) -> JudgementPolicy {
     JudgementPolicy {
         depth: rules.depth,
         require_all_sources: rules.require_all_sources,
@@ -606,10 +621,10 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
-    use crate::config::{IpfsGateway, ProofDemand};
+    use crate::config::{ChainProofMode, IpfsGateway};
     use crate::cpu_pool::OccupiedCpuPool;
     use crate::sandbox::{CustomSandbox, Sandbox, ServedChainState};
-    use clresolve_sandbox::chain::RpcFault;
+    use clresolve_sandbox::chain::SandboxRpcFault;
     use clresolve_sandbox::spec::SandboxSpec;
 
     /// The machine's time, shifted by this number of seconds.
@@ -628,7 +643,8 @@ mod tests {
             SandboxSpec::parse("[[agent]]\nname = \"summarizeagent.eth\"\nabout = \"Good.\"\n").expect("it is a world");
         let world = CustomSandbox::start(&spec).await.expect("it starts");
         let mut config = world.config();
-        let endpoint = world.endpoint(RpcFault::Stall, ServedChainState::Growing, true).await.expect("a port");
+        let endpoint =
+            world.start_rpc_endpoint(SandboxRpcFault::Stall, ServedChainState::Growing, true).await.expect("a port");
         config.chain.endpoints[0].url = endpoint.url;
         let resolver = Resolver::new(&config).await.expect("its configuration is good");
         (world, resolver)
@@ -738,13 +754,13 @@ mod tests {
         let asking = resolver.clone();
         let judged = tokio::spawn(async move { asking.resolve("good.eth").await });
         resolver.0.cached.cache.hot_names.record_request("other.eth", resolver.now());
-        while !OccupiedCpuPool::is_waited_for(resolver.pool()) || resolver.head().is_none() {
+        while !OccupiedCpuPool::is_waited_for(resolver.pool()) || resolver.chain_head_status().is_none() {
             tokio::task::yield_now().await;
         }
-        let before = resolver.head().map(|head| head.number);
+        let before = resolver.chain_head_status().map(|head| head.number);
         let name = EnsName::parse("good.eth").expect("a name");
         world.write_text(&name, "cl.owner", "thief.eth").expect("it has a resolver");
-        while resolver.head().map(|head| head.number) == before {
+        while resolver.chain_head_status().map(|head| head.number) == before {
             tokio::task::yield_now().await;
         }
         busy.release().await;
@@ -780,7 +796,7 @@ mod tests {
         let (closing, connections) = closing_endpoint().await;
         let mut config = sandbox.config();
         config.timeout = Duration::from_secs(120);
-        config.chain.proof = Some(ProofDemand::SingleRpc);
+        config.chain.proof = Some(ChainProofMode::SingleRpc);
         config.chain.endpoints.insert(0, closing.parse().expect("an endpoint"));
         let clock = Arc::new(Shifted::default());
         let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("a resolver");
@@ -802,11 +818,11 @@ mod tests {
         let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", silent.local_addr().expect("an address"));
         let mut config = Config { timeout: Duration::from_secs(120), ..Config::default() };
-        config.chain.proof = Some(ProofDemand::SingleRpc);
+        config.chain.proof = Some(ChainProofMode::SingleRpc);
         config.chain.endpoints = vec![url.parse().expect("an endpoint")];
         let resolver = Resolver::new(&config).await.expect("a resolver");
         let name = EnsName::parse("a.eth").expect("a name");
-        let found = resolver.0.walker.read(&name, Instant::now() + Duration::from_millis(200)).await;
+        let found = resolver.0.walker.read_records(&name, Instant::now() + Duration::from_millis(200)).await;
         let Err(error @ ChainError::Late { milliseconds }) = found else { panic!("{found:?}") };
         assert!((1..=120).contains(&milliseconds), "{milliseconds}");
         assert_eq!(clresolve_verdict::check::records::chain_error_reason(&error).code, ReasonCode::RpcUnreachable);
@@ -844,7 +860,7 @@ mod tests {
             let again = resolver.reconfigured(&config).await.expect("the configuration is good");
             let status =
                 again.cache_status(&NameQuestion::new("summarizeagent.eth")).await.expect("the profile exists");
-            matches!(status, CacheStatus::Fresh(_))
+            matches!(status, CacheKeyStatus::Fresh(_))
         };
         assert!(is_known().await);
         std::fs::write(&file, pem.repeat(2)).expect("the file is written");

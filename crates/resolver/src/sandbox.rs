@@ -8,31 +8,31 @@ use std::time::Duration;
 use alloy_primitives::{Address, U256, address};
 use clresolve_core::reading::ChainBlock;
 use clresolve_payment::asset::AssetProperties;
-use clresolve_payment::check::{OriginMemoryEntry, SeenIdentity, SeenPayee, SellerIdentity, WebOrigin};
+use clresolve_payment::check::{OriginMemoryEntry, ProvenSellerIdentity, RememberedPayee, SellerIdentity, WebOrigin};
 use clresolve_payment::limits::{AtomicAmount, NetworkPermissionSource};
 use clresolve_sandbox::purchase::{self, SettlementHeaderSample};
-use clresolve_sandbox::spec::PlannedPublication;
+use clresolve_sandbox::spec::PublisherCardSet;
 use clresolve_sandbox::{agents, receipts, sellers};
 use jiff::Timestamp;
 
 use clresolve_core::name::EnsName;
 use clresolve_core::world::SANDBOX;
-use clresolve_sandbox::SandboxUpstream;
-use clresolve_sandbox::chain::{ChainBuildError, ChainBuilder, DOLLAR};
+use clresolve_sandbox::SandboxUpstreamUrl;
+use clresolve_sandbox::chain::{DOLLAR, SandboxChainBuildError, SandboxChainBuilder};
 use clresolve_sandbox::demo::DemoSellers;
 use clresolve_sandbox::purchase::SandboxPurchase;
 use clresolve_verdict::profile::ConformanceProfiles;
 
 use crate::config::{
     AssetConfig, BeaconConfig, BeaconEndpointConfig, BeaconNetwork, ChainId, Config, DnsPolicy, EnsChainConfig,
-    HedgeDelay, IpfsGateway, ManifestSource, OutboundNetworkConfig, PaymentLimitsConfig, PermittedNetworks,
-    RegistryChainConfig, RpcEndpointConfig, VerdictRulesConfig,
+    HedgeDelay, IpfsGateway, OutboundNetworkConfig, PaymentLimitsConfig, PermittedNetworks, RegistryChainConfig,
+    RpcEndpointConfig, SchemaManifestSource, VerdictRulesConfig,
 };
 
 pub use clresolve_sandbox::agents::ExpectedAgentVerdict;
-pub use clresolve_sandbox::beacon::BeaconBehaviour;
-pub use clresolve_sandbox::chain::RpcFault;
-pub use clresolve_sandbox::sellers::ExpectedSellerDecision;
+pub use clresolve_sandbox::beacon::SandboxBeaconBehaviour;
+pub use clresolve_sandbox::chain::SandboxRpcFault;
+pub use clresolve_sandbox::sellers::ExpectedSellerCheck;
 pub use clresolve_sandbox::spec::{SandboxSpec, SandboxSpecError};
 pub use clresolve_sandbox::{IpfsGatewayBehaviour, SandboxError, SandboxRequestCounts, ServedChainState};
 
@@ -57,20 +57,20 @@ impl CustomSandbox {
 
     /// A configuration that reads only this network.
     pub fn config(&self) -> Config {
-        config(&self.0)
+        sandbox_config(&self.0)
     }
 
     /// An endpoint that serves `state` and fails as `fault` specifies.
     ///
     /// # Errors
     /// If no port is available.
-    pub async fn endpoint(
+    pub async fn start_rpc_endpoint(
         &self,
-        fault: RpcFault,
+        fault: SandboxRpcFault,
         state: ServedChainState,
         own: bool,
     ) -> Result<RpcEndpointConfig, SandboxError> {
-        let endpoint = endpoint(self.0.start_rpc_endpoint(fault, state).await?, own);
+        let endpoint = rpc_endpoint_config(self.0.start_rpc_endpoint(fault, state).await?, own);
         Ok(RpcEndpointConfig { operator: endpoint.url.authority().to_owned(), ..endpoint })
     }
 
@@ -78,18 +78,21 @@ impl CustomSandbox {
     ///
     /// # Errors
     /// If no port is available.
-    pub async fn beacon_endpoint(&self, behaviour: BeaconBehaviour) -> Result<BeaconEndpointConfig, SandboxError> {
-        self.0.start_beacon_endpoint(behaviour).await.map(beacon_endpoint)
+    pub async fn start_beacon_endpoint(
+        &self,
+        behaviour: SandboxBeaconBehaviour,
+    ) -> Result<BeaconEndpointConfig, SandboxError> {
+        self.0.start_beacon_endpoint(behaviour).await.map(beacon_endpoint_config)
     }
 
     /// A gateway with this behaviour.
-    pub fn gateway(&self, manners: IpfsGatewayBehaviour) -> IpfsGateway {
-        gateway(self.0.gateway_upstream(manners))
+    pub fn ipfs_gateway(&self, manners: IpfsGatewayBehaviour) -> IpfsGateway {
+        gateway_at_upstream(self.0.gateway_upstream(manners))
     }
 
     /// Number of requests received so far.
     pub fn counts(&self) -> SandboxRequestCounts {
-        self.0.counts()
+        self.0.request_counts()
     }
 
     /// Writes a text record, as the holder of the name would, in a new block that is not final.
@@ -97,18 +100,18 @@ impl CustomSandbox {
     /// # Errors
     /// If the name has no resolver with records.
     pub fn write_text(&mut self, name: &EnsName, key: &str, value: &str) -> Result<ChainBlock, SandboxError> {
-        self.0.write_text(name, key, value)
+        self.0.write_text_record(name, key, value)
     }
 
     /// Makes a change in a new block that is not final.
     ///
     /// # Errors
     /// If the change fails.
-    pub fn change(
+    pub fn apply_in_new_block(
         &mut self,
-        change: impl FnOnce(&mut ChainBuilder) -> Result<(), ChainBuildError>,
+        change: impl FnOnce(&mut SandboxChainBuilder) -> Result<(), SandboxChainBuildError>,
     ) -> Result<ChainBlock, SandboxError> {
-        self.0.change(change)
+        self.0.change_chain(change)
     }
 }
 
@@ -128,18 +131,20 @@ impl Sandbox {
     ///
     /// # Errors
     /// If no port is available, or if a card cannot be published in the sandbox.
-    pub async fn start_with(publications: Vec<PlannedPublication>) -> Result<Self, SandboxError> {
-        let spec = SandboxSpec { planned: publications, ..agents::spec() };
+    pub async fn start_with(publications: Vec<PublisherCardSet>) -> Result<Self, SandboxError> {
+        let spec = SandboxSpec { planned: publications, ..agents::sandbox_spec() };
         clresolve_sandbox::RunningSandbox::start(&spec).await.map(Self)
     }
 
     /// A configuration that reads only the sandbox.
     pub fn config(&self) -> Config {
-        let mut config = config(&self.0);
+        let mut config = sandbox_config(&self.0);
         config.network.dns = DnsPolicy::Off;
         config.explorer.probe = true;
-        config.check.origins =
-            sellers::pinned_identities().iter().map(|(at, seller)| (origin(at), identity(seller))).collect();
+        config.check.origins = sellers::pinned_identities()
+            .iter()
+            .map(|(at, seller)| (parse_origin(at), parse_identity(seller)))
+            .collect();
         config
     }
 
@@ -165,12 +170,12 @@ impl Sandbox {
 
     /// Number of requests received so far.
     pub fn counts(&self) -> SandboxRequestCounts {
-        self.0.counts()
+        self.0.request_counts()
     }
 
     /// The listeners: label, and URL or address.
-    pub fn endpoints(&self) -> Vec<(String, String)> {
-        self.0.endpoints()
+    pub fn listener_addresses(&self) -> Vec<(String, String)> {
+        self.0.listener_addresses()
     }
 
     /// Every name of the sandbox with its expected verdict: good agents first, then by name.
@@ -181,22 +186,26 @@ impl Sandbox {
     /// The sellers of the sandbox, each with the expected decision of a check of its URL. All but one have no
     /// Agent-Card. Those that may be paid come first; both groups are sorted by URL. The decisions assume the
     /// configuration of the sandbox, and a memory with the entries of [`Sandbox::remembered_origins`].
-    pub fn expected_sellers() -> Vec<ExpectedSellerDecision> {
+    pub fn expected_sellers() -> Vec<ExpectedSellerCheck> {
         sellers::expected_sellers()
     }
 
     /// The initial entries of the sandbox's memory, if it has no file.
     pub fn remembered_origins() -> Vec<(WebOrigin, OriginMemoryEntry)> {
-        let remembered = |seller: sellers::RememberedSeller| {
-            let payee = seller.payee.map(|(address, network)| SeenPayee {
+        let remembered = |seller: sellers::SellerMemorySeed| {
+            let payee = seller.payee.map(|(address, network)| RememberedPayee {
                 address,
                 network: network.parse().expect("a CAIP-2 identifier"),
                 at: Timestamp::UNIX_EPOCH,
                 block: None,
             });
-            let seen = |text: &str| SeenIdentity { identity: identity(text), at: Timestamp::UNIX_EPOCH, block: None };
+            let seen = |text: &str| ProvenSellerIdentity {
+                identity: parse_identity(text),
+                at: Timestamp::UNIX_EPOCH,
+                block: None,
+            };
             let identity = seller.identity.as_deref().map(seen);
-            (origin(&seller.origin), OriginMemoryEntry { identity, payee, ..OriginMemoryEntry::default() })
+            (parse_origin(&seller.origin), OriginMemoryEntry { identity, payee, ..OriginMemoryEntry::default() })
         };
         sellers::remembered_sellers().into_iter().map(remembered).collect()
     }
@@ -214,7 +223,7 @@ impl Sandbox {
 
     /// The payment for that request, as its header (`PAYMENT-SIGNATURE`): file name and text.
     pub fn sample_payment() -> (&'static str, String) {
-        ("payment.txt", SandboxPurchase::Settled.payment())
+        ("payment.txt", SandboxPurchase::Settled.payment_header())
     }
 
     /// Replies of sellers to the payment (`PAYMENT-RESPONSE`), the good one first, each with the expected result.
@@ -225,7 +234,7 @@ impl Sandbox {
     /// The rules for the sandbox's names: the built-in profiles with the manifests of its own schemas. Starts nothing.
     pub fn profiles() -> ConformanceProfiles {
         let mut profiles = ConformanceProfiles::builtin();
-        for manifest in agents::manifests() {
+        for manifest in agents::schema_manifests() {
             profiles.replace_manifest(&manifest.bytes).expect("its manifests have the ids of the built-in ones");
         }
         profiles
@@ -233,7 +242,7 @@ impl Sandbox {
 
     /// The configuration for other programs that use the running sandbox. It sets a maximum head age, since the chain
     /// seals a block only every few minutes, and a short interval of head polls.
-    pub fn shared_config(&self) -> Config {
+    pub fn client_program_config(&self) -> Config {
         let mut config = self.config();
         config.chain.max_head_age = Some(clresolve_sandbox::MAX_HEAD_AGE);
         config.chain.head_poll = HEAD_POLL;
@@ -247,37 +256,37 @@ impl Sandbox {
     }
 }
 
-fn origin(text: &str) -> WebOrigin {
+fn parse_origin(text: &str) -> WebOrigin {
     text.parse().expect("a seller of the sandbox has an origin")
 }
 
-fn identity(text: &str) -> SellerIdentity {
+fn parse_identity(text: &str) -> SellerIdentity {
     text.parse().expect("a seller of the sandbox has a name or a registration")
 }
 
-fn config(world: &clresolve_sandbox::RunningSandbox) -> Config {
-    let source = |manifest: &clresolve_sandbox::SandboxManifest| ManifestSource::Url {
+fn sandbox_config(world: &clresolve_sandbox::RunningSandbox) -> Config {
+    let source = |manifest: &clresolve_sandbox::SandboxSchemaManifest| SchemaManifestSource::Url {
         url: manifest.url.parse().expect("the location of a manifest is a URL"),
         digest: manifest.digest.clone(),
     };
-    let connect_to = world.connect_to();
+    let connect_to = world.connect_to_rules();
     let rule = |rule: &String| rule.parse().expect("hosts and addresses make a rule");
     Config {
         chain: EnsChainConfig {
             world: SANDBOX.to_owned(),
             id: clresolve_sandbox::CHAIN_ID,
             genesis: Some(world.genesis()),
-            endpoints: vec![endpoint(world.rpc_upstream(), true)],
+            endpoints: vec![rpc_endpoint_config(world.rpc_upstream(), true)],
             universal_resolver: clresolve_sandbox::UNIVERSAL_RESOLVER,
             ..EnsChainConfig::default()
         },
         beacon: BeaconConfig {
             checkpoint: Some(world.checkpoint()),
-            endpoints: vec![beacon_endpoint(world.beacon_upstream())],
+            endpoints: vec![beacon_endpoint_config(world.beacon_upstream())],
             network: BeaconNetwork::Sandbox,
             ..BeaconConfig::default()
         },
-        gateways: vec![gateway(world.gateway_upstream(IpfsGatewayBehaviour::Ok))],
+        gateways: vec![gateway_at_upstream(world.gateway_upstream(IpfsGatewayBehaviour::Ok))],
         network: OutboundNetworkConfig {
             connect_to: connect_to.iter().map(rule).collect(),
             ca_pems: vec![world.ca_pem().to_owned()],
@@ -288,22 +297,22 @@ fn config(world: &clresolve_sandbox::RunningSandbox) -> Config {
             manifests: world.manifests().iter().map(source).collect(),
             ..VerdictRulesConfig::default()
         },
-        limits: limits(),
-        chains: registry(world).into_iter().collect(),
+        limits: payment_limits(),
+        chains: agent_registry(world).into_iter().collect(),
         ..Config::default()
     }
 }
 
 /// The sandbox's agent registry.
-fn registry(world: &clresolve_sandbox::RunningSandbox) -> Option<(ChainId, RegistryChainConfig)> {
-    let mut registry = RegistryChainConfig::new(vec![endpoint(world.rpc_upstream(), true)]);
+fn agent_registry(world: &clresolve_sandbox::RunningSandbox) -> Option<(ChainId, RegistryChainConfig)> {
+    let mut registry = RegistryChainConfig::new(vec![rpc_endpoint_config(world.rpc_upstream(), true)]);
     registry.agents.clone_from(world.agent_numbers());
     Some((ChainId::new(clresolve_sandbox::CHAIN_ID)?, registry))
 }
 
 /// The sandbox's payment limits: its own dollar, and one asset on a network that has a name in x402 v1. One asset has
 /// no limit, to show the consequence.
-fn limits() -> PaymentLimitsConfig {
+fn payment_limits() -> PaymentLimitsConfig {
     let own = format!("eip155:{}", clresolve_sandbox::CHAIN_ID);
     let dollar =
         AssetProperties { name: "Sandbox Dollar".into(), version: "1".into(), decimals: 6, symbol: "SBD".into() };
@@ -330,16 +339,16 @@ fn limits() -> PaymentLimitsConfig {
 
 const BASE_SEPOLIA_USDC: Address = address!("036CbD53842c5426634e7929541eC2318f3dCF7e");
 
-fn endpoint(at: SandboxUpstream, own: bool) -> RpcEndpointConfig {
+fn rpc_endpoint_config(at: SandboxUpstreamUrl, own: bool) -> RpcEndpointConfig {
     let url = at.url.parse().expect("a loopback address makes a URL");
     RpcEndpointConfig { label: at.label, operator: RpcEndpointConfig::operator_of(&url), url, own }
 }
 
-fn beacon_endpoint(SandboxUpstream { label, url }: SandboxUpstream) -> BeaconEndpointConfig {
+fn beacon_endpoint_config(SandboxUpstreamUrl { label, url }: SandboxUpstreamUrl) -> BeaconEndpointConfig {
     BeaconEndpointConfig { label, url: url.parse().expect("a loopback address makes a URL") }
 }
 
-fn gateway(at: SandboxUpstream) -> IpfsGateway {
+fn gateway_at_upstream(at: SandboxUpstreamUrl) -> IpfsGateway {
     let url = at.url.parse().expect("a host of the world makes a URL");
     IpfsGateway { label: at.label, url, own: false }
 }
@@ -420,7 +429,7 @@ mod tests {
             let decision = serde_json::to_value(answer.decision).expect("a word");
             assert_eq!((decision.as_str(), codes), (Some(seller.decision), expected), "{}: {answer:#?}", seller.url);
             if let outcome @ Some(_) = outcomes.remove(&*seller.url) {
-                let row = answer.evidence(PayeeEvidenceKind::Erc8004).expect("there is a row for each kind");
+                let row = answer.evidence_row(PayeeEvidenceKind::Erc8004).expect("there is a row for each kind");
                 assert_eq!(row.outcome, outcome, "{}", seller.url);
             }
         }

@@ -93,7 +93,7 @@ impl SharedCacheClient {
         let (Some(reach), Some(path)) = (RedisConnector::new(redis, egress.clone()), &redis.mac_key) else {
             return Ok(None);
         };
-        let keys = MacKeys::read(path)?;
+        let keys = MacKeys::from_key_file(path)?;
         let link = Arc::new(RedisClient::new(reach, redis.write_timeout, Arc::clone(clock)));
         let (later, waiting) = mpsc::channel(MAX_WAITING);
         let writing = AbortOnDrop(tokio::spawn(run_queued_work(waiting)).abort_handle());
@@ -120,7 +120,7 @@ impl SharedCacheClient {
     /// come from a resolution that began after the last eviction of the name here. A missing value is counted with its
     /// cause; a returned one is counted by the caller.
     pub async fn take_evidence(&self, key: &CacheKey) -> Option<SharedEvidence> {
-        let taken = self.read(key).await;
+        let taken = self.read_evidence(key).await;
         match &taken {
             Ok(_) => self.waits.record_success(),
             Err(why) => telemetry::count_shared_read(*why),
@@ -128,7 +128,7 @@ impl SharedCacheClient {
         taken.ok()
     }
 
-    async fn read(&self, key: &CacheKey) -> Result<SharedEvidence, SharedRead> {
+    async fn read_evidence(&self, key: &CacheKey) -> Result<SharedEvidence, SharedRead> {
         let binding = SharedEvidenceBinding { version: VERSION, key };
         let mut asked = Pipeline::new();
         asked.cmd("GETRANGE").arg(self.redis_key("evidence", binding)).arg(0).arg(MAX_VALUE_BYTES);
@@ -170,7 +170,7 @@ impl SharedCacheClient {
         let place = self.redis_key("lease", SharedEvidenceBinding { version: VERSION, key });
         let token = hex::encode(random_token());
         let mut asked = Pipeline::new();
-        asked.cmd("SET").arg(&place).arg(&token).arg("NX").arg("PX").arg(milliseconds(time));
+        asked.cmd("SET").arg(&place).arg(&token).arg("NX").arg("PX").arg(whole_milliseconds(time));
         match self.link.send_commands::<(bool,)>(&asked, self.config.read_timeout).await {
             Ok((true,)) => LeaseHolder::Ours(ResolutionLease { place, token }),
             Ok((false,)) => LeaseHolder::Others,
@@ -185,22 +185,22 @@ impl SharedCacheClient {
     }
 
     /// Writes a value for the rest of its freshness, unless its name has been evicted since.
-    pub async fn put(&self, key: &CacheKey, value: &SharedEvidence) {
-        let written = self.write(key, value).await;
+    pub async fn put_evidence(&self, key: &CacheKey, value: &SharedEvidence) {
+        let written = self.write_evidence(key, value).await;
         telemetry::count_shared_write(written.err().unwrap_or(SharedWrite::Written));
     }
 
-    async fn write(&self, key: &CacheKey, value: &SharedEvidence) -> Result<(), SharedWrite> {
+    async fn write_evidence(&self, key: &CacheKey, value: &SharedEvidence) -> Result<(), SharedWrite> {
         let left = value.fresh_until.duration_since(self.clock.now());
         let left = Duration::try_from(left).ok().filter(|left| !left.is_zero()).ok_or(SharedWrite::Aged)?;
         if self.cache.evicted_at(&key.name).is_some_and(|at| value.began < at) {
             return Err(SharedWrite::Evicted);
         }
         let binding = SharedEvidenceBinding { version: VERSION, key };
-        let stored = value.with_mac(&self.keys, binding).ok_or(SharedWrite::Long)?;
+        let stored = value.encode_with_mac(&self.keys, binding).ok_or(SharedWrite::Long)?;
         let mut asked = Pipeline::new();
         let place = self.redis_key("evidence", binding);
-        asked.cmd("SET").arg(place).arg(stored).arg("PX").arg(milliseconds(left)).ignore();
+        asked.cmd("SET").arg(place).arg(stored).arg("PX").arg(whole_milliseconds(left)).ignore();
         self.link
             .send_commands::<()>(&asked, self.config.write_timeout)
             .await
@@ -208,7 +208,7 @@ impl SharedCacheClient {
     }
 
     /// Releases a lease if it still belongs to this daemon.
-    pub async fn release(&self, lease: ResolutionLease) {
+    pub async fn release_lease(&self, lease: ResolutionLease) {
         let mut asked = Pipeline::new();
         asked.cmd("EVAL").arg(RELEASE).arg(1).arg(lease.place).arg(lease.token).ignore();
         // A lease that is not released expires.
@@ -244,7 +244,7 @@ async fn run_queued_work(mut waiting: mpsc::Receiver<BoxFuture<'static, ()>>) {
     }
 }
 
-fn milliseconds(time: Duration) -> u64 {
+fn whole_milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)
 }
 

@@ -7,16 +7,18 @@ mod report;
 
 pub use clresolve_bundle::signed::{
     AnchorRequirements, ExpectedVerdict, MEDIA_TYPE, MismatchedPart, VerdictIssuer, VerdictSignError,
-    VerdictVerifyError, VerifiedVerdict, verify,
+    VerdictVerifyError, VerifiedVerdict, verify_signed_verdict,
 };
 pub use clresolve_jose::{Ed25519KeyError, Ed25519KeySet, Ed25519PublicKey, Ed25519SigningKey, JwsError};
 pub use decision::{DECISION_TYPE, sign_decision};
 #[doc(hidden)]
 pub use file::read_private_text;
 pub use file::{KeyFileError, read_signing_key, read_trusted_keys, save_signing_key};
-pub use receipt::{ExpectedReceipt, RECEIPT_TYPE, VerifiedReceipt, sign_receipt, verify_receipt};
+pub use receipt::{
+    ExpectedReceiptResult, RECEIPT_TYPE, VerifiedReceiptResult, sign_receipt_result, verify_signed_receipt_result,
+};
 #[doc(hidden)]
-pub use report::{MAX_SIGNATURE_BYTES, MAX_SIGNED_REPORT_BYTES, sign_report, verify_report};
+pub use report::{MAX_SIGNATURE_BYTES, MAX_SIGNED_REPORT_BYTES, sign_audit_report, verify_audit_report};
 
 use crate::config::SignConfig;
 

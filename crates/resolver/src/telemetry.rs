@@ -1,7 +1,7 @@
 //! Metrics of the process. Each function below records one event.
 //!
 //! They use the `metrics` facade, so that a program that embeds the crate may install its own recorder. The daemon
-//! installs [`exposition()`], which `/metrics` renders. Without a recorder, a call costs next to nothing.
+//! installs [`installed_exposition()`], which `/metrics` renders. Without a recorder, a call costs next to nothing.
 //!
 //! Labels never contain foreign text: endpoints and gateways have the labels of the configuration, and all other values
 //! are constants of this file.
@@ -24,7 +24,7 @@ use clresolve_core::text::UntrustedText;
 use clresolve_egress::count::{UPSTREAM_REQUESTS, UPSTREAM_UP};
 
 pub use clresolve_egress::count::{FOREIGN, RequestOutcome, UpstreamKind, count_request};
-pub use exposition::{PrometheusExposition, exposition};
+pub use exposition::{PrometheusExposition, installed_exposition};
 #[cfg(feature = "redis")]
 pub use shared::{SharedRead, SharedWrite, count_shared_read, count_shared_write, set_redis_up};
 
@@ -370,7 +370,7 @@ pub const FAMILIES: [MetricFamily; 46] = [
 
 /// What a reading of a name at a head showed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HeadReadingOutcome {
+pub enum NameRereadOutcome {
     /// The cached verdicts still hold.
     Same,
     /// A verdict was evicted.
@@ -379,7 +379,7 @@ pub enum HeadReadingOutcome {
     Failed,
 }
 
-impl HeadReadingOutcome {
+impl NameRereadOutcome {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Same => "same",
@@ -535,7 +535,7 @@ pub fn set_hot_name_counts(confirmed: usize, unconfirmed: usize) {
 }
 
 /// A name was read at a head.
-pub fn count_confirmation(outcome: HeadReadingOutcome) {
+pub fn count_confirmation(outcome: NameRereadOutcome) {
     counter!(CONFIRMATIONS, "outcome" => outcome.as_str()).increment(1);
 }
 

@@ -5,8 +5,8 @@ use clresolve_core::state::TrustState;
 use serde::Serialize;
 
 use crate::schemas::SandboxSchemas;
-use crate::spec::{SandboxSpec, VerbClass};
-use crate::world::SandboxManifest;
+use crate::spec::{SandboxSpec, VerbProtocolLayer};
+use crate::world::SandboxSchemaManifest;
 
 /// Good agents, and one agent for each mistake that a publisher can make.
 const AGENTS: &str = include_str!("agents.toml");
@@ -15,28 +15,28 @@ const AGENTS: &str = include_str!("agents.toml");
 const SELLERS: &str = include_str!("sellers.toml");
 
 /// The definition of the sandbox.
-pub fn spec() -> SandboxSpec {
+pub fn sandbox_spec() -> SandboxSpec {
     let part = |toml| SandboxSpec::parse(toml).expect("the file is part of the program and is parsed by its tests");
-    let mut spec = part(AGENTS).combined_with(part(SELLERS));
+    let mut spec = part(AGENTS).merged_with_spec(part(SELLERS));
     for agent in
         spec.agents.iter_mut().filter(|agent| agent.state == Some(TrustState::Trusted) && agent.seller.is_none())
     {
-        agent.seller = Some(honest_seller(agent.class).to_owned());
+        agent.seller = Some(honest_seller_path(agent.class).to_owned());
     }
     spec
 }
 
 /// Good agents have a seller. The layer determines which version of x402 it uses.
-const fn honest_seller(class: VerbClass) -> &'static str {
+const fn honest_seller_path(class: VerbProtocolLayer) -> &'static str {
     match class {
-        VerbClass::Commons => "",
-        VerbClass::Commercial => "v1",
+        VerbProtocolLayer::Commons => "",
+        VerbProtocolLayer::Commercial => "v1",
     }
 }
 
 /// Every agent with an expected verdict, trusted ones first, then by name.
 pub fn expected_agents() -> Vec<ExpectedAgentVerdict> {
-    let mut expected: Vec<ExpectedAgentVerdict> = spec()
+    let mut expected: Vec<ExpectedAgentVerdict> = sandbox_spec()
         .agents
         .into_iter()
         .filter_map(|agent| {
@@ -64,6 +64,6 @@ pub struct ExpectedAgentVerdict {
 }
 
 /// The manifests of the sandbox's own schemas, by which its names are judged. Starts no server.
-pub fn manifests() -> Vec<SandboxManifest> {
-    SandboxSchemas::with_defects(&spec().schemas).manifests().cloned().collect()
+pub fn schema_manifests() -> Vec<SandboxSchemaManifest> {
+    SandboxSchemas::with_schema_defects(&sandbox_spec().schemas).manifests().cloned().collect()
 }

@@ -1,7 +1,8 @@
 //! The sandbox's beacon chain: it signs the blocks of the EVM chain, and serves the beacon API for light clients on
 //! loopback.
 //!
-//! [`SandboxBeaconChain`] is the chain. [`BeaconServer`] is one endpoint of it, with the behaviour that a test needs.
+//! [`SandboxBeaconChain`] is the chain. [`SandboxBeaconServer`] is one endpoint of it, with the behaviour that a test
+//! needs.
 
 mod behaviour;
 mod chain;
@@ -32,9 +33,9 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use url::form_urlencoded;
 
-pub use self::behaviour::BeaconBehaviour;
+pub use self::behaviour::SandboxBeaconBehaviour;
 
-use self::chain::BeaconChain;
+use self::chain::LazySandboxBeaconChain;
 use crate::chain::SandboxChain;
 
 /// Maximum number of updates in a response, as in the beacon API.
@@ -49,14 +50,14 @@ const ENDLESS_PART: &[u8] = &[b'['; 1024];
 /// The beacon chain beside an EVM chain. Its keys are public. It derives them for the first signature.
 #[derive(Clone)]
 pub struct SandboxBeaconChain {
-    chain: Arc<Mutex<BeaconChain>>,
+    chain: Arc<Mutex<LazySandboxBeaconChain>>,
     clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
 }
 
 impl SandboxBeaconChain {
     /// A beacon chain whose checkpoint has the finalized block of `chain`.
     pub fn new(chain: Arc<SandboxChain>) -> Self {
-        Self { chain: Arc::new(Mutex::new(BeaconChain::new(chain))), clock: Arc::new(Timestamp::now) }
+        Self { chain: Arc::new(Mutex::new(LazySandboxBeaconChain::new(chain))), clock: Arc::new(Timestamp::now) }
     }
 
     /// Replaces the clock.
@@ -79,55 +80,55 @@ impl SandboxBeaconChain {
     ///
     /// # Errors
     /// No port can be opened.
-    pub async fn serve(&self, behaviour: BeaconBehaviour) -> io::Result<BeaconServer> {
+    pub async fn start_server(&self, behaviour: SandboxBeaconBehaviour) -> io::Result<SandboxBeaconServer> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let router = router(BeaconApiState { beacon: self.clone(), behaviour });
+        let router = beacon_router(SandboxBeaconApiState { beacon: self.clone(), behaviour });
         let task = tokio::spawn(async move {
             // `serve` retries after an error, so it ends only with the task.
             let _ = axum::serve(listener, router).await;
         });
-        Ok(BeaconServer { address, task })
+        Ok(SandboxBeaconServer { address, task })
     }
 
-    fn chain(&self) -> MutexGuard<'_, BeaconChain> {
+    fn chain(&self) -> MutexGuard<'_, LazySandboxBeaconChain> {
         self.chain.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A running endpoint. Dropping it stops the server.
 #[derive(Debug)]
-pub struct BeaconServer {
+pub struct SandboxBeaconServer {
     address: SocketAddr,
     task: JoinHandle<()>,
 }
 
-impl BeaconServer {
+impl SandboxBeaconServer {
     /// The base URL, without `/eth/v1`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 }
 
-impl Drop for BeaconServer {
+impl Drop for SandboxBeaconServer {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
 /// The endpoints of a sandbox's beacon chain.
-pub(crate) struct BeaconServers {
+pub(crate) struct SandboxBeaconServers {
     beacon: SandboxBeaconChain,
-    honest: BeaconServer,
+    honest: SandboxBeaconServer,
     /// Further endpoints keep running.
-    further: Mutex<Vec<BeaconServer>>,
+    further: Mutex<Vec<SandboxBeaconServer>>,
 }
 
-impl BeaconServers {
+impl SandboxBeaconServers {
     /// Starts an honest endpoint.
     pub(crate) async fn start(chain: Arc<SandboxChain>) -> io::Result<Self> {
         let beacon = SandboxBeaconChain::new(chain);
-        let honest = beacon.serve(BeaconBehaviour::Honest).await?;
+        let honest = beacon.start_server(SandboxBeaconBehaviour::Honest).await?;
         Ok(Self { beacon, honest, further: Mutex::default() })
     }
 
@@ -145,45 +146,45 @@ impl BeaconServers {
     }
 
     /// Starts an endpoint that behaves like this, and returns its URL.
-    pub(crate) async fn start_endpoint(&self, behaviour: BeaconBehaviour) -> io::Result<String> {
-        let server = self.beacon.serve(behaviour).await?;
+    pub(crate) async fn start_endpoint(&self, behaviour: SandboxBeaconBehaviour) -> io::Result<String> {
+        let server = self.beacon.start_server(behaviour).await?;
         let url = server.url();
         self.further.lock().unwrap_or_else(PoisonError::into_inner).push(server);
         Ok(url)
     }
 }
 
-fn router(api: BeaconApiState) -> Router {
+fn beacon_router(api: SandboxBeaconApiState) -> Router {
     let routes = Router::new()
-        .route("/bootstrap/{root}", get(bootstrap))
-        .route("/updates", get(updates))
-        .route("/finality_update", get(finality_update))
-        .route("/optimistic_update", get(optimistic_update));
+        .route("/bootstrap/{root}", get(serve_bootstrap))
+        .route("/updates", get(serve_updates))
+        .route("/finality_update", get(serve_finality_update))
+        .route("/optimistic_update", get(serve_optimistic_update));
     Router::new().nest("/eth/v1/beacon/light_client", routes).with_state(api)
 }
 
 /// What an endpoint answers.
 #[derive(Clone)]
-struct BeaconApiState {
+struct SandboxBeaconApiState {
     beacon: SandboxBeaconChain,
-    behaviour: BeaconBehaviour,
+    behaviour: SandboxBeaconBehaviour,
 }
 
 /// Reads a number from a query.
-fn number(query: &str, key: &str) -> Option<u64> {
+fn query_number(query: &str, key: &str) -> Option<u64> {
     form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == key)?.1.parse().ok()
 }
 
-async fn bootstrap(State(api): State<BeaconApiState>, Path(root): Path<String>) -> Response {
-    if api.behaviour == BeaconBehaviour::Silent {
+async fn serve_bootstrap(State(api): State<SandboxBeaconApiState>, Path(root): Path<String>) -> Response {
+    if api.behaviour == SandboxBeaconBehaviour::Silent {
         return pending().await;
     }
-    api.answer(move |chain, _| chain.bootstrap(root.parse().ok()?).map(|found| found.to_json(FORK))).await
+    api.answer_blocking(move |chain, _| chain.bootstrap(root.parse().ok()?).map(|found| found.to_json(FORK))).await
 }
 
-async fn updates(State(api): State<BeaconApiState>, RawQuery(query): RawQuery) -> Response {
+async fn serve_updates(State(api): State<SandboxBeaconApiState>, RawQuery(query): RawQuery) -> Response {
     let query = query.unwrap_or_default();
-    let (Some(first), Some(count)) = (number(&query, "start_period"), number(&query, "count")) else {
+    let (Some(first), Some(count)) = (query_number(&query, "start_period"), query_number(&query, "count")) else {
         return StatusCode::BAD_REQUEST.into_response();
     };
     api.answer_or_stall(move |chain, behaviour, now| {
@@ -194,30 +195,30 @@ async fn updates(State(api): State<BeaconApiState>, RawQuery(query): RawQuery) -
     .await
 }
 
-async fn finality_update(State(api): State<BeaconApiState>) -> Response {
+async fn serve_finality_update(State(api): State<SandboxBeaconApiState>) -> Response {
     api.answer_or_stall(|chain, behaviour, _| Some(chain.finality_update(behaviour).to_json(FORK))).await
 }
 
-async fn optimistic_update(State(api): State<BeaconApiState>) -> Response {
+async fn serve_optimistic_update(State(api): State<SandboxBeaconApiState>) -> Response {
     api.answer_or_stall(|chain, behaviour, _| Some(chain.optimistic_update(behaviour).to_json(FORK))).await
 }
 
-impl BeaconApiState {
+impl SandboxBeaconApiState {
     async fn answer_or_stall(
         self,
-        find: impl FnOnce(&mut BeaconChain, BeaconBehaviour, Timestamp) -> Option<Value> + Send + 'static,
+        find: impl FnOnce(&mut LazySandboxBeaconChain, SandboxBeaconBehaviour, Timestamp) -> Option<Value> + Send + 'static,
     ) -> Response {
         match self.behaviour {
-            BeaconBehaviour::Silent => pending().await,
-            BeaconBehaviour::Endless => endless(),
-            behaviour => self.answer(move |chain, now| find(chain, behaviour, now)).await,
+            SandboxBeaconBehaviour::Silent => pending().await,
+            SandboxBeaconBehaviour::Endless => endless_response(),
+            behaviour => self.answer_blocking(move |chain, now| find(chain, behaviour, now)).await,
         }
     }
 
     /// Answers in a thread for blocking work, since it signs.
-    async fn answer(
+    async fn answer_blocking(
         self,
-        find: impl FnOnce(&mut BeaconChain, Timestamp) -> Option<Value> + Send + 'static,
+        find: impl FnOnce(&mut LazySandboxBeaconChain, Timestamp) -> Option<Value> + Send + 'static,
     ) -> Response {
         let now = (self.beacon.clock)();
         match tokio::task::spawn_blocking(move || find(&mut self.beacon.chain(), now)).await {
@@ -228,7 +229,7 @@ impl BeaconApiState {
     }
 }
 
-fn endless() -> Response {
+fn endless_response() -> Response {
     let parts = stream::repeat(Ok::<_, Infallible>(Bytes::from_static(ENDLESS_PART)));
     ([(CONTENT_TYPE, "application/json")], Body::from_stream(parts)).into_response()
 }

@@ -19,7 +19,7 @@ pub(super) const DOMAIN: &str = "sandbox.example";
 /// The authority can vouch only for hosts below [`DOMAIN`], so that trusting it by mistake is harmless.
 pub(super) fn issue_certificates(hosts: &[&str]) -> Result<(String, Arc<ServerConfig>), rcgen::Error> {
     let ca_key = KeyPair::generate()?;
-    let ca = authority()?;
+    let ca = authority_params()?;
     let ca_pem = ca.self_signed(&ca_key)?.pem();
 
     let key = KeyPair::generate()?;
@@ -45,7 +45,7 @@ pub(super) fn issue_certificates(hosts: &[&str]) -> Result<(String, Arc<ServerCo
     Ok((ca_pem, Arc::new(tls)))
 }
 
-fn authority() -> Result<CertificateParams, rcgen::Error> {
+fn authority_params() -> Result<CertificateParams, rcgen::Error> {
     let mut ca = with_validity(CertificateParams::new(Vec::new())?);
     ca.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     ca.distinguished_name.push(DnType::CommonName, "clresolve sandbox, of no worth anywhere else");

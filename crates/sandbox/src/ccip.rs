@@ -19,23 +19,23 @@ pub(crate) fn answer_ccip_request(chain: &SandboxChain, request: &Request<()>, b
     let sender = parts.next().unwrap_or(&posted.sender);
     let data = parts.next().unwrap_or(&posted.data);
     match manners {
-        "down" => return web::html(StatusCode::SERVICE_UNAVAILABLE),
-        "html" => return web::html(StatusCode::OK),
-        "garbage" => return web::json(Bytes::from_static(b"{\"data\": \"0xdeadbeef\"}")),
-        "not-hex" => return web::json(Bytes::from_static(b"{\"data\": \"words\"}")),
-        "endless" => return web::endless("application/json"),
-        "redirect" => return web::redirect(&format!("https://{CCIP_HOST}/ok/{sender}/{data}")),
+        "down" => return web::html_reaction(StatusCode::SERVICE_UNAVAILABLE),
+        "html" => return web::html_reaction(StatusCode::OK),
+        "garbage" => return web::json_reaction(Bytes::from_static(b"{\"data\": \"0xdeadbeef\"}")),
+        "not-hex" => return web::json_reaction(Bytes::from_static(b"{\"data\": \"words\"}")),
+        "endless" => return web::endless_reaction("application/json"),
+        "redirect" => return web::redirect_reaction(&format!("https://{CCIP_HOST}/ok/{sender}/{data}")),
         "drop" => return HostReaction::Drop,
         "stall" => return HostReaction::Stall,
         _ => {}
     }
     let (Ok(sender), Ok(data)) = (sender.parse::<Address>(), hex::decode(data)) else {
-        return web::html(StatusCode::BAD_REQUEST);
+        return web::html_reaction(StatusCode::BAD_REQUEST);
     };
     match chain.answer_ccip_read(sender, &data) {
         Ok(answer) if manners == "forged" => ccip_answer(&forge_signature(&answer)),
         Ok(answer) => ccip_answer(&answer),
-        Err(_) => web::html(StatusCode::NOT_FOUND),
+        Err(_) => web::html_reaction(StatusCode::NOT_FOUND),
     }
 }
 
@@ -47,7 +47,7 @@ struct CcipReadPostBody {
 }
 
 fn ccip_answer(answer: &[u8]) -> HostReaction {
-    web::json(Bytes::from(format!("{{\"data\": \"{}\"}}", hex::encode_prefixed(answer))))
+    web::json_reaction(Bytes::from(format!("{{\"data\": \"{}\"}}", hex::encode_prefixed(answer))))
 }
 
 /// `answer` with one byte changed in its signature, which is the last part and padded to whole words.

@@ -1,7 +1,7 @@
 //! The sandbox's chain: real EVM execution of ENS contracts, in memory, at mainnet's addresses.
 //!
-//! [`ChainBuilder`] registers names with real contract calls and seals blocks. [`SandboxChain`] is the immutable
-//! result. [`RpcServer`] serves it over JSON-RPC. The contracts are in `contracts`.
+//! [`SandboxChainBuilder`] registers names with real contract calls and seals blocks. [`SandboxChain`] is the immutable
+//! result. [`SandboxRpcServer`] serves it over JSON-RPC. The contracts are in `contracts`.
 
 mod abi;
 mod artifacts;
@@ -24,14 +24,14 @@ use alloy_rpc_types_eth::{AccessListResult, BlockId, BlockNumberOrTag, EIP1186Ac
 use jiff::Timestamp;
 use revm::context::BlockEnv;
 
-pub use self::builder::{ChainBuildError, ChainBuilder, CustodyContract, NameRegistration};
+pub use self::builder::{CustodyContract, SandboxChainBuildError, SandboxChainBuilder, SandboxNameRegistration};
 pub use self::ensv2::Ensv1Remnant;
 pub use self::gateway::SandboxCcipGatewayError;
-pub use self::resolver_kind::{HostileResolverMode, ResolverKind};
-pub use self::rpc::{BindError, RpcFault, RpcServer};
+pub use self::resolver_kind::{EnsResolverKind, HostileResolverMode};
+pub use self::rpc::{SandboxRpcBindError, SandboxRpcFault, SandboxRpcServer};
 
 pub use self::evm::CHAIN_ID;
-use self::evm::{EvmAccounts, GAS_LIMIT, InvalidCallError, SandboxEvmCall, SandboxEvmOutcome};
+use self::evm::{GAS_LIMIT, InvalidEvmCallError, SandboxEvmAccounts, SandboxEvmCall, SandboxEvmOutcome};
 use self::gateway::SandboxCcipGateway;
 use self::mined::MinedTransaction;
 pub(crate) use self::mined::transaction_hash;
@@ -55,10 +55,10 @@ pub const DOLLAR: Address = address!("00000000000000000000000000000000d0114400")
 /// The registry of agents (ERC-8004), at the address of the official deployments on other chains.
 pub const IDENTITY_REGISTRY: Address = address!("8004A169FB4a3325136EB29fA0ceB6D2e539a432");
 
-/// An immutable chain of sealed blocks. [`ChainBuilder::build`] creates the next version.
+/// An immutable chain of sealed blocks. [`SandboxChainBuilder::build`] creates the next version.
 pub struct SandboxChain {
     /// Oldest first, numbered without gaps, never empty.
-    blocks: Vec<Arc<SealedBlock>>,
+    blocks: Vec<Arc<SandboxBlock>>,
     /// Number of the newest block that is `finalized` and `safe`.
     finalized: u64,
     gateway: SandboxCcipGateway,
@@ -72,7 +72,7 @@ impl SandboxChain {
 
     /// The block for the tag `latest`.
     pub fn latest(&self) -> ChainBlock {
-        self.newest().summary()
+        self.newest_block().summary()
     }
 
     /// Block 0, which identifies a chain.
@@ -80,27 +80,27 @@ impl SandboxChain {
         self.block_by_number(0).expect("the builder begins with block 0").summary()
     }
 
-    /// The response of the CCIP-Read gateway of every [`ResolverKind::Offchain`] name to `data` for `sender`
+    /// The response of the CCIP-Read gateway of every [`EnsResolverKind::Offchain`] name to `data` for `sender`
     /// (EIP-3668). The result is signed, and the resolver accepts it until an hour after the latest block.
     ///
     /// # Errors
     /// `data` is not a request that such a resolver sends.
     pub fn answer_ccip_read(&self, sender: Address, data: &[u8]) -> Result<Bytes, SandboxCcipGatewayError> {
-        self.gateway.answer(sender, data, self.newest().header.timestamp)
+        self.gateway.answer_request(sender, data, self.newest_block().header.timestamp)
     }
 
     /// Whether a call of the contract at `to` succeeds on the newest state at this time. Its effects are discarded.
-    pub(crate) fn accepts(&self, to: Address, data: Bytes, time: Timestamp) -> bool {
-        let newest = self.newest();
+    pub(crate) fn accepts_call(&self, to: Address, data: Bytes, time: Timestamp) -> bool {
+        let newest = self.newest_block();
         let timestamp = U256::from(u64::try_from(time.as_second()).unwrap_or_default());
-        let block = BlockEnv { timestamp, ..newest.environment() };
+        let block = BlockEnv { timestamp, ..newest.block_environment() };
         let call = SandboxEvmCall { from: Address::ZERO, to, data, gas: GAS_LIMIT };
-        matches!(newest.state.call(block, call), Ok(SandboxEvmOutcome::Returned(_)))
+        matches!(newest.state.execute_call(block, call), Ok(SandboxEvmOutcome::Returned(_)))
     }
 
     /// The header and the hash of the block for the tag `latest`.
     pub(crate) fn newest_header(&self) -> (&Header, B256) {
-        self.newest().hashed_header()
+        self.newest_block().hashed_header()
     }
 
     /// The header and the hash of the block for the tag `finalized`.
@@ -115,7 +115,7 @@ impl SandboxChain {
         last.expect("block 0 is final, and its time is 0").hashed_header()
     }
 
-    fn newest(&self) -> &SealedBlock {
+    fn newest_block(&self) -> &SandboxBlock {
         self.blocks.last().expect("ChainBuilder::build refuses a chain without blocks")
     }
 
@@ -124,42 +124,42 @@ impl SandboxChain {
         &self,
         last: u64,
         is_wanted: impl Fn(&MinedTransaction) -> bool,
-    ) -> Option<(&SealedBlock, usize)> {
+    ) -> Option<(&SandboxBlock, usize)> {
         let mut blocks = self.blocks.iter().rev().filter(|block| block.header.number <= last);
         blocks.find_map(|block| Some((&**block, block.transactions.iter().rposition(&is_wanted)?)))
     }
 
-    fn block_by_number(&self, number: u64) -> Option<&SealedBlock> {
+    fn block_by_number(&self, number: u64) -> Option<&SandboxBlock> {
         let first = self.blocks.first()?.header.number;
         let index = usize::try_from(number.checked_sub(first)?).ok()?;
         self.blocks.get(index).map(Arc::as_ref)
     }
 
-    fn block(&self, id: BlockId) -> Option<&SealedBlock> {
+    fn find_block(&self, id: BlockId) -> Option<&SandboxBlock> {
         match id {
             BlockId::Hash(hash) => self.blocks.iter().find(|b| b.hash == hash.block_hash).map(Arc::as_ref),
             BlockId::Number(BlockNumberOrTag::Number(number)) => self.block_by_number(number),
             BlockId::Number(BlockNumberOrTag::Finalized | BlockNumberOrTag::Safe) => {
                 self.block_by_number(self.finalized)
             }
-            BlockId::Number(BlockNumberOrTag::Latest | BlockNumberOrTag::Pending) => Some(self.newest()),
+            BlockId::Number(BlockNumberOrTag::Latest | BlockNumberOrTag::Pending) => Some(self.newest_block()),
             BlockId::Number(BlockNumberOrTag::Earliest) => self.blocks.first().map(Arc::as_ref),
         }
     }
 }
 
 /// A block and the state after it.
-struct SealedBlock {
+struct SandboxBlock {
     header: Header,
     hash: B256,
-    state: EvmAccounts,
+    state: SandboxEvmAccounts,
     transactions: Vec<MinedTransaction>,
     /// Built when the first proof is requested.
     tries: OnceLock<StateTries>,
 }
 
-impl SealedBlock {
-    fn new(header: Header, state: EvmAccounts, transactions: Vec<MinedTransaction>) -> Self {
+impl SandboxBlock {
+    fn new(header: Header, state: SandboxEvmAccounts, transactions: Vec<MinedTransaction>) -> Self {
         Self { hash: header.hash_slow(), header, state, transactions, tries: OnceLock::new() }
     }
 
@@ -180,20 +180,20 @@ impl SealedBlock {
         }
     }
 
-    fn call(&self, call: SandboxEvmCall) -> Result<SandboxEvmOutcome, InvalidCallError> {
-        self.state.call(self.environment(), call)
+    fn execute_call(&self, call: SandboxEvmCall) -> Result<SandboxEvmOutcome, InvalidEvmCallError> {
+        self.state.execute_call(self.block_environment(), call)
     }
 
-    fn create_access_list(&self, call: SandboxEvmCall) -> Result<AccessListResult, InvalidCallError> {
-        self.state.create_access_list(self.environment(), call)
+    fn create_access_list(&self, call: SandboxEvmCall) -> Result<AccessListResult, InvalidEvmCallError> {
+        self.state.create_access_list(self.block_environment(), call)
     }
 
-    fn prove(&self, address: Address, slots: &[U256]) -> EIP1186AccountProofResponse {
-        self.tries.get_or_init(|| StateTries::new(&self.state)).prove(&self.state, address, slots)
+    fn prove_account(&self, address: Address, slots: &[U256]) -> EIP1186AccountProofResponse {
+        self.tries.get_or_init(|| StateTries::new(&self.state)).prove_account(&self.state, address, slots)
     }
 
     /// The block environment for contracts, from its header.
-    fn environment(&self) -> BlockEnv {
+    fn block_environment(&self) -> BlockEnv {
         BlockEnv {
             number: U256::from(self.header.number),
             timestamp: U256::from(self.header.timestamp),

@@ -18,9 +18,9 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::chain::{DOLLAR, SandboxChain};
-use crate::keys::{payee, stranger};
+use crate::keys::{payee_address, stranger_address};
 use crate::purchase::settlement_call;
-use crate::seller::{terms, terms_entry};
+use crate::seller::{payment_terms, terms_entry};
 
 /// The verb that both sellers sell.
 const VERB: &str = "summarize";
@@ -44,11 +44,11 @@ impl DemoSellers {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let address = listener.local_addr()?;
         let mut router = Router::new();
-        for (path, pay_to) in [(HONEST_PATH, payee()), (LYING_PATH, stranger())] {
+        for (path, pay_to) in [(HONEST_PATH, payee_address()), (LYING_PATH, stranger_address())] {
             let seller = DemoSeller { url: format!("http://{address}{path}"), pay_to, chain: Arc::clone(chain) };
             // Executes the payment in the EVM, which must not block the daemon of the same process.
             let answer = move |headers: HeaderMap| async move {
-                let answered = tokio::task::spawn_blocking(move || seller.answer(&headers)).await;
+                let answered = tokio::task::spawn_blocking(move || seller.answer_purchase(&headers)).await;
                 answered.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
             };
             router = router.route(path, any(answer));
@@ -85,20 +85,20 @@ struct DemoSeller {
 }
 
 impl DemoSeller {
-    fn answer(&self, headers: &HeaderMap) -> Response {
+    fn answer_purchase(&self, headers: &HeaderMap) -> Response {
         let Some(payment) = headers.get("payment-signature") else {
-            return self.demand("PAYMENT-SIGNATURE header is required");
+            return self.payment_demand("PAYMENT-SIGNATURE header is required");
         };
         let call = settlement_call(payment.as_bytes(), self.pay_to);
-        if call.is_some_and(|call| self.chain.accepts(DOLLAR, call.into(), Timestamp::now())) {
+        if call.is_some_and(|call| self.chain.accepts_call(DOLLAR, call.into(), Timestamp::now())) {
             return Json(json!({"summary": "The payment is valid. This seller does not settle it."})).into_response();
         }
-        self.demand("the payment is not valid for these terms")
+        self.payment_demand("the payment is not valid for these terms")
     }
 
     /// The terms, in the header for x402 clients, and in the body for people.
-    fn demand(&self, error: &str) -> Response {
-        let mut terms = terms(&self.url, VERB, &[terms_entry(self.pay_to)], json!({}));
+    fn payment_demand(&self, error: &str) -> Response {
+        let mut terms = payment_terms(&self.url, VERB, &[terms_entry(self.pay_to)], json!({}));
         terms["error"] = error.into();
         let header = [("payment-required", STANDARD.encode(terms.to_string()))];
         (StatusCode::PAYMENT_REQUIRED, header, Json(terms)).into_response()
@@ -108,40 +108,40 @@ impl DemoSeller {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chain::ChainBuilder;
+    use crate::chain::SandboxChainBuilder;
     use crate::purchase::SandboxPurchase;
 
     fn chain(settled: &[SandboxPurchase]) -> Arc<SandboxChain> {
-        let mut builder = ChainBuilder::new().unwrap();
-        settled.iter().for_each(|purchase| purchase.settle(&mut builder).unwrap());
-        builder.seal(SandboxPurchase::SETTLED_AT).unwrap();
+        let mut builder = SandboxChainBuilder::new().unwrap();
+        settled.iter().for_each(|purchase| purchase.settle_on_chain(&mut builder).unwrap());
+        builder.seal_block(SandboxPurchase::SETTLED_AT).unwrap();
         Arc::new(builder.build().unwrap())
     }
 
     fn status(chain: Arc<SandboxChain>, pay_to: Address, payment: &str) -> StatusCode {
         let seller = DemoSeller { url: "http://127.0.0.1/honest/summarize".to_owned(), pay_to, chain };
         seller
-            .answer(&HeaderMap::from_iter([("payment-signature".parse().unwrap(), payment.parse().unwrap())]))
+            .answer_purchase(&HeaderMap::from_iter([("payment-signature".parse().unwrap(), payment.parse().unwrap())]))
             .status()
     }
 
     #[test]
     fn valid_payment_is_accepted_and_any_other_is_refused() {
-        let payment = SandboxPurchase::Settled.payment();
+        let payment = SandboxPurchase::Settled.payment_header();
         let changed = |from: &str, to: &str| {
             let text = String::from_utf8(STANDARD.decode(&payment).unwrap()).unwrap();
             assert!(text.contains(from), "{from} is not in {text}");
             STANDARD.encode(text.replace(from, to))
         };
-        assert_eq!(status(chain(&[]), payee(), &payment), StatusCode::OK);
+        assert_eq!(status(chain(&[]), payee_address(), &payment), StatusCode::OK);
         let used = chain(&[SandboxPurchase::Settled]);
-        assert_eq!(status(used, payee(), &payment), StatusCode::PAYMENT_REQUIRED);
+        assert_eq!(status(used, payee_address(), &payment), StatusCode::PAYMENT_REQUIRED);
         for (pay_to, payment) in [
-            (stranger(), payment.clone()),
-            (payee(), changed("\"value\":\"10000\"", "\"value\":\"1\"")),
-            (payee(), changed("\"validAfter\":\"0\"", "\"validAfter\":\"1\"")),
-            (payee(), changed("\"signature\":\"0x", "\"signature\":\"0x00")),
-            (payee(), "%".to_owned()),
+            (stranger_address(), payment.clone()),
+            (payee_address(), changed("\"value\":\"10000\"", "\"value\":\"1\"")),
+            (payee_address(), changed("\"validAfter\":\"0\"", "\"validAfter\":\"1\"")),
+            (payee_address(), changed("\"signature\":\"0x", "\"signature\":\"0x00")),
+            (payee_address(), "%".to_owned()),
         ] {
             assert_eq!(status(chain(&[]), pay_to, &payment), StatusCode::PAYMENT_REQUIRED, "{payment}");
         }

@@ -59,13 +59,15 @@ const CARDS: [(&str, &str, &str); 12] = [
 ];
 
 /// The IPFS directory of that manifest.
-pub(super) fn registry() -> (ContentId, BlocksByCid) {
+pub(super) fn manifest_directory() -> (ContentId, BlocksByCid) {
     let files = BTreeMap::from([("meta/manifest.json".to_owned(), Bytes::from_static(REGISTRY.as_bytes()))]);
-    build::build_tree(&files, build::DagLayout::default())
+    build::build_directory_tree(&files, build::DagLayout::default())
 }
 
 /// Every document of these hosts. `card_of` returns the card of a name, if the sandbox has it.
-pub(super) fn documents(card_of: impl Fn(&str) -> Option<Bytes>) -> Vec<(&'static str, &'static str, ServedFile)> {
+pub(super) fn discovery_documents(
+    card_of: impl Fn(&str) -> Option<Bytes>,
+) -> Vec<(&'static str, &'static str, ServedFile)> {
     let well = |(host, path, text): &(&'static str, &'static str, &'static str)| {
         (*host, *path, ServedFile::served_correctly(Bytes::from_static(text.as_bytes())))
     };
@@ -90,7 +92,7 @@ mod tests {
 
     #[test]
     fn the_descriptor_names_the_cid_of_the_manifest() {
-        let cid = registry().0.to_string();
+        let cid = manifest_directory().0.to_string();
         assert!(card!("descriptor").contains(&format!("ipfs://{cid}/meta/manifest.json")), "{cid}");
     }
 }

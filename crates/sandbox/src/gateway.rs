@@ -119,7 +119,7 @@ pub(crate) struct SandboxBlockStore {
 
 impl SandboxBlockStore {
     /// Adds blocks to which every gateway responds in this way.
-    pub(crate) fn add(&mut self, blocks: BlocksByCid, manners: IpfsGatewayBehaviour) {
+    pub(crate) fn add_blocks(&mut self, blocks: BlocksByCid, manners: IpfsGatewayBehaviour) {
         if manners != IpfsGatewayBehaviour::Ok {
             self.manners.extend(blocks.keys().map(|cid| (*cid, manners)));
         }
@@ -127,56 +127,58 @@ impl SandboxBlockStore {
     }
 
     /// The response of a gateway with `manners` to a request below `/ipfs/`.
-    pub(crate) fn answer(&self, manners: IpfsGatewayBehaviour, request: &Request<()>) -> HostReaction {
+    pub(crate) fn answer_ipfs_request(&self, manners: IpfsGatewayBehaviour, request: &Request<()>) -> HostReaction {
         let Some((cid, path)) = parse_ipfs_path(request.uri().path()) else {
-            return web::html(StatusCode::BAD_REQUEST);
+            return web::html_reaction(StatusCode::BAD_REQUEST);
         };
         let own = self.manners.get(&cid).copied();
         let manners = if manners == IpfsGatewayBehaviour::Ok { own.unwrap_or_default() } else { manners };
-        let raw = match format(request) {
+        let raw = match requested_format(request) {
             Some(IpfsResponseFormat::Raw) if path.is_empty() => true,
             Some(IpfsResponseFormat::Car) => false,
-            _ => return web::html(StatusCode::NOT_ACCEPTABLE),
+            _ => return web::html_reaction(StatusCode::NOT_ACCEPTABLE),
         };
         match manners {
-            IpfsGatewayBehaviour::Missing => return web::html(StatusCode::NOT_FOUND),
-            IpfsGatewayBehaviour::Html => return web::html(StatusCode::OK),
-            IpfsGatewayBehaviour::Endless => return web::endless(if raw { RAW } else { CAR }),
-            IpfsGatewayBehaviour::Empty => return web::bytes(if raw { RAW } else { CAR }, Bytes::new()),
-            IpfsGatewayBehaviour::Redirect => return web::redirect("https://cards.sandbox.example/elsewhere"),
+            IpfsGatewayBehaviour::Missing => return web::html_reaction(StatusCode::NOT_FOUND),
+            IpfsGatewayBehaviour::Html => return web::html_reaction(StatusCode::OK),
+            IpfsGatewayBehaviour::Endless => return web::endless_reaction(if raw { RAW } else { CAR }),
+            IpfsGatewayBehaviour::Empty => return web::bytes_reaction(if raw { RAW } else { CAR }, Bytes::new()),
+            IpfsGatewayBehaviour::Redirect => return web::redirect_reaction("https://cards.sandbox.example/elsewhere"),
             IpfsGatewayBehaviour::Status(code) => {
-                return web::html(StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR));
+                return web::html_reaction(StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR));
             }
             IpfsGatewayBehaviour::Drop => return HostReaction::Drop,
             IpfsGatewayBehaviour::Stall => return HostReaction::Stall,
             IpfsGatewayBehaviour::WithoutLeaves if raw && cid.is_raw() => {
-                return web::html(StatusCode::SERVICE_UNAVAILABLE);
+                return web::html_reaction(StatusCode::SERVICE_UNAVAILABLE);
             }
-            IpfsGatewayBehaviour::RawOnly if !raw => return web::html(StatusCode::NOT_ACCEPTABLE),
+            IpfsGatewayBehaviour::RawOnly if !raw => return web::html_reaction(StatusCode::NOT_ACCEPTABLE),
             IpfsGatewayBehaviour::CarOnly | IpfsGatewayBehaviour::Partial | IpfsGatewayBehaviour::EndlessTail
                 if raw =>
             {
-                return web::html(StatusCode::NOT_ACCEPTABLE);
+                return web::html_reaction(StatusCode::NOT_ACCEPTABLE);
             }
             _ => {}
         }
-        if raw { self.block(manners, &cid) } else { self.car(manners, cid, &path) }
+        if raw { self.block_response(manners, &cid) } else { self.car_response(manners, cid, &path) }
     }
 
-    fn block(&self, manners: IpfsGatewayBehaviour, cid: &ContentId) -> HostReaction {
-        let Some(block) = self.get(cid) else { return web::html(StatusCode::NOT_FOUND) };
+    fn block_response(&self, manners: IpfsGatewayBehaviour, cid: &ContentId) -> HostReaction {
+        let Some(block) = self.get(cid) else { return web::html_reaction(StatusCode::NOT_FOUND) };
         match manners {
-            IpfsGatewayBehaviour::Lie => web::bytes(RAW, changed(block)),
-            IpfsGatewayBehaviour::Stranger => web::bytes(RAW, Bytes::from_static(b"something else")),
-            IpfsGatewayBehaviour::Truncated => web::truncated(RAW, block),
-            _ => web::bytes(RAW, block.clone()),
+            IpfsGatewayBehaviour::Lie => web::bytes_reaction(RAW, corrupted_block(block)),
+            IpfsGatewayBehaviour::Stranger => web::bytes_reaction(RAW, Bytes::from_static(b"something else")),
+            IpfsGatewayBehaviour::Truncated => web::truncated_reaction(RAW, block),
+            _ => web::bytes_reaction(RAW, block.clone()),
         }
     }
 
-    fn car(&self, manners: IpfsGatewayBehaviour, root: ContentId, path: &ContentPath) -> HostReaction {
-        let Some(mut blocks) = self.blocks_along_path(root, path) else { return web::html(StatusCode::NOT_FOUND) };
+    fn car_response(&self, manners: IpfsGatewayBehaviour, root: ContentId, path: &ContentPath) -> HostReaction {
+        let Some(mut blocks) = self.blocks_along_path(root, path) else {
+            return web::html_reaction(StatusCode::NOT_FOUND);
+        };
         match manners {
-            IpfsGatewayBehaviour::Lie => blocks.iter_mut().for_each(|(_, block)| *block = changed(block)),
+            IpfsGatewayBehaviour::Lie => blocks.iter_mut().for_each(|(_, block)| *block = corrupted_block(block)),
             IpfsGatewayBehaviour::Stranger => {
                 let stranger = Bytes::from_static(b"something else");
                 blocks = vec![(ContentId::from_raw_block(&stranger), stranger)];
@@ -187,21 +189,21 @@ impl SandboxBlockStore {
         }
         let car = Bytes::from(build::write_car(&root, blocks.iter().map(|(cid, block)| (cid, block))));
         match manners {
-            IpfsGatewayBehaviour::Truncated => web::truncated(CAR, &car),
-            IpfsGatewayBehaviour::EndlessTail => web::endless_after(CAR, car),
-            _ => web::bytes(CAR, car),
+            IpfsGatewayBehaviour::Truncated => web::truncated_reaction(CAR, &car),
+            IpfsGatewayBehaviour::EndlessTail => web::endless_reaction_after(CAR, car),
+            _ => web::bytes_reaction(CAR, car),
         }
     }
 
     /// The blocks from `root` along `path` to the end of the file there, as in `dag-scope=entity`. `None` if the path
     /// does not exist or the first block is missing.
     fn blocks_along_path(&self, root: ContentId, path: &ContentPath) -> Option<Vec<(ContentId, Bytes)>> {
-        let mut walk = DagWalk::new(root, path, DagWalkBudget::for_cat());
+        let mut walk = DagWalk::new(root, path, DagWalkBudget::for_cat_command());
         let mut blocks = Vec::new();
         while let Some(cid) = walk.wanted_block().copied() {
             let Some(block) = self.get(&cid) else { break };
             blocks.push((cid, block.clone()));
-            if walk.supply(block.clone()).is_err() {
+            if walk.supply_block(block.clone()).is_err() {
                 break;
             }
         }
@@ -229,7 +231,7 @@ enum IpfsResponseFormat {
 }
 
 /// The format in the query or, if there is none, in the `Accept` header.
-fn format(request: &Request<()>) -> Option<IpfsResponseFormat> {
+fn requested_format(request: &Request<()>) -> Option<IpfsResponseFormat> {
     let query: BTreeMap<_, _> = url::form_urlencoded::parse(request.uri().query().unwrap_or("").as_bytes()).collect();
     let accept = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
     match query.get("format").map(AsRef::as_ref) {
@@ -243,7 +245,7 @@ fn format(request: &Request<()>) -> Option<IpfsResponseFormat> {
 }
 
 /// `block` with its last byte changed.
-fn changed(block: &Bytes) -> Bytes {
+fn corrupted_block(block: &Bytes) -> Bytes {
     let mut bytes = block.to_vec();
     match bytes.last_mut() {
         Some(last) => *last ^= 1,

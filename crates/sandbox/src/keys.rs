@@ -14,33 +14,33 @@ const PAYEE: B256 = b256!("59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f46
 const STRANGER: B256 = b256!("5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a");
 
 /// The address that owns all of the sandbox's dollars.
-pub fn payer() -> Address {
+pub fn payer_address() -> Address {
     address_of(&payer_key())
 }
 
 /// The address that honest names publish.
-pub fn payee() -> Address {
+pub fn payee_address() -> Address {
     address_of(&payee_key())
 }
 
 /// An address that no name publishes.
-pub fn stranger() -> Address {
+pub fn stranger_address() -> Address {
     address_of(&stranger_key())
 }
 
 pub(crate) fn payer_key() -> SigningKey {
-    key(PAYER)
+    signing_key(PAYER)
 }
 
 pub(crate) fn payee_key() -> SigningKey {
-    key(PAYEE)
+    signing_key(PAYEE)
 }
 
 pub(crate) fn stranger_key() -> SigningKey {
-    key(STRANGER)
+    signing_key(STRANGER)
 }
 
-fn key(secret: B256) -> SigningKey {
+fn signing_key(secret: B256) -> SigningKey {
     SigningKey::from_slice(secret.as_slice()).expect("it is below the order")
 }
 

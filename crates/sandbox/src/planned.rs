@@ -6,9 +6,9 @@ use alloy_primitives::Address;
 use clresolve_core::name::EnsName;
 use clresolve_core::records::RecordKey;
 
-use super::chain::NameRegistration;
+use super::chain::SandboxNameRegistration;
 use super::published::CARDS_HOST;
-use super::spec::{PlannedCard, SandboxSpec, SandboxSpecError};
+use super::spec::{PublisherCard, SandboxSpec, SandboxSpecError};
 use super::web::ServedFile;
 
 /// Registrations of the cards' names with their records, and of owners' names that the sandbox does not have yet. The
@@ -16,12 +16,15 @@ use super::web::ServedFile;
 ///
 /// # Errors
 /// If a card's name already exists in the sandbox, or if the web host does not serve the card's URL.
-pub(crate) fn registrations(spec: &SandboxSpec, publisher: Address) -> Result<Vec<NameRegistration>, SandboxSpecError> {
+pub(crate) fn planned_registrations(
+    spec: &SandboxSpec,
+    publisher: Address,
+) -> Result<Vec<SandboxNameRegistration>, SandboxSpecError> {
     let own = spec.agents.iter().map(|agent| &agent.name).chain(spec.names.iter().map(|plain| &plain.name));
     let mut taken: BTreeSet<&str> = own.map(String::as_str).collect();
     let mut paths = BTreeSet::new();
     let mut registrations = Vec::new();
-    for card in cards(spec) {
+    for card in planned_cards(spec) {
         let error = |detail: String| SandboxSpecError { agent: card.name.clone(), detail };
         let name = EnsName::parse(&card.name).map_err(|invalid| error(invalid.to_string()))?;
         if !taken.insert(&card.name) {
@@ -34,31 +37,34 @@ pub(crate) fn registrations(spec: &SandboxSpec, publisher: Address) -> Result<Ve
             return Err(error("another card has the same $id".to_owned()));
         }
         let texts = card.records.clone();
-        registrations.push(NameRegistration { texts, ..NameRegistration::new(name, publisher) });
+        registrations.push(SandboxNameRegistration { texts, ..SandboxNameRegistration::new(name, publisher) });
     }
-    for owner in cards(spec).filter_map(|card| card.records.get(RecordKey::Owner.as_str())) {
+    for owner in planned_cards(spec).filter_map(|card| card.records.get(RecordKey::Owner.as_str())) {
         // A text that is not a name proves no owner, which the verdict reports.
         if let Ok(name) = EnsName::parse(owner)
             && name.as_str() == owner
             && taken.insert(owner)
         {
-            registrations.push(NameRegistration { addr: Some(publisher), ..NameRegistration::new(name, publisher) });
+            registrations.push(SandboxNameRegistration {
+                addr: Some(publisher),
+                ..SandboxNameRegistration::new(name, publisher)
+            });
         }
     }
     Ok(registrations)
 }
 
-pub(crate) fn documents(spec: &SandboxSpec) -> impl Iterator<Item = ((String, String), ServedFile)> {
-    let at = |card: &PlannedCard| Some((CARDS_HOST.to_owned(), url_path(card)?.to_owned()));
-    cards(spec).filter_map(move |card| Some((at(card)?, ServedFile::served_correctly(card.card.clone()))))
+pub(crate) fn planned_documents(spec: &SandboxSpec) -> impl Iterator<Item = ((String, String), ServedFile)> {
+    let at = |card: &PublisherCard| Some((CARDS_HOST.to_owned(), url_path(card)?.to_owned()));
+    planned_cards(spec).filter_map(move |card| Some((at(card)?, ServedFile::served_correctly(card.card.clone()))))
 }
 
-fn cards(spec: &SandboxSpec) -> impl Iterator<Item = &PlannedCard> {
+fn planned_cards(spec: &SandboxSpec) -> impl Iterator<Item = &PublisherCard> {
     spec.planned.iter().flat_map(|publication| &publication.cards)
 }
 
 /// The path of the URL in `cl.agentcard`. `None` if its host is not [`CARDS_HOST`].
-fn url_path(card: &PlannedCard) -> Option<&str> {
+fn url_path(card: &PublisherCard) -> Option<&str> {
     let url = card.records.get(RecordKey::Agentcard.as_str())?;
     url.strip_prefix("https://")?.strip_prefix(CARDS_HOST).filter(|path| path.starts_with('/'))
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::schemas::SandboxSchemas;
-use super::spec::{AgentSpec, CardEdit, IpfsCardLayout, SandboxSpecError, TextEncoding, TextReplacement};
+use super::spec::{CardEdit, IpfsCardLayout, SandboxAgentSpec, SandboxSpecError, TextEncoding, TextReplacement};
 use super::web::WebServerBehaviour;
 use clresolve_core::digest::Digest;
 use clresolve_ipfs::ContentId;
@@ -17,7 +17,7 @@ use clresolve_ipfs::build::{self, BlocksByCid, DagBuilder, HamtFanout};
 pub(crate) const CARDS_HOST: &str = "cards.sandbox.example";
 
 #[derive(Clone, Debug)]
-pub(crate) struct PublishedAgent {
+pub(crate) struct SandboxAgentPublication {
     pub(crate) url_path: String,
     pub(crate) card: Bytes,
     /// Another version of the card.
@@ -31,8 +31,8 @@ pub(crate) struct PublishedAgent {
     pub(crate) latest: BTreeMap<String, String>,
 }
 
-impl AgentSpec {
-    pub(crate) fn publish(&self, schemas: &SandboxSchemas) -> Result<PublishedAgent, SandboxSpecError> {
+impl SandboxAgentSpec {
+    pub(crate) fn publish(&self, schemas: &SandboxSchemas) -> Result<SandboxAgentPublication, SandboxSpecError> {
         let good = self.good_card(schemas);
         let class = self.class.as_str();
         let url_path = format!("/agents/v1.0.0/{class}/{}.json", self.name);
@@ -42,22 +42,22 @@ impl AgentSpec {
             ("class", class),
             ("verb", self.verb()),
             ("url", &format!("https://{CARDS_HOST}{url_path}")),
-            ("schemas.cid", &schemas.cid(self.class).to_string()),
+            ("schemas.cid", &schemas.layer_cid(self.class).to_string()),
             ("schemas.crlf", &schemas.crlf_digest(self.class, self.verb())),
             ("schemas.request.sha256", &schemas.request_digest(self.class, self.verb())),
             ("schemas.receipt.sha256", &schemas.receipt_digest(self.class, self.verb())),
         ]);
 
         let members = self.card.edit_members(&good, &fill);
-        let card = self.card.edit_bytes(&members, &fill).map_err(|detail| self.error(detail))?;
+        let card = self.card.edit_bytes(&members, &fill).map_err(|detail| self.spec_error(detail))?;
         let mut other_good = good;
         other_good.insert("description".to_owned(), json!("Another version of this card."));
         let other_members = self.other.edit_members(&other_good, &fill);
-        let other = self.other.edit_bytes(&other_members, &fill).map_err(|detail| self.error(detail))?;
+        let other = self.other.edit_bytes(&other_members, &fill).map_err(|detail| self.spec_error(detail))?;
 
-        let (stored, stored_other) = (self.store(&card), self.store(&other));
-        fill.add("", &stored, &card);
-        fill.add("other.", &stored_other, &other);
+        let (stored, stored_other) = (self.store_card(&card), self.store_card(&other));
+        fill.add_card_values("", &stored, &card);
+        fill.add_card_values("other.", &stored_other, &other);
         let mut blocks = stored.blocks;
         blocks.extend(stored_other.blocks);
 
@@ -69,7 +69,7 @@ impl AgentSpec {
             WebServerBehaviour::Redirect(to) => WebServerBehaviour::Redirect(fill.fill_text(to)),
             other => other.clone(),
         };
-        Ok(PublishedAgent { url_path, card, other, web, blocks, records, latest })
+        Ok(SandboxAgentPublication { url_path, card, other, web, blocks, records, latest })
     }
 
     fn good_card(&self, schemas: &SandboxSchemas) -> Map<String, Value> {
@@ -127,25 +127,25 @@ impl AgentSpec {
             ("cl.owner".to_owned(), member("owner", self.owner.clone())),
         ]);
         if self.schema_records {
-            records.extend(schemas.records(self.class, self.verb()));
+            records.extend(schemas.schema_records(self.class, self.verb()));
         }
         records
     }
 
     /// Stores `card` in IPFS with this layout.
-    fn store(&self, card: &Bytes) -> StoredCard {
+    fn store_card(&self, card: &Bytes) -> IpfsStoredCard {
         let path = format!("agents/v1.0.0/{}/{}.json", self.class.as_str(), self.name);
         let small = build::DagLayout { chunk: SMALL_CHUNK, ..build::DagLayout::default() };
         let sharded = build::DagLayout { shard_above: 4, fanout: HamtFanout::SMALLEST, ..build::DagLayout::default() };
         let mut dag = DagBuilder::default();
         match self.layout {
-            IpfsCardLayout::Raw => StoredCard::from_file(dag.add_raw_block(card.clone()).cid, dag.into_blocks()),
-            IpfsCardLayout::File => StoredCard::from_file(dag.add_file(card, SMALL_CHUNK).cid, dag.into_blocks()),
-            IpfsCardLayout::Symlink => StoredCard::from_node(SYMLINK),
-            IpfsCardLayout::Garbage => StoredCard::from_node(GARBAGE),
-            IpfsCardLayout::Directory => StoredCard::from_tree(path, card, build::DagLayout::default(), 0),
-            IpfsCardLayout::DirectoryOfBlocks => StoredCard::from_tree(path, card, small, 0),
-            IpfsCardLayout::Hamt => StoredCard::from_tree(path, card, sharded, HAMT_SIBLINGS),
+            IpfsCardLayout::Raw => IpfsStoredCard::from_file(dag.add_raw_block(card.clone()).cid, dag.into_blocks()),
+            IpfsCardLayout::File => IpfsStoredCard::from_file(dag.add_file(card, SMALL_CHUNK).cid, dag.into_blocks()),
+            IpfsCardLayout::Symlink => IpfsStoredCard::from_node(SYMLINK),
+            IpfsCardLayout::Garbage => IpfsStoredCard::from_node(GARBAGE),
+            IpfsCardLayout::Directory => IpfsStoredCard::from_tree(path, card, build::DagLayout::default(), 0),
+            IpfsCardLayout::DirectoryOfBlocks => IpfsStoredCard::from_tree(path, card, small, 0),
+            IpfsCardLayout::Hamt => IpfsStoredCard::from_tree(path, card, sharded, HAMT_SIBLINGS),
         }
     }
 }
@@ -163,13 +163,13 @@ const SYMLINK: &[u8] = b"\x0a\x0d\x08\x04\x12\x09card.json";
 const GARBAGE: &[u8] = b"\x0a\x04\xff\xff\xff\xff";
 
 /// A card stored in IPFS.
-struct StoredCard {
+struct IpfsStoredCard {
     cid: ContentId,
     path: String,
     blocks: BlocksByCid,
 }
 
-impl StoredCard {
+impl IpfsStoredCard {
     fn from_file(cid: ContentId, blocks: BlocksByCid) -> Self {
         Self { cid, path: String::new(), blocks }
     }
@@ -187,7 +187,7 @@ impl StoredCard {
             .collect();
         files.insert("README.md".to_owned(), Bytes::from_static(b"Agent-Cards of the sandbox.\n"));
         files.insert(path.clone(), card.clone());
-        let (cid, blocks) = build::build_tree(&files, layout);
+        let (cid, blocks) = build::build_directory_tree(&files, layout);
         Self { cid, path, blocks }
     }
 }
@@ -205,7 +205,7 @@ impl PlaceholderValues {
         Self(values.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
     }
 
-    fn add(&mut self, prefix: &str, stored: &StoredCard, card: &[u8]) {
+    fn add_card_values(&mut self, prefix: &str, stored: &IpfsStoredCard, card: &[u8]) {
         let digest = Digest::compute(card).hex();
         self.0.insert(format!("{prefix}SHA256"), digest.to_uppercase());
         self.0.insert(format!("{prefix}sha256"), digest);
@@ -242,9 +242,9 @@ impl PlaceholderValues {
 impl CardEdit {
     fn edit_members(&self, good: &Map<String, Value>, fill: &PlaceholderValues) -> Map<String, Value> {
         let mut card = Value::Object(good.clone());
-        merge(&mut card, &fill.fill_value(&Value::Object(self.patch.clone())));
+        apply_merge_patch(&mut card, &fill.fill_value(&Value::Object(self.patch.clone())));
         for pointer in &self.remove {
-            remove(&mut card, pointer);
+            remove_at_pointer(&mut card, pointer);
         }
         match card {
             Value::Object(members) => members,
@@ -253,7 +253,7 @@ impl CardEdit {
     }
 
     fn edit_bytes(&self, members: &Map<String, Value>, fill: &PlaceholderValues) -> Result<Bytes, String> {
-        let mut text = self.text.as_ref().map_or_else(|| render(members), |text| fill.fill_text(text));
+        let mut text = self.text.as_ref().map_or_else(|| render_card(members), |text| fill.fill_text(text));
         for TextReplacement { from, to } in &self.replace {
             let from = fill.fill_text(from);
             if !text.contains(&from) {
@@ -267,12 +267,12 @@ impl CardEdit {
         }
         text.push_str(&self.append);
         text.push_str(&" ".repeat(self.pad));
-        Ok(Bytes::from(self.encoding.encode(&text)))
+        Ok(Bytes::from(self.encoding.encode_text(&text)))
     }
 }
 
 impl TextEncoding {
-    fn encode(self, text: &str) -> Vec<u8> {
+    fn encode_text(self, text: &str) -> Vec<u8> {
         match self {
             Self::Utf8 => text.as_bytes().to_vec(),
             Self::Utf8Bom => [b"\xef\xbb\xbf", text.as_bytes()].concat(),
@@ -283,7 +283,7 @@ impl TextEncoding {
 }
 
 /// RFC 7386.
-fn merge(target: &mut Value, patch: &Value) {
+fn apply_merge_patch(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();
         return;
@@ -296,12 +296,12 @@ fn merge(target: &mut Value, patch: &Value) {
         if value.is_null() {
             members.remove(key);
         } else {
-            merge(members.entry(key.clone()).or_insert(Value::Null), value);
+            apply_merge_patch(members.entry(key.clone()).or_insert(Value::Null), value);
         }
     }
 }
 
-fn remove(card: &mut Value, pointer: &str) {
+fn remove_at_pointer(card: &mut Value, pointer: &str) {
     let Some((parent, last)) = pointer.rsplit_once('/') else { return };
     if let Some(Value::Object(members)) = card.pointer_mut(parent) {
         members.remove(&last.replace("~1", "/").replace("~0", "~"));
@@ -334,7 +334,7 @@ const ORDER: [&str; 21] = [
 ];
 
 /// The card in the usual format: indented by two spaces, in [`ORDER`], with a final newline.
-fn render(members: &Map<String, Value>) -> String {
+fn render_card(members: &Map<String, Value>) -> String {
     let known = ORDER.iter().filter_map(|key| members.get_key_value(*key));
     let others = members.iter().filter(|(key, _)| !ORDER.contains(&key.as_str()));
     let lines: Vec<String> = known
@@ -351,15 +351,15 @@ mod tests {
     #[test]
     fn a_patch_changes_adds_and_nests() {
         let mut card = json!({"a": 1, "b": {"c": 2, "d": 3}});
-        merge(&mut card, &json!({"a": [1], "b": {"c": null, "e": 4}, "f": {"g": 5}}));
+        apply_merge_patch(&mut card, &json!({"a": [1], "b": {"c": null, "e": 4}, "f": {"g": 5}}));
         assert_eq!(card, json!({"a": [1], "b": {"d": 3, "e": 4}, "f": {"g": 5}}));
     }
 
     #[test]
     fn a_pointer_removes_one_member() {
         let mut card = json!({"a": {"b/c": 1, "d": 2}});
-        remove(&mut card, "/a/b~1c");
-        remove(&mut card, "/x/y");
+        remove_at_pointer(&mut card, "/a/b~1c");
+        remove_at_pointer(&mut card, "/x/y");
         assert_eq!(card, json!({"a": {"d": 2}}));
     }
 
@@ -367,7 +367,7 @@ mod tests {
     fn a_rendered_card_reads_back() {
         let card = json!({"zeta": {"a": [1, {"b": "two\nlines"}]}, "ens": "x.eth", "$id": "i", "implements": []});
         let Value::Object(members) = &card else { unreachable!() };
-        let text = render(members);
+        let text = render_card(members);
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), card);
         assert!(text.starts_with("{\n  \"$id\": \"i\",\n  \"ens\""), "{text}");
     }

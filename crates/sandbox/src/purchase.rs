@@ -13,8 +13,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::chain::{CHAIN_ID, ChainBuildError, ChainBuilder, DOLLAR, transaction_hash};
-use crate::keys::{payee, payer, payer_key};
+use crate::chain::{CHAIN_ID, DOLLAR, SandboxChainBuildError, SandboxChainBuilder, transaction_hash};
+use crate::keys::{payee_address, payer_address, payer_key};
 use crate::seller::{PRICE, signature_bytes, terms_entry};
 
 /// When the authorisations expire: in the year 2100, so that they can be settled whenever a sandbox starts.
@@ -64,21 +64,22 @@ impl SandboxPurchase {
     pub(crate) const FINAL: [Self; 2] = [Self::Earlier, Self::Settled];
 
     /// The payment header (`PAYMENT-SIGNATURE`) that the payer sent.
-    pub fn payment(self) -> String {
-        let message = self.message();
+    pub fn payment_header(self) -> String {
+        let message = self.authorization_message();
         let payload = json!({
-            "signature": alloy_primitives::hex::encode_prefixed(self.signature()),
+            "signature": alloy_primitives::hex::encode_prefixed(self.authorization_signature()),
             "authorization": {
                 "from": message.from, "to": message.to, "value": message.value.to_string(),
                 "validAfter": message.validAfter.to_string(), "validBefore": message.validBefore.to_string(),
                 "nonce": message.nonce,
             },
         });
-        STANDARD.encode(json!({"x402Version": 2, "accepted": terms_entry(payee()), "payload": payload}).to_string())
+        STANDARD
+            .encode(json!({"x402Version": 2, "accepted": terms_entry(payee_address()), "payload": payload}).to_string())
     }
 
     /// The response header (`PAYMENT-RESPONSE`).
-    pub fn settlement(self) -> String {
+    pub fn settlement_header(self) -> String {
         settlement_response(self.settlement_transaction())
     }
 
@@ -90,22 +91,22 @@ impl SandboxPurchase {
     /// Settles the purchase with the token.
     ///
     /// # Errors
-    /// [`ChainBuildError::Transaction`] if it is already settled.
-    pub(crate) fn settle(self, chain: &mut ChainBuilder) -> Result<(), ChainBuildError> {
-        chain.call(Self::SENDER, DOLLAR, self.settlement_calldata().into())
+    /// [`SandboxChainBuildError::Transaction`] if it is already settled.
+    pub(crate) fn settle_on_chain(self, chain: &mut SandboxChainBuilder) -> Result<(), SandboxChainBuildError> {
+        chain.send_call(Self::SENDER, DOLLAR, self.settlement_calldata().into())
     }
 
     const SENDER: Address = alloy_primitives::address!("000000000000000000000000000000000000fac1");
 
     /// The call of the token that settles the purchase.
     fn settlement_calldata(self) -> Vec<u8> {
-        encode_settlement(self.message(), self.signature())
+        encode_settlement(self.authorization_message(), self.authorization_signature())
     }
 
-    fn message(self) -> TransferWithAuthorization {
+    fn authorization_message(self) -> TransferWithAuthorization {
         TransferWithAuthorization {
-            from: payer(),
-            to: payee(),
+            from: payer_address(),
+            to: payee_address(),
             value: U256::from(PRICE),
             validAfter: U256::ZERO,
             validBefore: U256::from(VALID_BEFORE),
@@ -113,14 +114,14 @@ impl SandboxPurchase {
         }
     }
 
-    fn signature(self) -> FixedBytes<65> {
+    fn authorization_signature(self) -> FixedBytes<65> {
         let domain = eip712_domain! {
             name: Cow::Borrowed("Sandbox Dollar"),
             version: Cow::Borrowed("1"),
             chain_id: CHAIN_ID,
             verifying_contract: DOLLAR,
         };
-        signature_bytes(&payer_key(), self.message().eip712_signing_hash(&domain))
+        signature_bytes(&payer_key(), self.authorization_message().eip712_signing_hash(&domain))
     }
 }
 
@@ -189,12 +190,12 @@ pub struct SettlementHeaderSample {
 pub fn settlement_samples() -> [SettlementHeaderSample; 3] {
     let reply = |file, state, codes, header| SettlementHeaderSample { file, state, codes, header };
     [
-        reply("settlement.txt", TrustState::Trusted, &[], SandboxPurchase::Settled.settlement()),
+        reply("settlement.txt", TrustState::Trusted, &[], SandboxPurchase::Settled.settlement_header()),
         reply(
             "settlement-mismatch.txt",
             TrustState::Untrusted,
             &[ReasonCode::SettlementMismatch],
-            SandboxPurchase::Earlier.settlement(),
+            SandboxPurchase::Earlier.settlement_header(),
         ),
         reply(
             "settlement-unproven.txt",
@@ -208,6 +209,7 @@ pub fn settlement_samples() -> [SettlementHeaderSample; 3] {
 /// The response header that names this transaction.
 pub fn settlement_response(transaction: B256) -> String {
     let network = format!("eip155:{CHAIN_ID}");
-    STANDARD
-        .encode(json!({"success": true, "transaction": transaction, "network": network, "payer": payer()}).to_string())
+    STANDARD.encode(
+        json!({"success": true, "transaction": transaction, "network": network, "payer": payer_address()}).to_string(),
+    )
 }

@@ -8,15 +8,15 @@ use clresolve_ipfs::build::DagBuilder;
 use serde_json::{Value, json};
 
 use crate::chain::{CHAIN_ID, IDENTITY_REGISTRY};
-use crate::keys::{payee, stranger};
-use crate::spec::{AgentWalletSpec, RegistryEntrySpec, SandboxSpec};
+use crate::keys::{payee_address, stranger_address};
+use crate::spec::{AgentRegistryEntrySpec, AgentWalletSpec, SandboxSpec};
 
 /// An entry of the registry.
 pub(crate) struct AgentRegistryEntry<'a> {
     pub(crate) number: u64,
     /// The name of its agent, or the URL of its seller.
     pub(crate) subject: &'a str,
-    pub(crate) spec: &'a RegistryEntrySpec,
+    pub(crate) spec: &'a AgentRegistryEntrySpec,
     pub(crate) file: String,
 }
 
@@ -32,19 +32,19 @@ impl AgentRegistryEntry<'_> {
     /// The account that registers it, which is its wallet until the wallet is unset.
     pub(crate) fn account(&self) -> Address {
         match self.spec.wallet {
-            AgentWalletSpec::Payee | AgentWalletSpec::Unset | AgentWalletSpec::Leaving => payee(),
-            AgentWalletSpec::Stranger => stranger(),
+            AgentWalletSpec::Payee | AgentWalletSpec::Unset | AgentWalletSpec::Leaving => payee_address(),
+            AgentWalletSpec::Stranger => stranger_address(),
         }
     }
 }
 
 /// The registry, as written in the member `agentRegistry` of registration files and terms.
-pub(crate) fn registry() -> String {
+pub(crate) fn registry_identifier() -> String {
     format!("eip155:{CHAIN_ID}:{IDENTITY_REGISTRY}")
 }
 
 /// Every entry of a sandbox, by number.
-pub(crate) fn entries(spec: &SandboxSpec) -> Vec<AgentRegistryEntry<'_>> {
+pub(crate) fn registry_entries(spec: &SandboxSpec) -> Vec<AgentRegistryEntry<'_>> {
     let ens = |name: &str| json!({"name": "ENS", "endpoint": name});
     let of_agents = spec.agents.iter().filter_map(|agent| {
         let entry = agent.erc8004.as_ref()?;
@@ -63,14 +63,14 @@ pub(crate) fn entries(spec: &SandboxSpec) -> Vec<AgentRegistryEntry<'_>> {
             number,
             subject,
             spec,
-            file: file(label, about, &services, Some(number)),
+            file: registration_file(label, about, &services, Some(number)),
         })
         .collect()
 }
 
 /// A registration file (ERC-8004), without a registration if `number` is `None`.
-pub(crate) fn file(name: &str, description: &str, services: &[Value], number: Option<u64>) -> String {
-    let registration = number.map(|number| json!({"agentId": number, "agentRegistry": registry()}));
+pub(crate) fn registration_file(name: &str, description: &str, services: &[Value], number: Option<u64>) -> String {
+    let registration = number.map(|number| json!({"agentId": number, "agentRegistry": registry_identifier()}));
     let file = json!({
         "type": "https://eips.ethereum.org/EIPS/eip-8004#registration-v1",
         "name": name,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::spec::{DefectiveSchema, SchemaDefectKind, VerbClass};
+use super::spec::{DefectiveSchema, SchemaDefectKind, VerbProtocolLayer};
 use super::web::{ServedFile, WebServerBehaviour};
 use clresolve_core::digest::Digest;
 use clresolve_ipfs::ContentId;
@@ -47,9 +47,9 @@ const ALIASES: [(&str, &str); 3] = [("analyze", "analyse"), ("authorize", "autho
 /// The two layers, and the manifests of the next release line, which contain no schema digests.
 #[derive(Clone, Debug)]
 pub(crate) struct SandboxSchemas {
-    commons: SchemaLayer,
-    commercial: SchemaLayer,
-    next: Vec<SandboxManifest>,
+    commons: SandboxSchemaRelease,
+    commercial: SandboxSchemaRelease,
+    next: Vec<SandboxSchemaManifest>,
 }
 
 /// The request schema and the receipt schema of a verb.
@@ -67,7 +67,7 @@ pub(crate) struct SchemaLocation {
 
 /// A manifest and its URL.
 #[derive(Clone, Debug)]
-pub struct SandboxManifest {
+pub struct SandboxSchemaManifest {
     /// Its URL.
     pub url: String,
     /// `sha256:` and 64 hex digits.
@@ -78,10 +78,10 @@ pub struct SandboxManifest {
 
 /// One layer.
 #[derive(Clone, Debug)]
-struct SchemaLayer {
+struct SandboxSchemaRelease {
     cid: ContentId,
     blocks: BlocksByCid,
-    manifest: SandboxManifest,
+    manifest: SandboxSchemaManifest,
     /// Keyed by host and path.
     documents: BTreeMap<(&'static str, String), ServedFile>,
     /// SHA-256 of each schema, keyed by path.
@@ -89,27 +89,27 @@ struct SchemaLayer {
 }
 
 impl SandboxSchemas {
-    pub(crate) fn with_defects(defects: &[DefectiveSchema]) -> Self {
+    pub(crate) fn with_schema_defects(defects: &[DefectiveSchema]) -> Self {
         Self {
-            commons: SchemaLayer::new(VerbClass::Commons, defects),
-            commercial: SchemaLayer::new(VerbClass::Commercial, defects),
-            next: vec![next_manifest(VerbClass::Commons), next_manifest(VerbClass::Commercial)],
+            commons: SandboxSchemaRelease::new(VerbProtocolLayer::Commons, defects),
+            commercial: SandboxSchemaRelease::new(VerbProtocolLayer::Commercial, defects),
+            next: vec![next_manifest(VerbProtocolLayer::Commons), next_manifest(VerbProtocolLayer::Commercial)],
         }
     }
 
     /// The locations of a verb's schemas, whether or not the layer has the verb.
-    pub(crate) fn verb_locations(&self, class: VerbClass, verb: &str) -> VerbSchemaLocations {
-        let release = self.release(class);
+    pub(crate) fn verb_locations(&self, class: VerbProtocolLayer, verb: &str) -> VerbSchemaLocations {
+        let release = self.release_for_class(class);
         let location = |kind: VerbSchemaKind| SchemaLocation {
-            location: canonical(class, &release.cid, &kind.path(class, verb)),
-            mirror: mirror(class, &kind.path(class, verb)),
+            location: canonical_url(class, &release.cid, &kind.schema_path(class, verb)),
+            mirror: mirror_url(class, &kind.schema_path(class, verb)),
         };
         VerbSchemaLocations { request: location(VerbSchemaKind::Request), receipt: location(VerbSchemaKind::Receipt) }
     }
 
     /// The schema binding records for a verb.
-    pub(crate) fn records(&self, class: VerbClass, verb: &str) -> BTreeMap<String, String> {
-        let release = self.release(class);
+    pub(crate) fn schema_records(&self, class: VerbProtocolLayer, verb: &str) -> BTreeMap<String, String> {
+        let release = self.release_for_class(class);
         let bound = self.verb_locations(class, verb);
         [
             ("cl.verb", verb.to_owned()),
@@ -126,28 +126,36 @@ impl SandboxSchemas {
     }
 
     /// SHA-256 of the request schema of `verb`. Empty if there is none.
-    pub(crate) fn request_digest(&self, class: VerbClass, verb: &str) -> String {
-        self.release(class).digests.get(&VerbSchemaKind::Request.path(class, verb)).cloned().unwrap_or_default()
+    pub(crate) fn request_digest(&self, class: VerbProtocolLayer, verb: &str) -> String {
+        self.release_for_class(class)
+            .digests
+            .get(&VerbSchemaKind::Request.schema_path(class, verb))
+            .cloned()
+            .unwrap_or_default()
     }
 
     /// SHA-256 of the receipt schema of `verb`. Empty if there is none.
-    pub(crate) fn receipt_digest(&self, class: VerbClass, verb: &str) -> String {
-        self.release(class).digests.get(&VerbSchemaKind::Receipt.path(class, verb)).cloned().unwrap_or_default()
+    pub(crate) fn receipt_digest(&self, class: VerbProtocolLayer, verb: &str) -> String {
+        self.release_for_class(class)
+            .digests
+            .get(&VerbSchemaKind::Receipt.schema_path(class, verb))
+            .cloned()
+            .unwrap_or_default()
     }
 
     /// The digest that the schema of `verb` would have with CRLF line endings.
-    pub(crate) fn crlf_digest(&self, class: VerbClass, verb: &str) -> String {
-        let path = VerbSchemaKind::Request.path(class, verb);
-        let document = self.release(class).documents.iter().find(|((_, at), _)| at.ends_with(&path));
-        document.map(|(_, document)| Digest::compute(&crlf(&document.body)).hex()).unwrap_or_default()
+    pub(crate) fn crlf_digest(&self, class: VerbProtocolLayer, verb: &str) -> String {
+        let path = VerbSchemaKind::Request.schema_path(class, verb);
+        let document = self.release_for_class(class).documents.iter().find(|((_, at), _)| at.ends_with(&path));
+        document.map(|(_, document)| Digest::compute(&with_crlf_endings(&document.body)).hex()).unwrap_or_default()
     }
 
     /// The CID of a layer's directory.
-    pub(crate) fn cid(&self, class: VerbClass) -> ContentId {
-        self.release(class).cid
+    pub(crate) fn layer_cid(&self, class: VerbProtocolLayer) -> ContentId {
+        self.release_for_class(class).cid
     }
 
-    pub(crate) fn manifests(&self) -> impl Iterator<Item = &SandboxManifest> {
+    pub(crate) fn manifests(&self) -> impl Iterator<Item = &SandboxSchemaManifest> {
         [&self.commons.manifest, &self.commercial.manifest].into_iter().chain(&self.next)
     }
 
@@ -165,17 +173,17 @@ impl SandboxSchemas {
         }))
     }
 
-    fn release(&self, class: VerbClass) -> &SchemaLayer {
+    fn release_for_class(&self, class: VerbProtocolLayer) -> &SandboxSchemaRelease {
         match class {
-            VerbClass::Commons => &self.commons,
-            VerbClass::Commercial => &self.commercial,
+            VerbProtocolLayer::Commons => &self.commons,
+            VerbProtocolLayer::Commercial => &self.commercial,
         }
     }
 }
 
-impl SchemaLayer {
-    fn new(class: VerbClass, defects: &[DefectiveSchema]) -> Self {
-        let verbs = verbs(class);
+impl SandboxSchemaRelease {
+    fn new(class: VerbProtocolLayer, defects: &[DefectiveSchema]) -> Self {
+        let verbs = class_verbs(class);
         let fault = |verb: &str, kind: VerbSchemaKind| {
             defects
                 .iter()
@@ -186,23 +194,23 @@ impl SchemaLayer {
         let mut faults: BTreeMap<String, SchemaDefectKind> = BTreeMap::new();
         for (verb, _) in verbs {
             for kind in VerbSchemaKind::BOTH {
-                let path = kind.path(class, verb);
+                let path = kind.schema_path(class, verb);
                 let fault = fault(verb, kind);
-                files.insert(path.clone(), kind.schema(class, verb, fault));
+                files.insert(path.clone(), kind.verb_schema(class, verb, fault));
                 faults.extend(fault.map(|fault| (path, fault)));
             }
         }
         files.insert(SHARED.to_owned(), shared_schema());
 
-        let (cid, mut blocks) = build::build_tree(&files, DagLayout::default());
+        let (cid, mut blocks) = build::build_directory_tree(&files, DagLayout::default());
         let mut documents = BTreeMap::new();
         for (path, body) in &files {
             let fault = faults.get(path).copied();
-            if class == VerbClass::Commons && fault == Some(SchemaDefectKind::Unavailable) {
+            if class == VerbProtocolLayer::Commons && fault == Some(SchemaDefectKind::Unavailable) {
                 blocks.remove(&ContentId::from_raw_block(body));
             }
             for (host, manners) in serving_hosts(class, fault) {
-                let other = mutated(body);
+                let other = mutated_schema(body);
                 let document = ServedFile { manners, body: body.clone(), other };
                 if host == MIRROR_HOST {
                     documents.insert((host, format!("/ipfs/{cid}/{path}")), document.clone());
@@ -211,7 +219,7 @@ impl SchemaLayer {
             }
         }
         let digests = files.iter().map(|(path, body)| (path.clone(), Digest::compute(body).hex())).collect();
-        let manifest = manifest(class, verbs, &cid, &files);
+        let manifest = release_manifest(class, verbs, &cid, &files);
         let path = manifest.url.trim_start_matches("https://").trim_start_matches(SCHEMAS_HOST).to_owned();
         documents.insert((SCHEMAS_HOST, path), ServedFile::served_correctly(manifest.bytes.clone()));
         Self { cid, blocks, manifest, documents, digests }
@@ -235,14 +243,14 @@ impl VerbSchemaKind {
     }
 
     /// The path of a verb's schema within the layer's directory.
-    fn path(self, class: VerbClass, verb: &str) -> String {
+    fn schema_path(self, class: VerbProtocolLayer, verb: &str) -> String {
         let kind = self.as_str();
         format!("{}/{verb}/{kind}s/{verb}.{kind}.schema.json", class.as_str())
     }
 
     /// The required and the optional members of a message, besides the envelope: a subset of those in the published
     /// schemas.
-    fn members(self) -> (Value, Value) {
+    fn message_members(self) -> (Value, Value) {
         let text = json!({"type": "string", "minLength": 1, "maxLength": 128});
         match self {
             Self::Request => {
@@ -279,22 +287,22 @@ impl VerbSchemaKind {
         }
     }
 
-    fn schema(self, class: VerbClass, verb: &str, fault: Option<SchemaDefectKind>) -> Bytes {
-        let path = self.path(class, verb);
+    fn verb_schema(self, class: VerbProtocolLayer, verb: &str, fault: Option<SchemaDefectKind>) -> Bytes {
+        let path = self.schema_path(class, verb);
         let body = match self {
             Self::Request => "input",
             Self::Receipt => "result",
         };
         let mut schema = json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema",
-            "$id": id(&path),
+            "$id": schema_id(&path),
             "title": format!("{verb} {}, as the sandbox has it", self.as_str()),
             "type": "object",
             "additionalProperties": false,
         });
-        let (required, mut properties) = self.members();
+        let (required, mut properties) = self.message_members();
         properties["x402"] = json!({"allOf": [
-            {"$ref": id(SHARED)},
+            {"$ref": schema_id(SHARED)},
             {"properties": {"verb": {"const": verb}, "version": {"const": "1.0.0"}}},
         ]});
         schema["required"] = required;
@@ -304,10 +312,10 @@ impl VerbSchemaKind {
             Some(SchemaDefectKind::ForeignReference) => {
                 schema["properties"][body] = json!({"$ref": "https://elsewhere.sandbox.example/other.schema.json"});
             }
-            Some(SchemaDefectKind::WrongId) => schema["$id"] = json!(id("commons/elsewhere.schema.json")),
+            Some(SchemaDefectKind::WrongId) => schema["$id"] = json!(schema_id("commons/elsewhere.schema.json")),
             _ => {}
         }
-        pretty(&schema)
+        pretty_json(&schema)
     }
 }
 
@@ -315,9 +323,9 @@ impl VerbSchemaKind {
 const SHARED: &str = "_shared/x402.schema.json";
 
 fn shared_schema() -> Bytes {
-    pretty(&json!({
+    pretty_json(&json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": id(SHARED),
+        "$id": schema_id(SHARED),
         "title": "x402 envelope, as the sandbox has it",
         "type": "object",
         "additionalProperties": false,
@@ -332,7 +340,7 @@ fn shared_schema() -> Bytes {
 }
 
 /// The hosts that serve a schema, and how.
-fn serving_hosts(class: VerbClass, fault: Option<SchemaDefectKind>) -> Vec<(&'static str, WebServerBehaviour)> {
+fn serving_hosts(class: VerbProtocolLayer, fault: Option<SchemaDefectKind>) -> Vec<(&'static str, WebServerBehaviour)> {
     let canonical = match fault {
         Some(SchemaDefectKind::Unavailable) => WebServerBehaviour::Status(503),
         Some(SchemaDefectKind::Mutated) => WebServerBehaviour::Other,
@@ -344,36 +352,36 @@ fn serving_hosts(class: VerbClass, fault: Option<SchemaDefectKind>) -> Vec<(&'st
         _ => WebServerBehaviour::Ok,
     };
     match class {
-        VerbClass::Commons => vec![(SCHEMAS_HOST, mirror)],
-        VerbClass::Commercial => vec![(SCHEMAS_HOST, canonical), (MIRROR_HOST, mirror)],
+        VerbProtocolLayer::Commons => vec![(SCHEMAS_HOST, mirror)],
+        VerbProtocolLayer::Commercial => vec![(SCHEMAS_HOST, canonical), (MIRROR_HOST, mirror)],
     }
 }
 
-fn manifest(
-    class: VerbClass,
+fn release_manifest(
+    class: VerbProtocolLayer,
     verbs: &[(&str, &str)],
     cid: &ContentId,
     files: &BTreeMap<String, Bytes>,
-) -> SandboxManifest {
+) -> SandboxSchemaManifest {
     let layer = class.as_str();
     let file = |path: &str| {
         let body = files.get(path).cloned().unwrap_or_default();
         let mut entry = json!({
             "path": url_path(path).trim_start_matches('/'),
-            "id": id(path),
+            "id": schema_id(path),
             "bytes": body.len(),
             "sha256": Digest::compute(&body).hex(),
         });
-        if class == VerbClass::Commons {
-            entry["published_crlf_sha256"] = json!(Digest::compute(&crlf(&body)).hex());
+        if class == VerbProtocolLayer::Commons {
+            entry["published_crlf_sha256"] = json!(Digest::compute(&with_crlf_endings(&body)).hex());
         }
         entry
     };
     let schema = |kind: VerbSchemaKind, verb: &str| {
-        let path = kind.path(class, verb);
+        let path = kind.schema_path(class, verb);
         let mut entry = file(&path);
-        entry["canonical"] = json!(canonical(class, cid, &path));
-        entry["mirrors"] = json!([mirror(class, &path)]);
+        entry["canonical"] = json!(canonical_url(class, cid, &path));
+        entry["mirrors"] = json!([mirror_url(class, &path)]);
         entry
     };
     let verbs: Vec<Value> = verbs
@@ -389,7 +397,7 @@ fn manifest(
             })
         })
         .collect();
-    let bytes = pretty(&json!({
+    let bytes = pretty_json(&json!({
         "schema": "clresolve.manifest/1",
         "id": format!("protocol-{layer}/1.0.0"),
         "class": layer,
@@ -400,18 +408,18 @@ fn manifest(
         "shared": [file(SHARED)],
     }));
     let url = format!("https://{SCHEMAS_HOST}/manifests/protocol-{layer}-1.0.0.json");
-    SandboxManifest { url, digest: Digest::compute(&bytes).to_string(), bytes }
+    SandboxSchemaManifest { url, digest: Digest::compute(&bytes).to_string(), bytes }
 }
 
-const fn verbs(class: VerbClass) -> &'static [(&'static str, &'static str)] {
+const fn class_verbs(class: VerbProtocolLayer) -> &'static [(&'static str, &'static str)] {
     match class {
-        VerbClass::Commons => &COMMONS,
-        VerbClass::Commercial => &COMMERCIAL,
+        VerbProtocolLayer::Commons => &COMMONS,
+        VerbProtocolLayer::Commercial => &COMMERCIAL,
     }
 }
 
 /// A manifest of the 1.1.0 line: flat paths, and no schema digests.
-fn next_manifest(class: VerbClass) -> SandboxManifest {
+fn next_manifest(class: VerbProtocolLayer) -> SandboxSchemaManifest {
     let layer = class.as_str();
     let schema = |verb: &str, kind: VerbSchemaKind| {
         let path = format!("schemas/v1.1.0/{layer}/{verb}/{verb}.{}.schema.json", kind.as_str());
@@ -426,30 +434,30 @@ fn next_manifest(class: VerbClass) -> SandboxManifest {
             "receipt": schema(verb, VerbSchemaKind::Receipt),
         })
     };
-    let bytes = pretty(&json!({
+    let bytes = pretty_json(&json!({
         "schema": "clresolve.manifest/1",
         "id": format!("protocol-{layer}/1.1.0"),
         "class": layer,
         "version": "1.1.0",
         "source": {"repository": "sandbox", "commit": "none", "licence": "Apache-2.0"},
-        "verbs": verbs(class).iter().map(verb).collect::<Vec<_>>(),
+        "verbs": class_verbs(class).iter().map(verb).collect::<Vec<_>>(),
         "shared": [],
     }));
     let url = format!("https://{SCHEMAS_HOST}/manifests/protocol-{layer}-1.1.0.json");
-    SandboxManifest { url, digest: Digest::compute(&bytes).to_string(), bytes }
+    SandboxSchemaManifest { url, digest: Digest::compute(&bytes).to_string(), bytes }
 }
 
-fn canonical(class: VerbClass, cid: &ContentId, path: &str) -> String {
+fn canonical_url(class: VerbProtocolLayer, cid: &ContentId, path: &str) -> String {
     match class {
-        VerbClass::Commons => format!("ipfs://{cid}/{path}"),
-        VerbClass::Commercial => id(path),
+        VerbProtocolLayer::Commons => format!("ipfs://{cid}/{path}"),
+        VerbProtocolLayer::Commercial => schema_id(path),
     }
 }
 
-fn mirror(class: VerbClass, path: &str) -> String {
+fn mirror_url(class: VerbProtocolLayer, path: &str) -> String {
     match class {
-        VerbClass::Commons => id(path),
-        VerbClass::Commercial => format!("https://{MIRROR_HOST}{}", url_path(path)),
+        VerbProtocolLayer::Commons => schema_id(path),
+        VerbProtocolLayer::Commercial => format!("https://{MIRROR_HOST}{}", url_path(path)),
     }
 }
 
@@ -459,19 +467,19 @@ fn url_path(path: &str) -> String {
 }
 
 /// The `$id` of the schema at `path`.
-fn id(path: &str) -> String {
+fn schema_id(path: &str) -> String {
     format!("https://{SCHEMAS_HOST}/schemas/v1.0.0/{path}")
 }
 
 /// The same schema with another title.
-fn mutated(schema: &[u8]) -> Bytes {
+fn mutated_schema(schema: &[u8]) -> Bytes {
     Bytes::from(String::from_utf8_lossy(schema).replacen("\"title\": \"", "\"title\": \"Not ", 1))
 }
 
-fn pretty(value: &Value) -> Bytes {
+fn pretty_json(value: &Value) -> Bytes {
     Bytes::from(format!("{value:#}\n"))
 }
 
-fn crlf(text: &[u8]) -> Vec<u8> {
+fn with_crlf_endings(text: &[u8]) -> Vec<u8> {
     String::from_utf8_lossy(text).replace('\n', "\r\n").into_bytes()
 }

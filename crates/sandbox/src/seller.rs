@@ -14,7 +14,7 @@ use k256::ecdsa::SigningKey;
 use serde_json::{Value, json};
 
 use crate::chain::{CHAIN_ID, DOLLAR};
-use crate::keys::{payee, payee_key, stranger, stranger_key};
+use crate::keys::{payee_address, payee_key, stranger_address, stranger_key};
 use crate::web::{self, HostReaction};
 
 pub(crate) const SELLER_HOST: &str = "api.sandbox.example";
@@ -47,14 +47,14 @@ sol! {
 }
 
 /// The base URL of the runtime of a seller with these manners.
-pub(crate) fn runtime(manners: &str) -> String {
+pub(crate) fn runtime_url(manners: &str) -> String {
     if manners.is_empty() { format!("https://{SELLER_HOST}") } else { format!("https://{SELLER_HOST}/{manners}") }
 }
 
 /// The address records of the honest payee, by coin type.
-pub(crate) fn payees() -> Vec<(CoinType, Bytes)> {
+pub(crate) fn payee_address_records() -> Vec<(CoinType, Bytes)> {
     let coins = [CHAIN_ID, BASE_SEPOLIA].into_iter().filter_map(CoinType::for_chain);
-    coins.map(|coin| (coin, Bytes::copy_from_slice(payee().as_slice()))).collect()
+    coins.map(|coin| (coin, Bytes::copy_from_slice(payee_address().as_slice()))).collect()
 }
 
 /// The sellers' response to a request for `path` on their host.
@@ -62,12 +62,12 @@ pub(crate) fn answer_seller_request(host: &str, path: &str, now: Timestamp) -> H
     let url = format!("https://{host}{path}");
     let mut segments = path.trim_start_matches('/').split('/').rev();
     let (Some(_version), Some(verb)) = (segments.next(), segments.next()) else {
-        return web::html(hyper::StatusCode::NOT_FOUND);
+        return web::html_reaction(hyper::StatusCode::NOT_FOUND);
     };
     if host == THIEF_HOST {
-        return version_2_reply(&url, verb, &[terms_entry(stranger())]);
+        return version_2_reply(&url, verb, &[terms_entry(stranger_address())]);
     }
-    seller_reply(segments.next().unwrap_or_default(), &url, verb, &terms_entry(payee()), now)
+    seller_reply(segments.next().unwrap_or_default(), &url, verb, &terms_entry(payee_address()), now)
 }
 
 /// The response of a seller with these manners at `url`. `honest` is the entry of a seller without a defect.
@@ -87,35 +87,39 @@ fn faulty_seller_reply(manners: &str, url: &str, verb: &str, honest: &Value, now
         entry
     };
     let changed = |change: &dyn Fn(&mut Value)| version_2_reply(url, verb, &[with(change)]);
-    let to_stranger = || with(&|entry| entry["payTo"] = json!(stranger()));
+    let to_stranger = || with(&|entry| entry["payTo"] = json!(stranger_address()));
     match manners {
         "malformed" => changed(&|entry| entry["amount"] = json!("0.01")),
         "ambiguous" => reply_with_two_headers(url, verb),
         "network" => changed(&|entry| entry["network"] = json!("eip155:1")),
-        "asset" => changed(&|entry| entry["asset"] = json!(stranger())),
+        "asset" => changed(&|entry| entry["asset"] = json!(stranger_address())),
         "amount" => changed(&|entry| entry["amount"] = json!("900000")),
         "unlimited" => changed(&|entry| entry["asset"] = json!(UNLIMITED)),
         "years" => changed(&|entry| entry["maxTimeoutSeconds"] = json!(315_360_000)),
         "permit2" => changed(&|entry| entry["extra"]["assetTransferMethod"] = json!("permit2")),
         "scheme" => changed(&|entry| entry["scheme"] = json!("upto")),
-        "payee" => changed(&|entry| entry["payTo"] = json!(stranger())),
+        "payee" => changed(&|entry| entry["payTo"] = json!(stranger_address())),
         "second" => version_2_reply(url, verb, &[honest.clone(), to_stranger()]),
         "resource" => version_2_reply(&format!("https://{THIEF_HOST}/{verb}/v1"), verb, slice::from_ref(honest)),
         "tool" => version_2_reply(&format!("mcp://tool/{verb}"), verb, slice::from_ref(honest)),
         "near" => version_2_reply(&format!("{url}?from=sandbox"), verb, slice::from_ref(honest)),
-        "redirect" => web::redirect(&format!("https://{THIEF_HOST}/{verb}/v1")),
-        "fresh" => reply_with_offer(url, verb, &[to_stranger()], &offer(url, &payee_key(), stranger(), now)),
+        "redirect" => web::redirect_reaction(&format!("https://{THIEF_HOST}/{verb}/v1")),
+        "fresh" => {
+            reply_with_offer(url, verb, &[to_stranger()], &signed_offer(url, &payee_key(), stranger_address(), now))
+        }
         "offer" => {
-            let mut tampered = offer(url, &payee_key(), stranger(), now);
+            let mut tampered = signed_offer(url, &payee_key(), stranger_address(), now);
             tampered["payload"]["amount"] = json!("1");
             reply_with_offer(url, verb, &[to_stranger()], &tampered)
         }
-        "signer" => reply_with_offer(url, verb, &[to_stranger()], &offer(url, &stranger_key(), stranger(), now)),
+        "signer" => {
+            reply_with_offer(url, verb, &[to_stranger()], &signed_offer(url, &stranger_key(), stranger_address(), now))
+        }
         "sponsor" => {
             let sponsoring = json!({"eip2612GasSponsoring": {"info": {"version": "1"}}});
             reply_with_extensions(url, verb, slice::from_ref(honest), sponsoring)
         }
-        _ => web::html(hyper::StatusCode::NOT_FOUND),
+        _ => web::html_reaction(hyper::StatusCode::NOT_FOUND),
     }
 }
 
@@ -135,7 +139,7 @@ pub(crate) fn terms_entry(pay_to: Address) -> Value {
     })
 }
 
-pub(crate) fn terms(url: &str, verb: &str, entries: &[Value], extensions: Value) -> Value {
+pub(crate) fn payment_terms(url: &str, verb: &str, entries: &[Value], extensions: Value) -> Value {
     json!({
         "x402Version": 2,
         "error": "PAYMENT-SIGNATURE header is required",
@@ -154,7 +158,7 @@ fn reply_with_offer(url: &str, verb: &str, entries: &[Value], offer: &Value) -> 
 }
 
 fn reply_with_extensions(url: &str, verb: &str, entries: &[Value], extensions: Value) -> HostReaction {
-    let header = STANDARD.encode(terms(url, verb, entries, extensions).to_string());
+    let header = STANDARD.encode(payment_terms(url, verb, entries, extensions).to_string());
     web::payment_required(&[header], "{}")
 }
 
@@ -171,7 +175,7 @@ fn version_1_reply(url: &str, verb: &str) -> HostReaction {
             "description": verb,
             "mimeType": "application/json",
             "outputSchema": null,
-            "payTo": payee(),
+            "payTo": payee_address(),
             "maxTimeoutSeconds": 60,
             "asset": BASE_SEPOLIA_DOLLAR,
             "extra": {"name": "USDC", "version": "2"},
@@ -181,13 +185,13 @@ fn version_1_reply(url: &str, verb: &str) -> HostReaction {
 }
 
 fn reply_with_two_headers(url: &str, verb: &str) -> HostReaction {
-    let headers = [payee(), stranger()]
-        .map(|payee| STANDARD.encode(terms(url, verb, &[terms_entry(payee)], json!({})).to_string()));
+    let headers = [payee_address(), stranger_address()]
+        .map(|payee| STANDARD.encode(payment_terms(url, verb, &[terms_entry(payee)], json!({})).to_string()));
     web::payment_required(&headers, "{}")
 }
 
 /// An offer of an honest entry that pays `pay_to`, signed by `key`.
-fn offer(url: &str, key: &SigningKey, pay_to: Address, now: Timestamp) -> Value {
+fn signed_offer(url: &str, key: &SigningKey, pay_to: Address, now: Timestamp) -> Value {
     let valid_until = now.as_second() + OFFER_SECONDS;
     let offer = Offer {
         version: U256::ONE,
@@ -213,11 +217,11 @@ fn offer(url: &str, key: &SigningKey, pay_to: Address, now: Timestamp) -> Value 
             "amount": offer.amount,
             "validUntil": valid_until,
         },
-        "signature": signature(key, offer.eip712_signing_hash(&domain)),
+        "signature": signature_hex(key, offer.eip712_signing_hash(&domain)),
     })
 }
 
-fn signature(key: &SigningKey, hash: B256) -> String {
+fn signature_hex(key: &SigningKey, hash: B256) -> String {
     alloy_primitives::hex::encode_prefixed(signature_bytes(key, hash))
 }
 

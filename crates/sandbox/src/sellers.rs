@@ -11,10 +11,13 @@ use url::Url;
 
 use crate::agents;
 use crate::chain::CHAIN_ID;
-use crate::keys::{payee, stranger};
+use crate::keys::{payee_address, stranger_address};
 use crate::registrations::{self, AgentRegistryEntry};
 use crate::seller::{self, SELLER_HOST};
-use crate::spec::{AddressRecordSpec, CardlessNameSpec, ExpectedDecision, SandboxSpec, SellerSpec, WellKnownFile};
+use crate::spec::{
+    AddressRecordSpec, CardlessNameSpec, ExpectedCheckDecision, SandboxSellerSpec, SandboxSpec,
+    WellKnownRegistrationSpec,
+};
 use crate::web::{self, HostReaction, ServedFile};
 
 /// Path of an origin's registration file (ERC-8004).
@@ -23,7 +26,7 @@ const WELL_KNOWN: &str = "/.well-known/agent-registration.json";
 /// A seller of the sandbox and the decision that a check of its URL should give, with the sandbox's configuration and
 /// memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ExpectedSellerDecision {
+pub struct ExpectedSellerCheck {
     /// The URL to check.
     pub url: String,
     /// The name that the caller passes.
@@ -39,13 +42,13 @@ pub struct ExpectedSellerDecision {
 }
 
 /// Every seller of the sandbox, by URL. Those that may be paid come first.
-pub fn expected_sellers() -> Vec<ExpectedSellerDecision> {
-    let mut sellers = agents::spec().sellers;
+pub fn expected_sellers() -> Vec<ExpectedSellerCheck> {
+    let mut sellers = agents::sandbox_spec().sellers;
     sellers.sort_by(|a, b| {
-        let rank = |seller: &SellerSpec| seller.decision != ExpectedDecision::Allow;
+        let rank = |seller: &SandboxSellerSpec| seller.decision != ExpectedCheckDecision::Allow;
         (rank(a), &a.url).cmp(&(rank(b), &b.url))
     });
-    let expected = |seller: SellerSpec| ExpectedSellerDecision {
+    let expected = |seller: SandboxSellerSpec| ExpectedSellerCheck {
         codes: seller.codes.iter().map(|code| code.slug().to_owned()).collect(),
         decision: seller.decision.as_str(),
         url: seller.url,
@@ -58,15 +61,17 @@ pub fn expected_sellers() -> Vec<ExpectedSellerDecision> {
 /// The identities that the sandbox's configuration pins, by origin. An identity is a name, or
 /// `eip155:CHAIN:REGISTRY:NUMBER`.
 pub fn pinned_identities() -> Vec<(String, String)> {
-    let spec = agents::spec();
-    let entries = registrations::entries(&spec);
-    let pin = |seller: &SellerSpec| Some((origin(seller), identity(seller, seller.pinned.as_deref()?, &entries)));
+    let spec = agents::sandbox_spec();
+    let entries = registrations::registry_entries(&spec);
+    let pin = |seller: &SandboxSellerSpec| {
+        Some((seller_origin(seller), filled_identity(seller, seller.pinned.as_deref()?, &entries)))
+    };
     spec.sellers.iter().filter_map(pin).collect()
 }
 
 /// What is remembered about a seller.
 #[derive(Clone, Debug)]
-pub struct RememberedSeller {
+pub struct SellerMemorySeed {
     /// The origin.
     pub origin: String,
     /// The accepted identity.
@@ -76,79 +81,83 @@ pub struct RememberedSeller {
 }
 
 /// The initial entries of the sandbox's memory. Identities have the same form as in [`pinned_identities`].
-pub fn remembered_sellers() -> Vec<RememberedSeller> {
-    let spec = agents::spec();
-    let entries = registrations::entries(&spec);
-    let memory = |seller: &SellerSpec| {
-        let known = seller.remembered.as_deref().map(|known| identity(seller, known, &entries));
-        let paid = seller.remembered_other_payee.then(|| (stranger(), format!("eip155:{CHAIN_ID}")));
-        let (origin, is_remembered) = (origin(seller), known.is_some() || paid.is_some());
-        is_remembered.then_some(RememberedSeller { origin, identity: known, payee: paid })
+pub fn remembered_sellers() -> Vec<SellerMemorySeed> {
+    let spec = agents::sandbox_spec();
+    let entries = registrations::registry_entries(&spec);
+    let memory = |seller: &SandboxSellerSpec| {
+        let known = seller.remembered.as_deref().map(|known| filled_identity(seller, known, &entries));
+        let paid = seller.remembered_other_payee.then(|| (stranger_address(), format!("eip155:{CHAIN_ID}")));
+        let (origin, is_remembered) = (seller_origin(seller), known.is_some() || paid.is_some());
+        is_remembered.then_some(SellerMemorySeed { origin, identity: known, payee: paid })
     };
     spec.sellers.iter().filter_map(memory).collect()
 }
 
-fn origin(seller: &SellerSpec) -> String {
-    url(seller).origin().ascii_serialization()
+fn seller_origin(seller: &SandboxSellerSpec) -> String {
+    seller_url(seller).origin().ascii_serialization()
 }
 
-fn url(seller: &SellerSpec) -> Url {
+fn seller_url(seller: &SandboxSellerSpec) -> Url {
     seller.url.parse().expect("the tests parse every URL of the file")
 }
 
 /// An identity with its placeholder filled in.
-fn identity(seller: &SellerSpec, stated: &str, entries: &[AgentRegistryEntry<'_>]) -> String {
-    let own = own_entry(seller, entries).map(|entry| format!("{}:{}", registrations::registry(), entry.number));
+fn filled_identity(seller: &SandboxSellerSpec, stated: &str, entries: &[AgentRegistryEntry<'_>]) -> String {
+    let own =
+        own_entry(seller, entries).map(|entry| format!("{}:{}", registrations::registry_identifier(), entry.number));
     stated.replace("{registration}", &own.unwrap_or_default())
 }
 
-fn own_entry<'e, 'a>(seller: &SellerSpec, entries: &'e [AgentRegistryEntry<'a>]) -> Option<&'e AgentRegistryEntry<'a>> {
+fn own_entry<'e, 'a>(
+    seller: &SandboxSellerSpec,
+    entries: &'e [AgentRegistryEntry<'a>],
+) -> Option<&'e AgentRegistryEntry<'a>> {
     entries.iter().find(|entry| entry.subject == seller.url)
 }
 
 /// The sellers that have their own hosts. Those at [`SELLER_HOST`] belong to agents.
-fn with_own_host(spec: &SandboxSpec) -> impl Iterator<Item = (String, &SellerSpec)> {
-    let of_host = |seller| Some((url(seller).host_str()?.to_owned(), seller));
+fn sellers_with_own_host(spec: &SandboxSpec) -> impl Iterator<Item = (String, &SandboxSellerSpec)> {
+    let of_host = |seller| Some((seller_url(seller).host_str()?.to_owned(), seller));
     spec.sellers.iter().filter_map(of_host).filter(|(host, _)| host != SELLER_HOST)
 }
 
-pub(crate) fn hosts(spec: &SandboxSpec) -> BTreeSet<String> {
-    with_own_host(spec).map(|(host, _)| host).collect()
+pub(crate) fn seller_hosts(spec: &SandboxSpec) -> BTreeSet<String> {
+    sellers_with_own_host(spec).map(|(host, _)| host).collect()
 }
 
 /// The names of the sellers. Each has the honest payee as its address unless its definition overrides it.
-pub(crate) fn names(spec: &SandboxSpec) -> impl Iterator<Item = CardlessNameSpec> {
+pub(crate) fn seller_names(spec: &SandboxSpec) -> impl Iterator<Item = CardlessNameSpec> {
     spec.sellers.iter().flat_map(|seller| seller.names.iter().map(move |name| (seller, name))).map(|(seller, name)| {
-        let addresses = seller::payees().into_iter().chain(name.addresses.0.clone()).collect();
+        let addresses = seller::payee_address_records().into_iter().chain(name.addresses.0.clone()).collect();
         let mut name = CardlessNameSpec { addresses: AddressRecordSpec(addresses), ..name.clone() };
         for text in name.records.values_mut() {
-            *text = text.replace("{url}", &seller.url).replace("{origin}", &origin(seller));
+            *text = text.replace("{url}", &seller.url).replace("{origin}", &seller_origin(seller));
         }
         name
     })
 }
 
 /// The registration files that the sellers' origins serve, by host and path.
-pub(crate) fn documents(spec: &SandboxSpec) -> Vec<((String, String), ServedFile)> {
-    let entries = registrations::entries(spec);
-    let file = |seller: &SellerSpec| match &seller.well_known {
-        WellKnownFile::Own => own_entry(seller, &entries).map(|entry| entry.file.clone()),
-        WellKnownFile::Missing | WellKnownFile::Moved(_) => None,
-        WellKnownFile::Ens(name) => {
+pub(crate) fn seller_documents(spec: &SandboxSpec) -> Vec<((String, String), ServedFile)> {
+    let entries = registrations::registry_entries(spec);
+    let file = |seller: &SandboxSellerSpec| match &seller.well_known {
+        WellKnownRegistrationSpec::Own => own_entry(seller, &entries).map(|entry| entry.file.clone()),
+        WellKnownRegistrationSpec::Missing | WellKnownRegistrationSpec::Moved(_) => None,
+        WellKnownRegistrationSpec::Ens(name) => {
             let services = [json!({"name": "ENS", "endpoint": name})];
-            Some(registrations::file(&seller.url, &seller.about, &services, None))
+            Some(registrations::registration_file(&seller.url, &seller.about, &services, None))
         }
     };
     let document =
         |(host, seller)| Some(((host, WELL_KNOWN.to_owned()), ServedFile::served_correctly(file(seller)?.into())));
-    with_own_host(spec).filter_map(document).collect()
+    sellers_with_own_host(spec).filter_map(document).collect()
 }
 
 /// The replies of the sellers, by host and path.
-pub(crate) struct SellerReplyTable(HashMap<(String, String), SellerReply>);
+pub(crate) struct SandboxSellerReplies(HashMap<(String, String), SandboxSellerReply>);
 
 /// The reply at one URL.
-enum SellerReply {
+enum SandboxSellerReply {
     Redirect(String),
     Terms {
         url: String,
@@ -160,45 +169,49 @@ enum SellerReply {
     },
 }
 
-impl SellerReply {
-    fn from_spec(seller: &SellerSpec, entries: &[AgentRegistryEntry<'_>]) -> Self {
+impl SandboxSellerReply {
+    fn from_spec(seller: &SandboxSellerSpec, entries: &[AgentRegistryEntry<'_>]) -> Self {
         if let Some(target) = &seller.redirect {
             return Self::Redirect(target.clone());
         }
-        let mut entry = seller::terms_entry(payee());
+        let mut entry = seller::terms_entry(payee_address());
         if let Some(name) = &seller.claims_name {
             entry["extra"]["ens"] = json!(name);
         }
         if let Some(own) = own_entry(seller, entries).filter(|_| seller.claims_registration) {
-            entry["extra"]["erc8004"] = json!({"agentRegistry": registrations::registry(), "agentId": own.number});
+            entry["extra"]["erc8004"] =
+                json!({"agentRegistry": registrations::registry_identifier(), "agentId": own.number});
         }
-        let verb = url(seller).path().rsplit('/').next().unwrap_or_default().to_owned();
+        let verb = seller_url(seller).path().rsplit('/').next().unwrap_or_default().to_owned();
         Self::Terms { url: seller.url.clone(), verb, manners: seller.manners.clone(), entry }
     }
 }
 
-impl SellerReplyTable {
+impl SandboxSellerReplies {
     pub(crate) fn new(spec: &SandboxSpec) -> Self {
-        let entries = registrations::entries(spec);
+        let entries = registrations::registry_entries(spec);
         let mut replies = HashMap::new();
-        for (host, seller) in with_own_host(spec) {
-            if let WellKnownFile::Moved(target) = &seller.well_known {
-                replies.insert((host.clone(), WELL_KNOWN.to_owned()), SellerReply::Redirect(target.clone()));
+        for (host, seller) in sellers_with_own_host(spec) {
+            if let WellKnownRegistrationSpec::Moved(target) = &seller.well_known {
+                replies.insert((host.clone(), WELL_KNOWN.to_owned()), SandboxSellerReply::Redirect(target.clone()));
             }
-            replies.insert((host, url(seller).path().to_owned()), SellerReply::from_spec(seller, &entries));
+            replies
+                .insert((host, seller_url(seller).path().to_owned()), SandboxSellerReply::from_spec(seller, &entries));
         }
         Self(replies)
     }
 
     /// The response to a request for `path` on `host`. `None` if no seller has this URL.
-    pub(crate) fn answer(&self, host: &str, path: &str, now: Timestamp) -> Option<HostReaction> {
+    pub(crate) fn answer_request(&self, host: &str, path: &str, now: Timestamp) -> Option<HostReaction> {
         Some(match self.0.get(&(host.to_owned(), path.to_owned()))? {
-            SellerReply::Redirect(target) => web::redirect(target),
-            SellerReply::Terms { url, verb, manners, entry } => seller::seller_reply(manners, url, verb, entry, now),
+            SandboxSellerReply::Redirect(target) => web::redirect_reaction(target),
+            SandboxSellerReply::Terms { url, verb, manners, entry } => {
+                seller::seller_reply(manners, url, verb, entry, now)
+            }
         })
     }
 
-    pub(crate) fn has(&self, host: &str) -> bool {
+    pub(crate) fn has_host(&self, host: &str) -> bool {
         self.0.keys().any(|(known, _)| known == host)
     }
 }
@@ -224,9 +237,9 @@ mod tests {
 
     #[test]
     fn identity_that_is_named_exists_unless_it_is_meant_to_be_unknown() {
-        let spec = agents::spec();
+        let spec = agents::sandbox_spec();
         let agents = spec.agents.iter().map(|agent| agent.name.clone());
-        let names: BTreeSet<String> = names(&spec).map(|name| name.name).chain(agents).collect();
+        let names: BTreeSet<String> = seller_names(&spec).map(|name| name.name).chain(agents).collect();
         let known = |identity: &str| names.contains(identity) || identity.starts_with("eip155:31337:0x8004");
         let remembered = remembered_sellers();
         let accepted = remembered.iter().filter_map(|seller| Some((&seller.origin, seller.identity.as_ref()?)));

@@ -1,11 +1,11 @@
 //! The definition of a sandbox as data: its agents, what each publishes, and the one defect that some of them have.
 //!
 //! [`SandboxSpec`] is the content of a TOML file: the sandbox's own `agents.toml`, and every test scenario. Each
-//! [`AgentSpec`] lists only its differences from a good one. Texts may contain placeholders: `{name}`, `{label}` (its
-//! first label), `{class}`, `{verb}`, `{url}`, `{cid}`, `{cid.v0}` (version 0 form), `{path}`, `{sha256}`, `{SHA256}`
-//! (in upper case), `{other.cid}`, `{other.path}`, `{other.sha256}` (of another version of the card), `{schemas.cid}`,
-//! `{schemas.request.sha256}`, `{schemas.receipt.sha256}` and `{schemas.crlf}` (of the request schema with CRLF line
-//! endings).
+//! [`SandboxAgentSpec`] lists only its differences from a good one. Texts may contain placeholders: `{name}`, `{label}`
+//! (its first label), `{class}`, `{verb}`, `{url}`, `{cid}`, `{cid.v0}` (version 0 form), `{path}`, `{sha256}`,
+//! `{SHA256}` (in upper case), `{other.cid}`, `{other.path}`, `{other.sha256}` (of another version of the card),
+//! `{schemas.cid}`, `{schemas.request.sha256}`, `{schemas.receipt.sha256}` and `{schemas.crlf}` (of the request schema
+//! with CRLF line endings).
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub(crate) const PUBLISHER_ACCOUNT: &str = "publisher";
 pub struct SandboxSpec {
     /// Names with an Agent-Card.
     #[serde(rename = "agent")]
-    pub agents: Vec<AgentSpec>,
+    pub agents: Vec<SandboxAgentSpec>,
     /// Names without an Agent-Card.
     #[serde(rename = "name")]
     pub names: Vec<CardlessNameSpec>,
@@ -41,17 +41,17 @@ pub struct SandboxSpec {
     pub schemas: Vec<DefectiveSchema>,
     /// Sellers without an Agent-Card.
     #[serde(rename = "seller")]
-    pub sellers: Vec<SellerSpec>,
+    pub sellers: Vec<SandboxSellerSpec>,
     /// Cards that a publisher wrote, published byte for byte.
     #[serde(skip)]
-    pub planned: Vec<PlannedPublication>,
+    pub planned: Vec<PublisherCardSet>,
 }
 
 /// Cards that a publisher wrote, and their IPFS blocks.
 #[derive(Clone, Debug)]
-pub struct PlannedPublication {
+pub struct PublisherCardSet {
     /// The cards.
-    pub cards: Vec<PlannedCard>,
+    pub cards: Vec<PublisherCard>,
     /// The blocks of the folder or file that contains the cards.
     pub blocks: BlocksByCid,
 }
@@ -59,7 +59,7 @@ pub struct PlannedPublication {
 /// A card that a publisher wrote. The sandbox's publisher holds the card's name and, unless the sandbox already has it,
 /// the owner's name.
 #[derive(Clone, Debug)]
-pub struct PlannedCard {
+pub struct PublisherCard {
     /// The name.
     pub name: String,
     /// The bytes that are served at the URL in `cl.agentcard`.
@@ -79,8 +79,8 @@ pub struct CardlessNameSpec {
     pub holder: String,
     /// The account in its address record.
     pub addr: Option<String>,
-    /// Its address records by chain, as for an [`AgentSpec`]. On other chains, a seller's name has the honest payee as
-    /// its address.
+    /// Its address records by chain, as for an [`SandboxAgentSpec`]. On other chains, a seller's name has the honest
+    /// payee as its address.
     #[serde(default)]
     pub addresses: AddressRecordSpec,
     /// Its text records, with any keys.
@@ -93,21 +93,21 @@ pub struct CardlessNameSpec {
     pub expires_in_days: Option<i64>,
     /// Its resolver.
     #[serde(default)]
-    pub resolver: ResolverSpec,
+    pub resolver: EnsResolverSpec,
 }
 
 /// A seller without an Agent-Card: the terms that it demands, the identity that it claims, its names and registration
 /// on the chain, and the expected decision of a check of its URL.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SellerSpec {
+pub struct SandboxSellerSpec {
     /// The URL to check. At the host of the agents' sellers (`seller.rs`), the seller is that agent's, and this
     /// definition only adds the expected decision.
     pub url: String,
     /// What is special about it, in one plain sentence.
     pub about: String,
     /// The expected decision.
-    pub decision: ExpectedDecision,
+    pub decision: ExpectedCheckDecision,
     /// The expected codes, including warnings, in alphabetical order.
     #[serde(default)]
     pub codes: Vec<ReasonCode>,
@@ -134,18 +134,18 @@ pub struct SellerSpec {
     #[serde(default)]
     pub names: Vec<CardlessNameSpec>,
     /// Its registration (ERC-8004). The registrations of sellers are numbered after those of agents.
-    pub erc8004: Option<RegistryEntrySpec>,
+    pub erc8004: Option<AgentRegistryEntrySpec>,
     /// The endpoint in its registration file. The default is the URL to check.
     pub listed_endpoint: Option<String>,
     /// What its origin serves as its registration file.
     #[serde(default)]
-    pub well_known: WellKnownFile,
+    pub well_known: WellKnownRegistrationSpec,
 }
 
 /// What an origin serves at `/.well-known/agent-registration.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum WellKnownFile {
+pub enum WellKnownRegistrationSpec {
     /// The seller's registration file, if it has a registration.
     #[default]
     Own,
@@ -160,7 +160,7 @@ pub enum WellKnownFile {
 /// The decision that a check should give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum ExpectedDecision {
+pub enum ExpectedCheckDecision {
     /// The terms may be paid.
     Allow,
     /// A check failed, so the terms must not be paid.
@@ -169,7 +169,7 @@ pub enum ExpectedDecision {
     Undecided,
 }
 
-impl ExpectedDecision {
+impl ExpectedCheckDecision {
     /// The form in a document.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -213,7 +213,7 @@ pub enum SchemaDefectKind {
 /// An agent: what it publishes, and its expected verdict.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct AgentSpec {
+pub struct SandboxAgentSpec {
     /// The name.
     pub name: String,
     /// What is special about it, in one plain sentence.
@@ -231,7 +231,7 @@ pub struct AgentSpec {
     pub near_misses: Vec<ProfileNearMiss>,
     /// The layer that defines its verb.
     #[serde(default)]
-    pub class: VerbClass,
+    pub class: VerbProtocolLayer,
     /// Its primary verb. The default depends on the class.
     pub verb: Option<String>,
     /// The last segment of its entry.
@@ -265,7 +265,7 @@ pub struct AgentSpec {
     /// of the payee are published.
     pub seller: Option<String>,
     /// Its entry in the registry of agents (ERC-8004). Agents with an entry are numbered from 1 in their order.
-    pub erc8004: Option<RegistryEntrySpec>,
+    pub erc8004: Option<AgentRegistryEntrySpec>,
     /// Whether the schema binding records are set too.
     #[serde(default)]
     pub schema_records: bool,
@@ -286,7 +286,7 @@ pub struct AgentSpec {
 /// An entry in the registry of agents.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RegistryEntrySpec {
+pub struct AgentRegistryEntrySpec {
     /// The agent's wallet in the registry.
     #[serde(default)]
     pub wallet: AgentWalletSpec,
@@ -338,7 +338,7 @@ impl TryFrom<BTreeMap<String, Bytes>> for AddressRecordSpec {
 /// The layer that defines a card's verb.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum VerbClass {
+pub enum VerbProtocolLayer {
     /// Protocol-Commons.
     #[default]
     Commons,
@@ -346,7 +346,7 @@ pub enum VerbClass {
     Commercial,
 }
 
-impl VerbClass {
+impl VerbProtocolLayer {
     /// The name used in cards and locations.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -376,9 +376,9 @@ pub struct NameRegistrationSpec {
     /// Days from the start of the sandbox until the registration expires. Negative if it has expired.
     pub expires_in_days: i64,
     /// Its resolver.
-    pub resolver: ResolverSpec,
-    /// If the name has migrated to ENSv2, what ENSv1 still contains of it. With [`ResolverSpec::ParentWildcard`], this
-    /// is about the parent.
+    pub resolver: EnsResolverSpec,
+    /// If the name has migrated to ENSv2, what ENSv1 still contains of it. With [`EnsResolverSpec::ParentWildcard`],
+    /// this is about the parent.
     pub migrated: Option<Ensv1Remnant>,
 }
 
@@ -389,7 +389,7 @@ impl Default for NameRegistrationSpec {
             holder: PUBLISHER_ACCOUNT.to_owned(),
             custody: CustodyContract::Registry,
             expires_in_days: 365,
-            resolver: ResolverSpec::Public,
+            resolver: EnsResolverSpec::Public,
             migrated: None,
         }
     }
@@ -398,7 +398,7 @@ impl Default for NameRegistrationSpec {
 /// The resolver of a name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ResolverSpec {
+pub enum EnsResolverSpec {
     /// The public resolver.
     #[default]
     Public,
@@ -521,7 +521,7 @@ impl SandboxSpec {
 
     /// Combines both definitions.
     #[must_use]
-    pub fn combined_with(mut self, other: Self) -> Self {
+    pub fn merged_with_spec(mut self, other: Self) -> Self {
         self.agents.extend(other.agents);
         self.names.extend(other.names);
         self.schemas.extend(other.schemas);
@@ -531,7 +531,7 @@ impl SandboxSpec {
     }
 }
 
-impl AgentSpec {
+impl SandboxAgentSpec {
     /// The primary verb.
     pub fn verb(&self) -> &str {
         self.verb.as_deref().unwrap_or_else(|| self.class.default_verb())
@@ -541,7 +541,7 @@ impl AgentSpec {
         self.name.split('.').next().unwrap_or_default()
     }
 
-    pub(crate) fn error(&self, detail: String) -> SandboxSpecError {
+    pub(crate) fn spec_error(&self, detail: String) -> SandboxSpecError {
         SandboxSpecError { agent: self.name.clone(), detail }
     }
 }

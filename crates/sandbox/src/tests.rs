@@ -20,7 +20,7 @@ fn client(world: &RunningSandbox) -> Client {
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
         .timeout(Duration::from_secs(10));
-    for rule in world.connect_to() {
+    for rule in world.connect_to_rules() {
         let [host, _port, target] = *rule.splitn(3, ':').collect::<Vec<_>>() else { panic!("{rule}") };
         builder = builder.resolve(host, target.parse().unwrap());
     }
@@ -89,13 +89,13 @@ async fn cards_are_served_well_and_badly() {
     }
     let untrusted = client.get("https://untrusted.sandbox.example/").send().await;
     assert!(untrusted.is_err(), "the certificate does not cover this host");
-    assert!(world.counts().https >= 12);
+    assert!(world.request_counts().https >= 12);
 }
 
 /// CID and path of the only card with that layout in the sandbox.
 fn location(world: &str, layout: &str) -> (ContentId, String) {
     let spec = SandboxSpec::parse(&agent(world, &format!("layout = \"{layout}\""))).unwrap();
-    let schemas = super::schemas::SandboxSchemas::with_defects(&[]);
+    let schemas = super::schemas::SandboxSchemas::with_schema_defects(&[]);
     let published = spec.agents[0].publish(&schemas).unwrap();
     let mirror = &published.records["cl.agentcard.mirror.ipfs"];
     let rest = mirror.strip_prefix("ipfs://").unwrap();
@@ -113,9 +113,13 @@ async fn every_layout_comes_as_a_car() {
         let url = format!("https://gateway.sandbox.example/ipfs/{cid}/{path}?format=car&dag-scope=entity");
         let car = bytes(get(&client, &url).await).await;
         let path = ContentPath::parse(&path).unwrap();
-        assert_eq!(read_file_from_car(cid, &path, DagWalkBudget::for_card(), car).unwrap().bytes, card, "{layout}");
+        assert_eq!(
+            read_file_from_car(cid, &path, DagWalkBudget::for_agent_card(), car).unwrap().bytes,
+            card,
+            "{layout}"
+        );
         let raw = bytes(get(&client, &format!("https://gateway.sandbox.example/ipfs/{cid}?format=raw")).await).await;
-        assert!(cid.verify(&raw), "{layout}");
+        assert!(cid.is_cid_of_block(&raw), "{layout}");
     }
 }
 
@@ -138,7 +142,7 @@ async fn bad_gateways_are_bad() {
             manners,
             IpfsGatewayBehaviour::Ok | IpfsGatewayBehaviour::RawOnly | IpfsGatewayBehaviour::WithoutLeaves
         );
-        assert_eq!(raw.is_some_and(|raw| cid.verify(&raw)), honest, "{manners}");
+        assert_eq!(raw.is_some_and(|raw| cid.is_cid_of_block(&raw)), honest, "{manners}");
     }
 }
 
@@ -155,10 +159,10 @@ async fn bad_data_is_refused_with_the_name_of_the_agent() {
 
 #[tokio::test]
 async fn the_sandbox_starts() {
-    let world = RunningSandbox::start(&agents::spec()).await.unwrap();
+    let world = RunningSandbox::start(&agents::sandbox_spec()).await.unwrap();
     assert!(world.rpc_upstream().url.starts_with("http://127.0.0.1:"));
-    assert!(world.connect_to().iter().all(|rule| rule.contains(":443:127.0.0.1:")));
-    assert!(world.connect_to().iter().all(|rule| rule.contains(".sandbox.example:443:")));
+    assert!(world.connect_to_rules().iter().all(|rule| rule.contains(":443:127.0.0.1:")));
+    assert!(world.connect_to_rules().iter().all(|rule| rule.contains(".sandbox.example:443:")));
 }
 
 #[test]

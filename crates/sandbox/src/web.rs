@@ -91,24 +91,24 @@ impl ServedFile {
     }
 
     /// The response to a request for `uri`.
-    pub(crate) fn serve(&self, uri: &Uri) -> HostReaction {
+    pub(crate) fn reaction_to(&self, uri: &Uri) -> HostReaction {
         match &self.manners {
-            WebServerBehaviour::Ok => json(self.body.clone()),
-            WebServerBehaviour::Other => json(self.other.clone()),
-            WebServerBehaviour::Html => html(StatusCode::OK),
-            WebServerBehaviour::Gzip => gzip(&self.body),
-            WebServerBehaviour::GzipBomb => gzip(&vec![b' '; BOMB_BYTES]),
-            WebServerBehaviour::Endless => endless("application/json"),
-            WebServerBehaviour::Oversize => json(Bytes::from(vec![b' '; 300 * 1024])),
-            WebServerBehaviour::Truncated => truncated("application/json", &self.body),
+            WebServerBehaviour::Ok => json_reaction(self.body.clone()),
+            WebServerBehaviour::Other => json_reaction(self.other.clone()),
+            WebServerBehaviour::Html => html_reaction(StatusCode::OK),
+            WebServerBehaviour::Gzip => gzip_reaction(&self.body),
+            WebServerBehaviour::GzipBomb => gzip_reaction(&vec![b' '; BOMB_BYTES]),
+            WebServerBehaviour::Endless => endless_reaction("application/json"),
+            WebServerBehaviour::Oversize => json_reaction(Bytes::from(vec![b' '; 300 * 1024])),
+            WebServerBehaviour::Truncated => truncated_reaction("application/json", &self.body),
             WebServerBehaviour::Status(code) => {
-                html(StatusCode::from_u16(*code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR))
+                html_reaction(StatusCode::from_u16(*code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR))
             }
-            WebServerBehaviour::Redirect(to) => redirect(to),
-            WebServerBehaviour::RedirectLoop => redirect(uri.path()),
-            WebServerBehaviour::Hops(hops) => match hop(uri) {
-                done if done >= *hops => json(self.body.clone()),
-                done => redirect(&format!("{}?hop={}", uri.path(), done + 1)),
+            WebServerBehaviour::Redirect(to) => redirect_reaction(to),
+            WebServerBehaviour::RedirectLoop => redirect_reaction(uri.path()),
+            WebServerBehaviour::Hops(hops) => match hop_number(uri) {
+                done if done >= *hops => json_reaction(self.body.clone()),
+                done => redirect_reaction(&format!("{}?hop={}", uri.path(), done + 1)),
             },
             WebServerBehaviour::Drop => HostReaction::Drop,
             WebServerBehaviour::Stall => HostReaction::Stall,
@@ -127,22 +127,22 @@ pub(crate) enum HostReaction {
 /// All hosts of a sandbox behind one listener. The `Host` header selects one.
 pub(crate) trait VirtualHosts: Send + Sync + 'static {
     /// The response to a request for `host`. `body` is empty except for a POST.
-    fn answer(&self, host: &str, request: &Request<()>, body: &Bytes) -> HostReaction;
+    fn react_to_request(&self, host: &str, request: &Request<()>, body: &Bytes) -> HostReaction;
 }
 
 /// A running server. Dropping it stops the server.
 #[derive(Debug)]
-pub(crate) struct HttpsServer {
+pub(crate) struct SandboxHttpsServer {
     address: SocketAddr,
     task: JoinHandle<()>,
 }
 
-impl HttpsServer {
+impl SandboxHttpsServer {
     /// Serves `hosts` on a free port of 127.0.0.1. No other address can be bound.
     pub(crate) async fn start(tls: Arc<rustls::ServerConfig>, hosts: Arc<dyn VirtualHosts>) -> std::io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let task = tokio::spawn(accept(listener, TlsAcceptor::from(tls), hosts));
+        let task = tokio::spawn(accept_connections(listener, TlsAcceptor::from(tls), hosts));
         Ok(Self { address, task })
     }
 
@@ -151,14 +151,14 @@ impl HttpsServer {
     }
 }
 
-impl Drop for HttpsServer {
+impl Drop for SandboxHttpsServer {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
 /// Accepts connections until the task is aborted, which also closes every connection.
-async fn accept(listener: TcpListener, tls: TlsAcceptor, hosts: Arc<dyn VirtualHosts>) {
+async fn accept_connections(listener: TcpListener, tls: TlsAcceptor, hosts: Arc<dyn VirtualHosts>) {
     let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = JoinSet::new();
     loop {
@@ -167,18 +167,18 @@ async fn accept(listener: TcpListener, tls: TlsAcceptor, hosts: Arc<dyn VirtualH
         let Ok((stream, _)) = listener.accept().await else { continue };
         let (tls, hosts) = (tls.clone(), Arc::clone(&hosts));
         connections.spawn(async move {
-            connection(stream, tls, hosts).await;
+            serve_connection(stream, tls, hosts).await;
             drop(slot);
         });
     }
 }
 
-async fn connection(stream: TcpStream, tls: TlsAcceptor, hosts: Arc<dyn VirtualHosts>) {
+async fn serve_connection(stream: TcpStream, tls: TlsAcceptor, hosts: Arc<dyn VirtualHosts>) {
     let _ = stream.set_nodelay(true);
     let Ok(stream) = tls.accept(stream).await else { return };
     let service = service_fn(move |request| {
         let hosts = Arc::clone(&hosts);
-        async move { handle(&*hosts, request).await }
+        async move { answer_request(&*hosts, request).await }
     });
     let mut http = hyper::server::conn::http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
@@ -190,7 +190,7 @@ async fn connection(stream: TcpStream, tls: TlsAcceptor, hosts: Arc<dyn VirtualH
 #[error("the connection is dropped on purpose")]
 pub(crate) struct DroppedConnectionError;
 
-async fn handle(
+async fn answer_request(
     hosts: &dyn VirtualHosts,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, DroppedConnectionError> {
@@ -198,26 +198,26 @@ async fn handle(
     let body = axum::body::to_bytes(Body::new(body), CHUNK).await.map_err(|_| DroppedConnectionError)?;
     let host = head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default().to_owned();
     let request = Request::from_parts(head, ());
-    match hosts.answer(&host, &request, &body) {
+    match hosts.react_to_request(&host, &request, &body) {
         HostReaction::Answer(response) => Ok(response),
         HostReaction::Drop => Err(DroppedConnectionError),
         HostReaction::Stall => std::future::pending().await,
     }
 }
 
-pub(crate) fn json(body: Bytes) -> HostReaction {
-    bytes("application/json", body)
+pub(crate) fn json_reaction(body: Bytes) -> HostReaction {
+    bytes_reaction("application/json", body)
 }
 
-pub(crate) fn bytes(content_type: &str, body: Bytes) -> HostReaction {
-    HostReaction::Answer(response(StatusCode::OK, &[(CONTENT_TYPE, content_type)], Body::from(body)))
+pub(crate) fn bytes_reaction(content_type: &str, body: Bytes) -> HostReaction {
+    HostReaction::Answer(response_with_headers(StatusCode::OK, &[(CONTENT_TYPE, content_type)], Body::from(body)))
 }
 
 /// 402 with a JSON body, and a header `PAYMENT-REQUIRED` for each of `terms`.
 pub(crate) fn payment_required(terms: &[String], body: &str) -> HostReaction {
     let name = hyper::header::HeaderName::from_static("payment-required");
     let headers = [(CONTENT_TYPE, "application/json")];
-    let mut response = response(StatusCode::PAYMENT_REQUIRED, &headers, Body::from(body.to_owned()));
+    let mut response = response_with_headers(StatusCode::PAYMENT_REQUIRED, &headers, Body::from(body.to_owned()));
     for value in terms.iter().filter_map(|terms| terms.parse().ok()) {
         response.headers_mut().append(name.clone(), value);
     }
@@ -225,29 +225,29 @@ pub(crate) fn payment_required(terms: &[String], body: &str) -> HostReaction {
 }
 
 /// An HTML page with that status.
-pub(crate) fn html(status: StatusCode) -> HostReaction {
+pub(crate) fn html_reaction(status: StatusCode) -> HostReaction {
     let page = "<!doctype html><title>sandbox</title><p>There is no such thing here.</p>";
-    HostReaction::Answer(response(status, &[(CONTENT_TYPE, "text/html")], Body::from(page)))
+    HostReaction::Answer(response_with_headers(status, &[(CONTENT_TYPE, "text/html")], Body::from(page)))
 }
 
-pub(crate) fn redirect(to: &str) -> HostReaction {
-    HostReaction::Answer(response(StatusCode::FOUND, &[(LOCATION, to)], Body::empty()))
+pub(crate) fn redirect_reaction(to: &str) -> HostReaction {
+    HostReaction::Answer(response_with_headers(StatusCode::FOUND, &[(LOCATION, to)], Body::empty()))
 }
 
-pub(crate) fn endless(content_type: &str) -> HostReaction {
-    endless_after(content_type, Bytes::new())
+pub(crate) fn endless_reaction(content_type: &str) -> HostReaction {
+    endless_reaction_after(content_type, Bytes::new())
 }
 
 /// 200 with `start`, followed by endless bytes.
-pub(crate) fn endless_after(content_type: &str, start: Bytes) -> HostReaction {
+pub(crate) fn endless_reaction_after(content_type: &str, start: Bytes) -> HostReaction {
     let filler = Bytes::from(vec![b' '; CHUNK]);
     let body = stream::once(async { start }).chain(stream::repeat(filler).take(ENDLESS_BYTES / CHUNK));
     let body = Body::from_stream(body.map(Ok::<_, Infallible>));
-    HostReaction::Answer(response(StatusCode::OK, &[(CONTENT_TYPE, content_type)], body))
+    HostReaction::Answer(response_with_headers(StatusCode::OK, &[(CONTENT_TYPE, content_type)], body))
 }
 
 /// 200 with the `Content-Length` of `body`, but only its first half. Then the connection closes.
-pub(crate) fn truncated(content_type: &str, body: &Bytes) -> HostReaction {
+pub(crate) fn truncated_reaction(content_type: &str, body: &Bytes) -> HostReaction {
     let length = body.len().to_string();
     let half = Ok(body.slice(..body.len() / 2));
     let cut = async {
@@ -257,18 +257,22 @@ pub(crate) fn truncated(content_type: &str, body: &Bytes) -> HostReaction {
     };
     let headers = [(CONTENT_TYPE, content_type), (CONTENT_LENGTH, length.as_str())];
     let body = Body::from_stream(stream::iter([half]).chain(stream::once(cut)));
-    HostReaction::Answer(response(StatusCode::OK, &headers, body))
+    HostReaction::Answer(response_with_headers(StatusCode::OK, &headers, body))
 }
 
-fn gzip(body: &[u8]) -> HostReaction {
+fn gzip_reaction(body: &[u8]) -> HostReaction {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     let packed = encoder.write_all(body).and_then(|()| encoder.finish());
     let Ok(packed) = packed else { return HostReaction::Drop };
     let headers = [(CONTENT_TYPE, "application/json"), (CONTENT_ENCODING, "gzip")];
-    HostReaction::Answer(response(StatusCode::OK, &headers, Body::from(packed)))
+    HostReaction::Answer(response_with_headers(StatusCode::OK, &headers, Body::from(packed)))
 }
 
-fn response(status: StatusCode, headers: &[(hyper::header::HeaderName, &str)], body: Body) -> Response<Body> {
+fn response_with_headers(
+    status: StatusCode,
+    headers: &[(hyper::header::HeaderName, &str)],
+    body: Body,
+) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
     for (name, value) in headers {
@@ -280,6 +284,6 @@ fn response(status: StatusCode, headers: &[(hyper::header::HeaderName, &str)], b
 }
 
 /// The number in `?hop=N`, or 0.
-fn hop(uri: &Uri) -> u8 {
+fn hop_number(uri: &Uri) -> u8 {
     uri.query().and_then(|query| query.strip_prefix("hop=")).and_then(|n| n.parse().ok()).unwrap_or(0)
 }

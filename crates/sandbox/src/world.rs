@@ -11,25 +11,29 @@ use bytes::Bytes;
 use hyper::{Request, StatusCode};
 use jiff::{SignedDuration, Timestamp};
 
-use super::beacon::{BeaconBehaviour, BeaconServers};
+use super::beacon::{SandboxBeaconBehaviour, SandboxBeaconServers};
 use super::ca;
 use super::ccip::{self, CCIP_HOST};
-use super::chain::{ChainBuildError, ChainBuilder, NameRegistration, ResolverKind, RpcFault, RpcServer, SandboxChain};
+use super::chain::{
+    EnsResolverKind, SandboxChain, SandboxChainBuildError, SandboxChainBuilder, SandboxNameRegistration,
+    SandboxRpcFault, SandboxRpcServer,
+};
 use super::demo::DemoSellers;
 use super::discovery;
 use super::gateway::{IpfsGatewayBehaviour, SandboxBlockStore};
 use super::planned;
-use super::published::{CARDS_HOST, PublishedAgent};
+use super::published::{CARDS_HOST, SandboxAgentPublication};
 use super::purchase::SandboxPurchase;
 use super::registrations::{self, AgentRegistryEntry};
-pub use super::schemas::SandboxManifest;
+pub use super::schemas::SandboxSchemaManifest;
 use super::schemas::{MIRROR_HOST, SCHEMAS_HOST, SandboxSchemas};
 use super::seller::{self, SELLER_HOST, THIEF_HOST};
-use super::sellers::{self, SellerReplyTable};
+use super::sellers::{self, SandboxSellerReplies};
 use super::spec::{
-    AgentSpec, AgentWalletSpec, CardlessNameSpec, PUBLISHER_ACCOUNT, ResolverSpec, SandboxSpec, SandboxSpecError,
+    AgentWalletSpec, CardlessNameSpec, EnsResolverSpec, PUBLISHER_ACCOUNT, SandboxAgentSpec, SandboxSpec,
+    SandboxSpecError,
 };
-use super::web::{self, HostReaction, HttpsServer, ServedFile, VirtualHosts};
+use super::web::{self, HostReaction, SandboxHttpsServer, ServedFile, VirtualHosts};
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::{CoinType, EndpointRecordKey};
 use clresolve_core::reading::ChainBlock;
@@ -64,17 +68,17 @@ const BETWEEN_WRITES: SignedDuration = SignedDuration::from_secs(1);
 /// A running sandbox. Dropping it stops the servers.
 pub struct RunningSandbox {
     ca_pem: String,
-    server: HttpsServer,
-    rpc: RpcServer,
-    beacon: BeaconServers,
+    server: SandboxHttpsServer,
+    rpc: SandboxRpcServer,
+    beacon: SandboxBeaconServers,
     /// Endpoints with faults that have been requested. They keep running.
-    faulty: Mutex<Vec<(ServedChainState, RpcServer)>>,
-    draft: SandboxChainDraft,
+    faulty: Mutex<Vec<(ServedChainState, SandboxRpcServer)>>,
+    draft: GrowingSandboxChain,
     /// The chain with a newest block that is hours old.
     stopped: Arc<SandboxChain>,
     started: Timestamp,
     hosts: Arc<SandboxHosts>,
-    manifests: Vec<SandboxManifest>,
+    manifests: Vec<SandboxSchemaManifest>,
     agents: BTreeMap<String, u64>,
     /// The sellers' own hosts.
     sellers: BTreeSet<String>,
@@ -89,7 +93,7 @@ pub enum SandboxError {
     Spec(#[from] SandboxSpecError),
     /// The chain rejects the data.
     #[error("the sandbox's chain: {0}")]
-    Chain(#[from] ChainBuildError),
+    Chain(#[from] SandboxChainBuildError),
     /// No loopback port is free, or no certificate can be created.
     #[error("the sandbox cannot listen on 127.0.0.1: {0}")]
     Listen(String),
@@ -97,7 +101,7 @@ pub enum SandboxError {
 
 /// An upstream of a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SandboxUpstream {
+pub struct SandboxUpstreamUrl {
     /// Its label in verdicts and logs.
     pub label: String,
     /// Its URL.
@@ -143,27 +147,27 @@ impl RunningSandbox {
     /// `spec` does not define a sandbox, or no port is free.
     pub async fn start(spec: &SandboxSpec) -> Result<Self, SandboxError> {
         let now = Timestamp::now();
-        let schemas = SandboxSchemas::with_defects(&spec.schemas);
+        let schemas = SandboxSchemas::with_schema_defects(&spec.schemas);
         let published = publish_agents(&spec.agents, &schemas)?;
-        let mut draft = SandboxChainDraft::new(spec, &published, now)?;
-        let stopped = Arc::new(draft.chain(SandboxPurchase::SETTLED_AT + EPOCH)?);
-        draft.seal(now - EPOCH)?;
-        let chain = Arc::new(draft.grow(now)?);
+        let mut draft = GrowingSandboxChain::new(spec, &published, now)?;
+        let stopped = Arc::new(draft.chain_with_pending_block(SandboxPurchase::SETTLED_AT + EPOCH)?);
+        draft.seal_final_block(now - EPOCH)?;
+        let chain = Arc::new(draft.grow_chain(now)?);
 
-        let sellers = sellers::hosts(spec);
+        let sellers = sellers::seller_hosts(spec);
         let of_sellers: Vec<&str> = sellers.iter().map(String::as_str).collect();
         let (ca_pem, tls) = ca::issue_certificates(&[&CERTIFIED[..], &discovery::HOSTS, &of_sellers].concat())
             .map_err(|error| SandboxError::Listen(error.to_string()))?;
         let hosts = Arc::new(SandboxHosts::new(spec, &published, &schemas, Arc::clone(&chain)));
-        let server = HttpsServer::start(tls, Arc::clone(&hosts) as Arc<dyn VirtualHosts>)
+        let server = SandboxHttpsServer::start(tls, Arc::clone(&hosts) as Arc<dyn VirtualHosts>)
             .await
             .map_err(|error| SandboxError::Listen(error.to_string()))?;
-        let beacon = BeaconServers::start(Arc::clone(&chain)).await;
+        let beacon = SandboxBeaconServers::start(Arc::clone(&chain)).await;
         let beacon = beacon.map_err(|error| SandboxError::Listen(error.to_string()))?;
-        let rpc = RpcServer::bind(chain).await.map_err(|error| SandboxError::Listen(error.to_string()))?;
+        let rpc = SandboxRpcServer::bind(chain).await.map_err(|error| SandboxError::Listen(error.to_string()))?;
         let manifests = schemas.manifests().cloned().collect();
         let is_agent = |name: &str| spec.agents.iter().any(|agent| agent.name == name);
-        let entries = registrations::entries(spec);
+        let entries = registrations::registry_entries(spec);
         let of_agents = entries.iter().filter(|entry| is_agent(entry.subject));
         Ok(Self {
             ca_pem,
@@ -182,13 +186,13 @@ impl RunningSandbox {
     }
 
     /// The endpoint without faults.
-    pub fn rpc_upstream(&self) -> SandboxUpstream {
-        SandboxUpstream { label: "sandbox-rpc".to_owned(), url: self.rpc.url() }
+    pub fn rpc_upstream(&self) -> SandboxUpstreamUrl {
+        SandboxUpstreamUrl { label: "sandbox-rpc".to_owned(), url: self.rpc.url() }
     }
 
     /// The honest endpoint of the beacon API.
-    pub fn beacon_upstream(&self) -> SandboxUpstream {
-        SandboxUpstream { label: "sandbox-beacon".to_owned(), url: self.beacon.honest_url() }
+    pub fn beacon_upstream(&self) -> SandboxUpstreamUrl {
+        SandboxUpstreamUrl { label: "sandbox-beacon".to_owned(), url: self.beacon.honest_url() }
     }
 
     /// The beacon block root from which a light client can start.
@@ -200,10 +204,13 @@ impl RunningSandbox {
     ///
     /// # Errors
     /// No port is free.
-    pub async fn start_beacon_endpoint(&self, behaviour: BeaconBehaviour) -> Result<SandboxUpstream, SandboxError> {
+    pub async fn start_beacon_endpoint(
+        &self,
+        behaviour: SandboxBeaconBehaviour,
+    ) -> Result<SandboxUpstreamUrl, SandboxError> {
         let url =
             self.beacon.start_endpoint(behaviour).await.map_err(|error| SandboxError::Listen(error.to_string()))?;
-        Ok(SandboxUpstream { label: format!("beacon-{behaviour}"), url })
+        Ok(SandboxUpstreamUrl { label: format!("beacon-{behaviour}"), url })
     }
 
     /// Hash of block 0.
@@ -217,7 +224,7 @@ impl RunningSandbox {
     }
 
     /// The manifests of its schemas.
-    pub fn manifests(&self) -> &[SandboxManifest] {
+    pub fn manifests(&self) -> &[SandboxSchemaManifest] {
         &self.manifests
     }
 
@@ -232,18 +239,18 @@ impl RunningSandbox {
     /// No port is free.
     pub async fn start_rpc_endpoint(
         &self,
-        fault: RpcFault,
+        fault: SandboxRpcFault,
         state: ServedChainState,
-    ) -> Result<SandboxUpstream, SandboxError> {
+    ) -> Result<SandboxUpstreamUrl, SandboxError> {
         let chain = match state {
             ServedChainState::Growing => self.hosts.chain(),
-            ServedChainState::Ahead => Arc::new(self.draft.clone().grow(self.started + EPOCH)?),
+            ServedChainState::Ahead => Arc::new(self.draft.clone().grow_chain(self.started + EPOCH)?),
             ServedChainState::Stopped => Arc::clone(&self.stopped),
         };
-        let server = RpcServer::bind(chain).await.map_err(|error| SandboxError::Listen(error.to_string()))?;
+        let server = SandboxRpcServer::bind(chain).await.map_err(|error| SandboxError::Listen(error.to_string()))?;
         server.set_fault(fault);
         let mut faulty = self.faulty.lock().unwrap_or_else(PoisonError::into_inner);
-        let endpoint = SandboxUpstream { label: format!("rpc-{}", faulty.len() + 1), url: server.url() };
+        let endpoint = SandboxUpstreamUrl { label: format!("rpc-{}", faulty.len() + 1), url: server.url() };
         faulty.push((state, server));
         Ok(endpoint)
     }
@@ -261,8 +268,8 @@ impl RunningSandbox {
     ///
     /// # Errors
     /// The name has no resolver with records.
-    pub fn write_text(&mut self, name: &EnsName, key: &str, value: &str) -> Result<ChainBlock, SandboxError> {
-        self.change(|newest| newest.set_text(name, key, value))
+    pub fn write_text_record(&mut self, name: &EnsName, key: &str, value: &str) -> Result<ChainBlock, SandboxError> {
+        self.change_chain(|newest| newest.set_text(name, key, value))
     }
 
     /// Makes a change in a new block that is not final. Every endpoint of a growing chain serves it from the next
@@ -270,13 +277,13 @@ impl RunningSandbox {
     ///
     /// # Errors
     /// The change fails.
-    pub fn change(
+    pub fn change_chain(
         &mut self,
-        change: impl FnOnce(&mut ChainBuilder) -> Result<(), ChainBuildError>,
+        change: impl FnOnce(&mut SandboxChainBuilder) -> Result<(), SandboxChainBuildError>,
     ) -> Result<ChainBlock, SandboxError> {
         let newest = &mut self.draft.newest;
         change(newest)?;
-        let block = newest.seal(newest.build()?.latest().timestamp + BETWEEN_WRITES)?;
+        let block = newest.seal_block(newest.build()?.latest().timestamp + BETWEEN_WRITES)?;
         let chain = Arc::new(newest.build()?);
         self.serve_chain(&chain);
         Ok(block)
@@ -293,22 +300,22 @@ impl RunningSandbox {
     }
 
     /// The gateway with these manners.
-    pub fn gateway_upstream(&self, manners: IpfsGatewayBehaviour) -> SandboxUpstream {
+    pub fn gateway_upstream(&self, manners: IpfsGatewayBehaviour) -> SandboxUpstreamUrl {
         let host = gateway_host(manners);
         let label = host.trim_end_matches(&format!(".{}", ca::DOMAIN)).to_owned();
-        SandboxUpstream { label, url: format!("https://{host}/") }
+        SandboxUpstreamUrl { label, url: format!("https://{host}/") }
     }
 
     /// Requests received so far.
-    pub fn counts(&self) -> SandboxRequestCounts {
+    pub fn request_counts(&self) -> SandboxRequestCounts {
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let hosts = &self.hosts;
         let further = self.faulty.lock().unwrap_or_else(PoisonError::into_inner);
         SandboxRequestCounts {
             https: count(&hosts.cards),
             gateway: count(&hosts.gateways),
-            rpc: self.rpc.requests(),
-            further_rpc: further.iter().map(|(_, server)| server.requests()).sum(),
+            rpc: self.rpc.request_count(),
+            further_rpc: further.iter().map(|(_, server)| server.request_count()).sum(),
             ccip: count(&hosts.ccip),
             schemas: count(&hosts.schemas),
             sellers: count(&hosts.sellers),
@@ -316,7 +323,7 @@ impl RunningSandbox {
     }
 
     /// All listeners: label and URL or address.
-    pub fn endpoints(&self) -> Vec<(String, String)> {
+    pub fn listener_addresses(&self) -> Vec<(String, String)> {
         let web = self.server.address();
         let at = |label: &str, host: &str| (label.to_owned(), format!("https://{host} at {web}"));
         vec![
@@ -336,14 +343,14 @@ impl RunningSandbox {
         loop {
             tokio::time::sleep(SEAL_EVERY).await;
             // If the clock was set back, no block is sealed. The next round may seal one.
-            if let Ok(chain) = self.draft.grow(Timestamp::now()) {
+            if let Ok(chain) = self.draft.grow_chain(Timestamp::now()) {
                 self.serve_chain(&Arc::new(chain));
             }
         }
     }
 
     /// The address of each host: `HOST:PORT:ADDRESS:PORT`, the format of `--connect-to`.
-    pub fn connect_to(&self) -> Vec<String> {
+    pub fn connect_to_rules(&self) -> Vec<String> {
         let target = self.server.address();
         let faulty = IpfsGatewayBehaviour::ALL.into_iter().map(gateway_host);
         [CARDS_HOST, SCHEMAS_HOST, MIRROR_HOST, CCIP_HOST, SELLER_HOST, THIEF_HOST, UNTRUSTED_HOST]
@@ -377,18 +384,18 @@ fn gateway_host(manners: IpfsGatewayBehaviour) -> String {
 }
 
 fn publish_agents(
-    agents: &[AgentSpec],
+    agents: &[SandboxAgentSpec],
     schemas: &SandboxSchemas,
-) -> Result<Vec<(AgentSpec, PublishedAgent)>, SandboxSpecError> {
+) -> Result<Vec<(SandboxAgentSpec, SandboxAgentPublication)>, SandboxSpecError> {
     agents.iter().map(|agent| Ok((agent.clone(), agent.publish(schemas)?))).collect()
 }
 
 /// The final blocks of the chain.
 #[derive(Clone)]
-struct SandboxChainDraft {
-    builder: ChainBuilder,
+struct GrowingSandboxChain {
+    builder: SandboxChainBuilder,
     /// The same chain with the blocks that are not final.
-    newest: ChainBuilder,
+    newest: SandboxChainBuilder,
     /// Records that are in the newest block but not in the finalized one.
     pending: Vec<(EnsName, String, String)>,
     /// Address records that are in the newest block but not in the finalized one.
@@ -399,13 +406,13 @@ struct SandboxChainDraft {
     pending_wallets: Vec<(Address, u64)>,
 }
 
-impl SandboxChainDraft {
+impl GrowingSandboxChain {
     fn new(
         spec: &SandboxSpec,
-        published: &[(AgentSpec, PublishedAgent)],
+        published: &[(SandboxAgentSpec, SandboxAgentPublication)],
         now: Timestamp,
     ) -> Result<Self, SandboxError> {
-        let builder = ChainBuilder::new()?;
+        let builder = SandboxChainBuilder::new()?;
         let newest = builder.clone();
         let mut draft = Self {
             builder,
@@ -421,22 +428,22 @@ impl SandboxChainDraft {
         for (agent, published) in published {
             draft.put_agent(agent, published, now)?;
         }
-        for registration in planned::registrations(spec, account(PUBLISHER_ACCOUNT))? {
-            draft.register(&registration)?;
+        for registration in planned::planned_registrations(spec, account_address(PUBLISHER_ACCOUNT))? {
+            draft.register_name(&registration)?;
         }
-        for plain in sellers::names(spec) {
+        for plain in sellers::seller_names(spec) {
             draft.put_plain_name(&plain, now)?;
         }
-        for entry in registrations::entries(spec) {
+        for entry in registrations::registry_entries(spec) {
             draft.register_agent_entry(&entry)?;
         }
-        draft.builder.seal(SandboxPurchase::SETTLED_AT - NEWEST)?;
+        draft.builder.seal_block(SandboxPurchase::SETTLED_AT - NEWEST)?;
         // In their own block, since the block with all names has too many receipts to read.
         for purchase in SandboxPurchase::FINAL {
-            purchase.settle(&mut draft.builder)?;
+            purchase.settle_on_chain(&mut draft.builder)?;
         }
-        draft.builder.seal(SandboxPurchase::SETTLED_AT)?;
-        draft.builder.finalize()?;
+        draft.builder.seal_block(SandboxPurchase::SETTLED_AT)?;
+        draft.builder.finalize_newest_block()?;
         Ok(draft)
     }
 
@@ -453,34 +460,39 @@ impl SandboxChainDraft {
     }
 
     fn put_plain_name(&mut self, plain: &CardlessNameSpec, now: Timestamp) -> Result<(), SandboxError> {
-        let (name, resolver) = resolver(&plain.name, &plain.resolver)?;
-        self.register(&NameRegistration {
+        let (name, resolver) = resolver_for_spec(&plain.name, &plain.resolver)?;
+        self.register_name(&SandboxNameRegistration {
             custody: plain.custody,
             expiry: plain.expires_in_days.map(|days| add_days(now, days)),
             resolver,
             texts: plain.records.clone(),
-            addr: plain.addr.as_deref().map(account),
+            addr: plain.addr.as_deref().map(account_address),
             addresses: plain.addresses.0.clone(),
-            ..NameRegistration::new(name, account(&plain.holder))
+            ..SandboxNameRegistration::new(name, account_address(&plain.holder))
         })
     }
 
-    fn put_agent(&mut self, agent: &AgentSpec, published: &PublishedAgent, now: Timestamp) -> Result<(), SandboxError> {
+    fn put_agent(
+        &mut self,
+        agent: &SandboxAgentSpec,
+        published: &SandboxAgentPublication,
+        now: Timestamp,
+    ) -> Result<(), SandboxError> {
         let chain = &agent.chain;
         if !chain.registered {
             return Ok(());
         }
-        let (name, resolver) = resolver(&agent.name, &chain.resolver)?;
+        let (name, resolver) = resolver_for_spec(&agent.name, &chain.resolver)?;
         let mut texts = published.records.clone();
         let mut addresses = agent.addresses.0.clone();
         if let Some(seller) = &agent.seller {
             let runtime = EndpointRecordKey::Runtime.as_str();
             if !agent.records.contains_key(runtime) {
-                texts.insert(runtime.to_owned(), seller::runtime(seller));
+                texts.insert(runtime.to_owned(), seller::runtime_url(seller));
             }
-            addresses = seller::payees().into_iter().chain(addresses).collect();
+            addresses = seller::payee_address_records().into_iter().chain(addresses).collect();
         }
-        if matches!(resolver, ResolverKind::None | ResolverKind::Address(_)) {
+        if matches!(resolver, EnsResolverKind::None | EnsResolverKind::Address(_)) {
             texts.clear();
             addresses.clear();
         }
@@ -491,42 +503,43 @@ impl SandboxChainDraft {
             self.pending_addresses.push((name.clone(), *coin, address.clone()));
         }
         if let Some(holder) = &agent.latest_holder {
-            self.pending_holders.push((name.clone(), account(holder)));
+            self.pending_holders.push((name.clone(), account_address(holder)));
         }
-        self.register(&NameRegistration {
+        self.register_name(&SandboxNameRegistration {
             custody: chain.custody,
             expiry: Some(add_days(now, chain.expires_in_days)),
             resolver,
             migrated: chain.migrated,
             texts,
             addresses,
-            ..NameRegistration::new(name, account(&chain.holder))
+            ..SandboxNameRegistration::new(name, account_address(&chain.holder))
         })
     }
 
-    fn register(&mut self, registration: &NameRegistration) -> Result<(), SandboxError> {
-        let detail = |error: ChainBuildError| SandboxSpecError {
+    fn register_name(&mut self, registration: &SandboxNameRegistration) -> Result<(), SandboxError> {
+        let detail = |error: SandboxChainBuildError| SandboxSpecError {
             agent: registration.name.to_string(),
             detail: error.to_string(),
         };
-        Ok(self.builder.register(registration).map_err(detail)?)
+        Ok(self.builder.register_name(registration).map_err(detail)?)
     }
 
     /// Seals a block that is final at `now`.
-    fn seal(&mut self, now: Timestamp) -> Result<(), SandboxError> {
-        self.builder.seal(now - FINALITY)?;
-        Ok(self.builder.finalize()?)
+    fn seal_final_block(&mut self, now: Timestamp) -> Result<(), SandboxError> {
+        self.builder.seal_block(now - FINALITY)?;
+        Ok(self.builder.finalize_newest_block()?)
     }
 
-    /// Seals a block that is final at `now`, and returns the chain with the [newest](Self::chain) block after it.
-    fn grow(&mut self, now: Timestamp) -> Result<SandboxChain, SandboxError> {
-        self.seal(now)?;
-        self.chain(now)
+    /// Seals a block that is final at `now`, and returns the chain with the [newest](Self::chain_with_pending_block)
+    /// block after it.
+    fn grow_chain(&mut self, now: Timestamp) -> Result<SandboxChain, SandboxError> {
+        self.seal_final_block(now)?;
+        self.chain_with_pending_block(now)
     }
 
     /// The chain with a block after the final ones that is not final. It contains the pending records. The next round
     /// replaces it.
-    fn chain(&mut self, now: Timestamp) -> Result<SandboxChain, SandboxError> {
+    fn chain_with_pending_block(&mut self, now: Timestamp) -> Result<SandboxChain, SandboxError> {
         let mut newest = self.builder.clone();
         for (name, key, value) in &self.pending {
             newest.set_text(name, key, value)?;
@@ -535,13 +548,13 @@ impl SandboxChainDraft {
             newest.set_address(name, *coin, address)?;
         }
         for (name, holder) in &self.pending_holders {
-            newest.transfer(name, *holder)?;
+            newest.transfer_name(name, *holder)?;
         }
         for (account, number) in &self.pending_wallets {
             newest.unset_agent_wallet(*account, *number)?;
         }
-        SandboxPurchase::Pending.settle(&mut newest)?;
-        newest.seal(now - NEWEST)?;
+        SandboxPurchase::Pending.settle_on_chain(&mut newest)?;
+        newest.seal_block(now - NEWEST)?;
         let chain = newest.build()?;
         self.newest = newest;
         Ok(chain)
@@ -549,18 +562,18 @@ impl SandboxChainDraft {
 }
 
 /// The name whose resolver has the records of `name`, and that resolver.
-fn resolver(name: &str, spec: &ResolverSpec) -> Result<(EnsName, ResolverKind), SandboxSpecError> {
+fn resolver_for_spec(name: &str, spec: &EnsResolverSpec) -> Result<(EnsName, EnsResolverKind), SandboxSpecError> {
     let parsed = parse(name)?;
     let kind = match spec {
-        ResolverSpec::Public => ResolverKind::Public,
-        ResolverSpec::ParentWildcard => {
+        EnsResolverSpec::Public => EnsResolverKind::Public,
+        EnsResolverSpec::ParentWildcard => {
             let parent = name.split_once('.').map_or("", |(_, parent)| parent);
-            return Ok((parse(parent)?, ResolverKind::Wildcard));
+            return Ok((parse(parent)?, EnsResolverKind::Wildcard));
         }
-        ResolverSpec::Offchain(urls) => ResolverKind::Offchain { urls: urls.clone() },
-        ResolverSpec::Hostile { mode, arg } => ResolverKind::Hostile { mode: *mode, arg: arg.clone() },
-        ResolverSpec::None => ResolverKind::None,
-        ResolverSpec::NoCode => ResolverKind::Address(account("nobody")),
+        EnsResolverSpec::Offchain(urls) => EnsResolverKind::Offchain { urls: urls.clone() },
+        EnsResolverSpec::Hostile { mode, arg } => EnsResolverKind::Hostile { mode: *mode, arg: arg.clone() },
+        EnsResolverSpec::None => EnsResolverKind::None,
+        EnsResolverSpec::NoCode => EnsResolverKind::Address(account_address("nobody")),
     };
     Ok((parsed, kind))
 }
@@ -577,13 +590,13 @@ fn parse(name: &str) -> Result<EnsName, SandboxSpecError> {
 }
 
 /// The address of the account `label` in the data. Its key is unknown.
-fn account(label: &str) -> Address {
+fn account_address(label: &str) -> Address {
     Address::from_slice(&keccak256(format!("clresolve sandbox account {label}"))[12..])
 }
 
 struct SandboxHosts {
     documents: HashMap<(String, String), ServedFile>,
-    without_card: SellerReplyTable,
+    without_card: SandboxSellerReplies,
     store: SandboxBlockStore,
     chain: RwLock<Arc<SandboxChain>>,
     cards: AtomicU64,
@@ -596,7 +609,7 @@ struct SandboxHosts {
 impl SandboxHosts {
     fn new(
         spec: &SandboxSpec,
-        published: &[(AgentSpec, PublishedAgent)],
+        published: &[(SandboxAgentSpec, SandboxAgentPublication)],
         schemas: &SandboxSchemas,
         chain: Arc<SandboxChain>,
     ) -> Self {
@@ -606,7 +619,7 @@ impl SandboxHosts {
             documents.insert((host.to_owned(), path), document);
         }
         for blocks in schemas.blocks() {
-            store.add(blocks.clone(), IpfsGatewayBehaviour::Ok);
+            store.add_blocks(blocks.clone(), IpfsGatewayBehaviour::Ok);
         }
         for (agent, published) in published {
             let document = ServedFile {
@@ -615,29 +628,29 @@ impl SandboxHosts {
                 other: published.other.clone(),
             };
             documents.insert((CARDS_HOST.to_owned(), published.url_path.clone()), document);
-            store.add(published.blocks.clone(), agent.ipfs);
+            store.add_blocks(published.blocks.clone(), agent.ipfs);
         }
-        documents.extend(planned::documents(spec));
+        documents.extend(planned::planned_documents(spec));
         for publication in &spec.planned {
-            store.add(publication.blocks.clone(), IpfsGatewayBehaviour::Ok);
+            store.add_blocks(publication.blocks.clone(), IpfsGatewayBehaviour::Ok);
         }
-        documents.extend(sellers::documents(spec));
-        for entry in registrations::entries(spec) {
+        documents.extend(sellers::seller_documents(spec));
+        for entry in registrations::registry_entries(spec) {
             let mut dag = build::DagBuilder::default();
             dag.add_raw_block(entry.file);
-            store.add(dag.into_blocks(), IpfsGatewayBehaviour::Ok);
+            store.add_blocks(dag.into_blocks(), IpfsGatewayBehaviour::Ok);
         }
-        store.add(discovery::registry().1, IpfsGatewayBehaviour::Ok);
+        store.add_blocks(discovery::manifest_directory().1, IpfsGatewayBehaviour::Ok);
         let card_of = |name: &str| {
             let known = published.iter().find(|(agent, _)| agent.name == name);
             known.map(|(_, published)| published.card.clone())
         };
-        for (host, path, document) in discovery::documents(card_of) {
+        for (host, path, document) in discovery::discovery_documents(card_of) {
             documents.insert((host.to_owned(), path.to_owned()), document);
         }
         Self {
             documents,
-            without_card: SellerReplyTable::new(spec),
+            without_card: SandboxSellerReplies::new(spec),
             store,
             chain: RwLock::new(chain),
             cards: AtomicU64::new(0),
@@ -656,21 +669,23 @@ impl SandboxHosts {
         *self.chain.write().unwrap_or_else(PoisonError::into_inner) = chain;
     }
 
-    fn document(&self, host: &str, request: &Request<()>) -> HostReaction {
+    fn document_reaction(&self, host: &str, request: &Request<()>) -> HostReaction {
         let key = (host.to_owned(), request.uri().path().to_owned());
-        self.documents.get(&key).map_or_else(|| web::html(StatusCode::NOT_FOUND), |d| d.serve(request.uri()))
+        self.documents
+            .get(&key)
+            .map_or_else(|| web::html_reaction(StatusCode::NOT_FOUND), |d| d.reaction_to(request.uri()))
     }
 }
 
 impl VirtualHosts for SandboxHosts {
-    fn answer(&self, host: &str, request: &Request<()>, body: &Bytes) -> HostReaction {
+    fn react_to_request(&self, host: &str, request: &Request<()>, body: &Bytes) -> HostReaction {
         let host = host.split(':').next().unwrap_or_default().to_ascii_lowercase();
         let counter = match host.as_str() {
             CCIP_HOST => &self.ccip,
             SCHEMAS_HOST | MIRROR_HOST => &self.schemas,
             SELLER_HOST | THIEF_HOST => &self.sellers,
             host if host.ends_with(GATEWAY_HOST) => &self.gateways,
-            host if self.without_card.has(host) => &self.sellers,
+            host if self.without_card.has_host(host) => &self.sellers,
             _ => &self.cards,
         };
         counter.fetch_add(1, Ordering::Relaxed);
@@ -680,12 +695,12 @@ impl VirtualHosts for SandboxHosts {
         if [SELLER_HOST, THIEF_HOST].contains(&host.as_str()) {
             return seller::answer_seller_request(&host, request.uri().path(), Timestamp::now());
         }
-        if let Some(reply) = self.without_card.answer(&host, request.uri().path(), Timestamp::now()) {
+        if let Some(reply) = self.without_card.answer_request(&host, request.uri().path(), Timestamp::now()) {
             return reply;
         }
         match IpfsGatewayBehaviour::ALL.into_iter().find(|manners| gateway_host(*manners) == host) {
-            Some(manners) => self.store.answer(manners, request),
-            None => self.document(&host, request),
+            Some(manners) => self.store.answer_ipfs_request(manners, request),
+            None => self.document_reaction(&host, request),
         }
     }
 }
@@ -698,8 +713,8 @@ mod tests {
     fn a_long_lived_world_keeps_its_chain_young() {
         let start: Timestamp = "2026-11-01T00:00:00Z".parse().unwrap();
         let later = start + SEAL_EVERY;
-        let mut draft = SandboxChainDraft::new(&SandboxSpec::default(), &[], start).unwrap();
-        let [old, new] = [start, later].map(|now| draft.grow(now).unwrap());
+        let mut draft = GrowingSandboxChain::new(&SandboxSpec::default(), &[], start).unwrap();
+        let [old, new] = [start, later].map(|now| draft.grow_chain(now).unwrap());
         assert_eq!(new.finalized().number, old.finalized().number + 1);
         assert_eq!(new.latest().number, new.finalized().number + 1);
         assert_eq!(new.finalized().timestamp, later - FINALITY);

@@ -18,7 +18,7 @@ pub(crate) const STICKY: u32 = 0o1000;
 const MAX_LINKS: usize = 40;
 
 /// Every folder on a path, including those behind its symbolic links, and the path's target.
-pub(crate) fn traversed_folders(path: &Path) -> io::Result<BTreeSet<PathBuf>> {
+pub(crate) fn folders_along_path(path: &Path) -> io::Result<BTreeSet<PathBuf>> {
     let (mut folders, mut links) = (BTreeSet::new(), 0);
     let mut open = vec![path.to_owned()];
     while let Some(path) = open.pop() {
@@ -45,19 +45,19 @@ pub fn find_writable_part(file: &Path) -> io::Result<Option<PathBuf>> {
         return Ok(None);
     }
     let is_ours = |found: &fs::Metadata| [0, rustix::process::geteuid().as_raw()].contains(&found.uid());
-    for place in traversed_folders(&file)? {
+    for place in folders_along_path(&file)? {
         let found = fs::metadata(&place)?;
         let is_kept = found.is_dir() && found.mode() & STICKY != 0;
         let is_writable = found.mode() & WRITABLE_BY_OTHERS != 0 && !is_kept;
         let is_foreign = !is_ours(&found) || !is_ours(&fs::symlink_metadata(&place)?);
-        if (is_writable || is_foreign) && !is_read_only(&place)? {
+        if (is_writable || is_foreign) && !is_read_only_mount(&place)? {
             return Ok(Some(place));
         }
     }
     Ok(None)
 }
 
-fn is_read_only(place: &Path) -> io::Result<bool> {
+fn is_read_only_mount(place: &Path) -> io::Result<bool> {
     Ok(rustix::fs::statvfs(place)?.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
@@ -76,12 +76,12 @@ mod tests {
         fs::create_dir(path("between")).expect("a folder");
         symlink("../own/inner", path("between/second")).expect("a link");
         symlink(path("between/second"), path("first")).expect("a link");
-        let found = traversed_folders(&path("first")).expect("all can be read");
+        let found = folders_along_path(&path("first")).expect("all can be read");
         for name in ["first", "between", "between/../own"] {
             assert!(found.contains(&path(name)), "{name}: {found:?}");
         }
         symlink("own/../round", path("round")).expect("a link");
-        let endless = traversed_folders(&path("round")).expect_err("each step leads to one more link");
+        let endless = folders_along_path(&path("round")).expect_err("each step leads to one more link");
         assert!(endless.to_string().contains("too many links"), "{endless}");
     }
 

@@ -94,11 +94,11 @@ use self::listener::Listener;
 pub use self::operator::{DaemonOperator, ReloadOutcome};
 pub use self::reload::{ConfigReloader, ReloadError, StartupSetting};
 use self::serving::build_service;
-pub use self::serving::{ServeError, check};
+pub use self::serving::{ServeError, check_config};
 use self::signatures::VerdictSigner;
 use self::state::AppState;
-pub use self::systems::SystemCardError;
-use self::systems::SystemCardSource;
+use self::systems::OrlojCardSource;
+pub use self::systems::OrlojCardsError;
 #[cfg(unix)]
 use self::unix_socket::UnixSocket;
 use crate::port_holder;
@@ -129,7 +129,7 @@ impl HttpDaemon {
     /// # Errors
     /// If an address cannot or must not be bound, or the resolver cannot be built.
     pub async fn bind(config: &Config) -> Result<Self, ServeError> {
-        check(config)?;
+        check_config(config)?;
         let (listeners, mut config) = (Listeners::bind(config).await?, config.clone());
         config.network.denied.extend(listeners.all.1.tcp_address());
         config.network.denied.extend(listeners.gate.as_ref().and_then(|(_, address)| address.tcp_address()));
@@ -142,15 +142,15 @@ impl HttpDaemon {
     ///
     /// # Errors
     /// If an address cannot or must not be bound.
-    pub async fn bind_with(config: &Config, resolver: Resolver) -> Result<Self, ServeError> {
-        check(config)?;
+    pub async fn bind_with_resolver(config: &Config, resolver: Resolver) -> Result<Self, ServeError> {
+        check_config(config)?;
         Self::with_listeners(Listeners::bind(config).await?, resolver, config.clone())
     }
 
     fn with_listeners(listeners: Listeners, resolver: Resolver, config: Config) -> Result<Self, ServeError> {
         let signatures = sign::open_signer(&config.sign)?.map(VerdictSigner::new).map(Arc::new);
         let now = resolver.now();
-        let systems = SystemCardSource::open(&config.orloj, now)?;
+        let systems = OrlojCardSource::open(&config.orloj, now)?;
         let traces = TraceExporter::open(&config, &resolver)?;
         let in_force =
             Arc::new(CurrentService::new(build_service(AppState::new(resolver, &config, signatures, systems))));
@@ -196,7 +196,7 @@ impl HttpDaemon {
             let is_in_use = error.kind() == ErrorKind::AddrInUse;
             let detail =
                 if is_in_use { in_use_message("admin.socket", &error, OTHER_HOLDER) } else { error.to_string() };
-            not_bound("admin.socket", &ListenAddress::Unix(path.clone()), detail)
+            listen_error("admin.socket", &ListenAddress::Unix(path.clone()), detail)
         };
         let mode = if clresolve_core::mutant!("open-admin-socket") { 0o666 } else { admin::MODE };
         let socket = UnixSocket::bind(path, mode).await.map_err(failed)?;
@@ -219,21 +219,21 @@ impl HttpDaemon {
         let administered = async {
             #[cfg(unix)]
             if let Some((socket, state)) = self.admin {
-                return admin::run(socket, state).await;
+                return admin::serve_admin_socket(socket, state).await;
             }
             std::future::pending().await
         };
         let exported = async {
             if let Some(exporter) = self.traces {
-                return exporter.run().await;
+                return exporter.export_traces().await;
             }
             std::future::pending().await
         };
         tokio::select! {
-            () = listen::run(listeners, Arc::clone(&self.in_force), stop) => {}
+            () = listen::serve_listeners(listeners, Arc::clone(&self.in_force), stop) => {}
             never = administered => match never {},
             never = exported => match never {},
-            never = background::run(&self.in_force, self.hot_names.as_ref()) => match never {},
+            never = background::run_background_refreshes(&self.in_force, self.hot_names.as_ref()) => match never {},
             never = background::read_until_ready(&self.in_force) => match never {},
         }
         if let Some(hot_names) = self.hot_names {
@@ -251,28 +251,28 @@ struct Listeners {
 
 impl Listeners {
     async fn bind(config: &Config) -> Result<Self, ServeError> {
-        let all = listen("http.listen", &config.http.listen).await?;
+        let all = bind_listener("http.listen", &config.http.listen).await?;
         let gate = match &config.gate.listen {
-            Some(address) => Some(listen("gate.listen", address).await?),
+            Some(address) => Some(bind_listener("gate.listen", address).await?),
             None => None,
         };
         Ok(Self { all, gate })
     }
 }
 
-async fn listen(key: &'static str, address: &ListenAddress) -> Result<(Listener, ListenAddress), ServeError> {
+async fn bind_listener(key: &'static str, address: &ListenAddress) -> Result<(Listener, ListenAddress), ServeError> {
     match Listener::bind(address).await {
         Ok(bound) => Ok(bound),
         Err(error) if error.kind() == ErrorKind::AddrInUse => {
-            let holder = holder(address).await;
-            Err(not_bound(key, address, in_use_message(key, &error, holder)))
+            let holder = describe_port_holder(address).await;
+            Err(listen_error(key, address, in_use_message(key, &error, holder)))
         }
-        Err(error) => Err(not_bound(key, address, error.to_string())),
+        Err(error) => Err(listen_error(key, address, error.to_string())),
     }
 }
 
 /// Describes the process that listens at an address in use.
-async fn holder(address: &ListenAddress) -> &'static str {
+async fn describe_port_holder(address: &ListenAddress) -> &'static str {
     match address.tcp_address() {
         Some(address) if port_holder::answers_livez(address, health::LIVE).await => {
             "another clresolve, which may be draining,"
@@ -288,7 +288,7 @@ fn in_use_message(key: &str, error: &Error, holder: &str) -> String {
     format!("{error}; {holder} listens there: choose another address with {what}")
 }
 
-fn not_bound(key: &'static str, address: &ListenAddress, detail: String) -> ServeError {
+fn listen_error(key: &'static str, address: &ListenAddress, detail: String) -> ServeError {
     ServeError::Listen { key, address: address.clone(), detail }
 }
 

@@ -8,14 +8,14 @@ use clresolve_core::reason::{ReasonCode, Refusal};
 use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles};
 
 /// All codes: those of verdicts and other judgements, and those of refusals.
-pub(crate) fn reasons() -> Value {
+pub(crate) fn all_codes_document() -> Value {
     json!({
         "reasons": ReasonCode::ALL.iter().copied().map(code_document).collect::<Vec<_>>(),
         "refusals": Refusal::ALL.into_iter().map(refusal_document).collect::<Vec<_>>(),
     })
 }
 
-pub(crate) fn reason(slug: &str) -> Option<Value> {
+pub(crate) fn reason_document(slug: &str) -> Option<Value> {
     let refusal = || Refusal::ALL.into_iter().find(|refusal| refusal.slug() == slug);
     ReasonCode::from_slug(slug).map(code_document).or_else(|| refusal().map(refusal_document))
 }
@@ -33,40 +33,40 @@ fn refusal_document(refusal: Refusal) -> Value {
 /// All profiles that a question may select.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub(crate) struct ProfileList<'p> {
-    profiles: Vec<ProfileEntry<'p>>,
+pub(crate) struct ConformanceProfileList<'p> {
+    profiles: Vec<ConformanceProfileEntry<'p>>,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub(crate) struct ProfileEntry<'p> {
+pub(crate) struct ConformanceProfileEntry<'p> {
     id: &'p str,
     title: &'p str,
     #[schemars(regex(pattern = "^sha256:[0-9a-f]{64}$"))]
     digest: String,
     /// Whether it applies to questions that select none.
     default: bool,
-    manifests: Vec<ManifestEntry<'p>>,
+    manifests: Vec<SchemaManifestEntry<'p>>,
 }
 
 /// The manifest of a profile's release line.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-struct ManifestEntry<'p> {
+struct SchemaManifestEntry<'p> {
     id: &'p str,
     #[schemars(regex(pattern = "^sha256:[0-9a-f]{64}$"))]
     digest: String,
 }
 
-impl<'p> ProfileList<'p> {
+impl<'p> ConformanceProfileList<'p> {
     pub(crate) fn new(profiles: &'p ConformanceProfiles, default: &str) -> Self {
-        Self { profiles: profiles.iter().map(|profile| ProfileEntry::new(profile, default)).collect() }
+        Self { profiles: profiles.iter().map(|profile| ConformanceProfileEntry::new(profile, default)).collect() }
     }
 }
 
-impl<'p> ProfileEntry<'p> {
+impl<'p> ConformanceProfileEntry<'p> {
     pub(crate) fn new(profile: &'p ConformanceProfile, default: &str) -> Self {
-        let manifests = profile.manifests().map(|m| ManifestEntry { id: m.id(), digest: m.digest().to_string() });
+        let manifests = profile.manifests().map(|m| SchemaManifestEntry { id: m.id(), digest: m.digest().to_string() });
         Self {
             id: profile.id(),
             title: profile.title(),

@@ -12,7 +12,7 @@ use std::time::Duration;
 use clresolve_core::state::TrustState;
 use clresolve_resolver::config::Config;
 use clresolve_resolver::fetch::{EgressRequest, FetchError, SingleOriginClient, SystemAddressLookup, deadline_in};
-use clresolve_resolver::resolve::{self, ResolutionTrace, Resolver, ResolverWorkload, SetupError, StepSpan};
+use clresolve_resolver::resolve::{self, ExpectedWorkload, ResolutionTrace, Resolver, SetupError, StepSpan};
 use clresolve_resolver::telemetry::{self, SpanDropReason};
 use clresolve_verdict::verdict::StepStatus;
 use jiff::Timestamp;
@@ -52,20 +52,20 @@ impl TraceExporter {
         let Some(base) = &config.telemetry.otlp else { return Ok(None) };
         let invalid = |detail: String| SetupError::Invalid { what: "telemetry.otlp".to_owned(), detail };
         let url: Url = format!("{base}{PATH}").parse().map_err(|_| invalid("no URL".to_owned()))?;
-        let egress = resolve::egress(config, Arc::new(SystemAddressLookup), ResolverWorkload::Questions)?;
+        let egress = resolve::configured_egress(config, Arc::new(SystemAddressLookup), ExpectedWorkload::Questions)?;
         let client = egress.single_origin_client(&url).map_err(|error| invalid(error.to_string()))?;
         let world = config.chain.world.clone();
         Ok(resolver.open_trace_queue().map(|traces| Self { client, url, world, traces, is_up: true }))
     }
 
     /// Exports until dropped. Traces that are still queued are then lost.
-    pub(crate) async fn run(mut self) -> Infallible {
+    pub(crate) async fn export_traces(mut self) -> Infallible {
         let mut traces = Vec::with_capacity(MAX_TRACES);
         loop {
             if self.traces.recv_many(&mut traces, MAX_TRACES).await == 0 {
                 return pending().await;
             }
-            let is_up = self.send(&traces).await.is_ok_and(|status| (200..300).contains(&status));
+            let is_up = self.send_traces(&traces).await.is_ok_and(|status| (200..300).contains(&status));
             if !is_up {
                 let spans = traces.iter().map(ResolutionTrace::spans).sum();
                 telemetry::count_dropped_spans(SpanDropReason::Collector, spans);
@@ -78,7 +78,7 @@ impl TraceExporter {
         }
     }
 
-    async fn send(&self, traces: &[ResolutionTrace]) -> Result<u16, FetchError> {
+    async fn send_traces(&self, traces: &[ResolutionTrace]) -> Result<u16, FetchError> {
         let body = export_request(&self.world, traces).to_string();
         let reply = self.client.send(&self.url, EgressRequest::post_json(body.into()), deadline_in(LIMIT)).await?;
         Ok(reply.status())
@@ -87,7 +87,7 @@ impl TraceExporter {
 
 /// An `ExportTraceServiceRequest` in JSON.
 fn export_request(world: &str, traces: &[ResolutionTrace]) -> Value {
-    let spans: Vec<Value> = traces.iter().flat_map(spans).collect();
+    let spans: Vec<Value> = traces.iter().flat_map(trace_spans).collect();
     let resource = [
         text_attribute("service.name", "clresolve"),
         text_attribute("service.version", env!("CARGO_PKG_VERSION")),
@@ -100,10 +100,10 @@ fn export_request(world: &str, traces: &[ResolutionTrace]) -> Value {
 }
 
 /// The span of a run, then those of its steps.
-fn spans(trace: &ResolutionTrace) -> Vec<Value> {
+fn trace_spans(trace: &ResolutionTrace) -> Vec<Value> {
     let (trace_id, run) = (random_id::<16>(), random_id::<8>());
     let codes: Vec<Value> = trace.codes.iter().map(|code| json!({"stringValue": code.slug()})).collect();
-    let mut own = span("resolve", &trace_id, &run, trace.began, trace.took);
+    let mut own = span_json("resolve", &trace_id, &run, trace.began, trace.took);
     if trace.state == TrustState::Indeterminate {
         own["status"] = json!({"code": ERROR});
     }
@@ -115,18 +115,19 @@ fn spans(trace: &ResolutionTrace) -> Vec<Value> {
         text_attribute("clresolve.verdict", &trace.verdict),
     ]);
     let step = |step: &StepSpan| {
-        let mut below = span(&step.step.to_string(), &trace_id, &random_id::<8>(), trace.began + step.after, step.took);
+        let mut below =
+            span_json(&step.step.to_string(), &trace_id, &random_id::<8>(), trace.began + step.after, step.took);
         if step.status == StepStatus::Unknown {
             below["status"] = json!({"code": ERROR});
         }
         below["parentSpanId"] = run.clone().into();
-        below["attributes"] = json!([text_attribute("clresolve.step.status", status(step.status))]);
+        below["attributes"] = json!([text_attribute("clresolve.step.status", otlp_status(step.status))]);
         below
     };
     std::iter::once(own).chain(trace.steps.iter().map(step)).collect()
 }
 
-fn span(name: &str, trace: &str, id: &str, began: Timestamp, took: Duration) -> Value {
+fn span_json(name: &str, trace: &str, id: &str, began: Timestamp, took: Duration) -> Value {
     json!({
         "traceId": trace,
         "spanId": id,
@@ -141,7 +142,7 @@ fn text_attribute(key: &str, value: &str) -> Value {
     json!({"key": key, "value": {"stringValue": value}})
 }
 
-const fn status(status: StepStatus) -> &'static str {
+const fn otlp_status(status: StepStatus) -> &'static str {
     match status {
         StepStatus::Pass => "pass",
         StepStatus::Fail => "fail",

@@ -1,6 +1,6 @@
 //! Bounds on foreign ABI data, checked before decoding.
 //!
-//! An ABI offset may point anywhere, so a few kilobytes can decode to gigabytes. [`check_parameters`] validates an
+//! An ABI offset may point anywhere, so a few kilobytes can decode to gigabytes. [`check_abi_parameters`] validates an
 //! encoding against a known [`AbiType`] without allocating, and refuses what no honest encoder writes. After that,
 //! decoding is safe.
 
@@ -46,7 +46,7 @@ pub enum AbiError {
 ///
 /// # Errors
 /// [`AbiError`] for the first violation.
-pub(crate) fn check_parameters(data: &[u8], shape: &'static [AbiType]) -> Result<(), AbiError> {
+pub(crate) fn check_abi_parameters(data: &[u8], shape: &'static [AbiType]) -> Result<(), AbiError> {
     let mut walk = AbiValidator { left: data.len() };
     walk.check_tuple(data, shape)
 }
@@ -56,20 +56,20 @@ impl AbiType {
         match self {
             Self::Word => false,
             Self::Bytes | Self::Array(..) => true,
-            Self::Tuple(parts) => any_dynamic(parts),
+            Self::Tuple(parts) => has_dynamic_part(parts),
         }
     }
 
     /// The length of the value in its parent's head, in bytes.
-    const fn head_bytes(&self) -> usize {
+    const fn head_length(&self) -> usize {
         match self {
-            Self::Tuple(parts) if !any_dynamic(parts) => heads_bytes(parts),
+            Self::Tuple(parts) if !has_dynamic_part(parts) => heads_length(parts),
             _ => WORD,
         }
     }
 }
 
-const fn any_dynamic(parts: &[AbiType]) -> bool {
+const fn has_dynamic_part(parts: &[AbiType]) -> bool {
     let mut i = 0;
     while i < parts.len() {
         if parts[i].is_dynamic() {
@@ -80,10 +80,10 @@ const fn any_dynamic(parts: &[AbiType]) -> bool {
     false
 }
 
-const fn heads_bytes(parts: &[AbiType]) -> usize {
+const fn heads_length(parts: &[AbiType]) -> usize {
     let (mut i, mut sum) = (0, 0);
     while i < parts.len() {
-        sum += parts[i].head_bytes();
+        sum += parts[i].head_length();
         i += 1;
     }
     sum
@@ -97,16 +97,16 @@ struct AbiValidator {
 
 impl AbiValidator {
     fn check_tuple(&mut self, region: &[u8], parts: &'static [AbiType]) -> Result<(), AbiError> {
-        let head = heads_bytes(parts);
-        self.charge(head)?;
+        let head = heads_length(parts);
+        self.charge_bytes(head)?;
         let mut at = 0;
         for part in parts {
             if part.is_dynamic() {
                 self.check_tail(offset_target(region, at, head)?, part)?;
             } else {
-                region.get(at..at + part.head_bytes()).ok_or(AbiError::Overrun)?;
+                region.get(at..at + part.head_length()).ok_or(AbiError::Overrun)?;
             }
-            at += part.head_bytes();
+            at += part.head_length();
         }
         Ok(())
     }
@@ -116,12 +116,12 @@ impl AbiValidator {
         if count > most {
             return Err(AbiError::TooMany);
         }
-        self.charge(WORD)?;
+        self.charge_bytes(WORD)?;
         let region = &tail[WORD..];
-        let step = element.head_bytes();
+        let step = element.head_length();
         let head = count * step;
         region.get(..head).ok_or(AbiError::Overrun)?;
-        self.charge(head)?;
+        self.charge_bytes(head)?;
         if !element.is_dynamic() {
             return Ok(());
         }
@@ -132,7 +132,7 @@ impl AbiValidator {
         let len = decode_length(tail, 0)?;
         let end = WORD.checked_add(len).ok_or(AbiError::Overrun)?;
         tail.get(..end).ok_or(AbiError::Overrun)?;
-        self.charge(end)
+        self.charge_bytes(end)
     }
 
     /// Checks the part at an offset.
@@ -145,7 +145,7 @@ impl AbiValidator {
         }
     }
 
-    fn charge(&mut self, bytes: usize) -> Result<(), AbiError> {
+    fn charge_bytes(&mut self, bytes: usize) -> Result<(), AbiError> {
         self.left = self
             .left
             .checked_sub(if clresolve_core::mutant!("parts-overlap") { 0 } else { bytes })
@@ -197,11 +197,11 @@ mod tests {
 
     #[test]
     fn what_an_encoder_writes_passes() {
-        assert_eq!(check_parameters(&Bytes::from_static(b"cl.entry").abi_encode(), BYTES), Ok(()));
-        assert_eq!(check_parameters(&Bytes::new().abi_encode(), BYTES), Ok(()));
-        assert_eq!(check_parameters(&Vec::<Bytes>::new().abi_encode(), LIST), Ok(()));
+        assert_eq!(check_abi_parameters(&Bytes::from_static(b"cl.entry").abi_encode(), BYTES), Ok(()));
+        assert_eq!(check_abi_parameters(&Bytes::new().abi_encode(), BYTES), Ok(()));
+        assert_eq!(check_abi_parameters(&Vec::<Bytes>::new().abi_encode(), LIST), Ok(()));
         let results: Results = (U256::ONE, U256::ZERO, vec![(true, Bytes::from(vec![7; 100])), (false, Bytes::new())]);
-        assert_eq!(check_parameters(&results.abi_encode_params(), RESULTS), Ok(()));
+        assert_eq!(check_abi_parameters(&results.abi_encode_params(), RESULTS), Ok(()));
     }
 
     #[test]
@@ -211,32 +211,32 @@ mod tests {
         let mut data = words(&[WORD, count]);
         data.extend(word(count * WORD).repeat(count));
         data.extend(&text[WORD..]);
-        assert_eq!(check_parameters(&data, LIST), Err(AbiError::Aliased));
+        assert_eq!(check_abi_parameters(&data, LIST), Err(AbiError::Aliased));
     }
 
     #[test]
     fn a_length_word_in_the_head_is_refused() {
-        assert_eq!(check_parameters(&words(&[0, 5, 0]), BYTES), Err(AbiError::BadOffset));
-        assert_eq!(check_parameters(&words(&[WORD, 2, 0, 64, 0]), LIST), Err(AbiError::BadOffset));
+        assert_eq!(check_abi_parameters(&words(&[0, 5, 0]), BYTES), Err(AbiError::BadOffset));
+        assert_eq!(check_abi_parameters(&words(&[WORD, 2, 0, 64, 0]), LIST), Err(AbiError::BadOffset));
     }
 
     #[test]
     fn absurd_lengths_and_offsets_are_refused() {
         let absurd = [0xff; WORD];
         for data in [[absurd, word(5)].concat(), [word(WORD), absurd].concat(), [word(WORD), word(33)].concat()] {
-            assert_eq!(check_parameters(&data, BYTES), Err(AbiError::Overrun));
-            assert_eq!(check_parameters(&data, LIST), Err(AbiError::Overrun));
+            assert_eq!(check_abi_parameters(&data, BYTES), Err(AbiError::Overrun));
+            assert_eq!(check_abi_parameters(&data, LIST), Err(AbiError::Overrun));
         }
-        assert_eq!(check_parameters(&words(&[WORD, MAX_ELEMENTS + 1]), LIST), Err(AbiError::TooMany));
-        assert_eq!(check_parameters(&words(&[WORD, 1 << 40]), LIST), Err(AbiError::TooMany));
-        assert_eq!(check_parameters(&[], BYTES), Err(AbiError::Aliased));
-        assert_eq!(check_parameters(&hex!("deadbeef"), BYTES), Err(AbiError::Aliased));
+        assert_eq!(check_abi_parameters(&words(&[WORD, MAX_ELEMENTS + 1]), LIST), Err(AbiError::TooMany));
+        assert_eq!(check_abi_parameters(&words(&[WORD, 1 << 40]), LIST), Err(AbiError::TooMany));
+        assert_eq!(check_abi_parameters(&[], BYTES), Err(AbiError::Aliased));
+        assert_eq!(check_abi_parameters(&hex!("deadbeef"), BYTES), Err(AbiError::Aliased));
     }
 
     #[test]
     fn a_length_near_the_largest_number_does_not_wrap() {
         let data = [word(WORD), word(usize::MAX)].concat();
-        assert_eq!(check_parameters(&data, BYTES), Err(AbiError::Overrun));
+        assert_eq!(check_abi_parameters(&data, BYTES), Err(AbiError::Overrun));
     }
 
     proptest! {
@@ -244,7 +244,7 @@ mod tests {
         fn every_honest_encoding_passes(items in prop::collection::vec((any::<bool>(), prop::collection::vec(any::<u8>(), 0..200)), 0..20)) {
             let items = items.into_iter().map(|(ok, data)| (ok, Bytes::from(data))).collect::<Vec<_>>();
             let results: Results = (U256::MAX, U256::ZERO, items);
-            prop_assert_eq!(check_parameters(&results.abi_encode_params(), RESULTS), Ok(()));
+            prop_assert_eq!(check_abi_parameters(&results.abi_encode_params(), RESULTS), Ok(()));
         }
 
         #[test]
@@ -254,7 +254,7 @@ mod tests {
                     spot.copy_from_slice(&word(value));
                 }
             }
-            if check_parameters(&data, RESULTS).is_ok()
+            if check_abi_parameters(&data, RESULTS).is_ok()
                 && let Ok((_, _, items)) = Results::abi_decode_params(&data)
             {
                 prop_assert!(items.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() <= data.len());

@@ -38,17 +38,17 @@ pub enum AgentRegistryDecodeError {
 }
 
 /// Call data for the wallet of an agent: the address at which it is paid.
-pub fn wallet_call(agent: U256) -> Bytes {
+pub fn agent_wallet_call(agent: U256) -> Bytes {
     getAgentWalletCall { agentId: agent }.abi_encode().into()
 }
 
 /// Call data for the URI of an agent's registration file.
-pub fn uri_call(agent: U256) -> Bytes {
+pub fn agent_uri_call(agent: U256) -> Bytes {
     tokenURICall { tokenId: agent }.abi_encode().into()
 }
 
 /// Call data for the owner of an agent's entry.
-pub fn owner_call(agent: U256) -> Bytes {
+pub fn agent_owner_call(agent: U256) -> Bytes {
     ownerOfCall { tokenId: agent }.abi_encode().into()
 }
 
@@ -56,7 +56,7 @@ pub fn owner_call(agent: U256) -> Bytes {
 ///
 /// # Errors
 /// [`AgentRegistryDecodeError`].
-pub fn decode_wallet(data: &[u8]) -> Result<Option<Address>, AgentRegistryDecodeError> {
+pub fn decode_agent_address(data: &[u8]) -> Result<Option<Address>, AgentRegistryDecodeError> {
     if data.is_empty() {
         return Err(AgentRegistryDecodeError::NoCode);
     }
@@ -68,11 +68,11 @@ pub fn decode_wallet(data: &[u8]) -> Result<Option<Address>, AgentRegistryDecode
 ///
 /// # Errors
 /// [`AgentRegistryDecodeError`].
-pub fn decode_uri(data: &[u8]) -> Result<String, AgentRegistryDecodeError> {
+pub fn decode_agent_uri(data: &[u8]) -> Result<String, AgentRegistryDecodeError> {
     if data.is_empty() {
         return Err(AgentRegistryDecodeError::NoCode);
     }
-    abi::check_parameters(data, URI)?;
+    abi::check_abi_parameters(data, URI)?;
     let uri = tokenURICall::abi_decode_returns_validate(data).map_err(|_| AbiError::BadValue)?;
     if uri.len() > MAX_URI_BYTES {
         return Err(AgentRegistryDecodeError::LongUri);
@@ -92,7 +92,7 @@ mod tests {
         let agent = U256::from(22);
         let word = format!("{:064x}", 22);
         for (call, signature) in
-            [(wallet_call(agent), "getAgentWallet(uint256)"), (uri_call(agent), "tokenURI(uint256)")]
+            [(agent_wallet_call(agent), "getAgentWallet(uint256)"), (agent_uri_call(agent), "tokenURI(uint256)")]
         {
             assert_eq!(hex::encode(&call), format!("{}{word}", hex::encode(&keccak256(signature)[..4])));
         }
@@ -101,27 +101,30 @@ mod tests {
     #[test]
     fn a_wallet_is_an_address_or_not_set() {
         let address = Address::repeat_byte(7);
-        assert_eq!(decode_wallet(&address.abi_encode()), Ok(Some(address)));
-        assert_eq!(decode_wallet(&[0; 32]), Ok(None));
-        assert_eq!(decode_wallet(&[]), Err(AgentRegistryDecodeError::NoCode));
+        assert_eq!(decode_agent_address(&address.abi_encode()), Ok(Some(address)));
+        assert_eq!(decode_agent_address(&[0; 32]), Ok(None));
+        assert_eq!(decode_agent_address(&[]), Err(AgentRegistryDecodeError::NoCode));
         assert_eq!(
-            decode_wallet(&[1; 32]),
+            decode_agent_address(&[1; 32]),
             Err(AgentRegistryDecodeError::Abi(AbiError::BadValue)),
             "bytes above an address"
         );
-        assert!(decode_wallet(&[0; 31]).is_err());
+        assert!(decode_agent_address(&[0; 31]).is_err());
     }
 
     #[test]
     fn a_uri_is_text_of_bounded_length() {
         let encoded = |bytes: &[u8]| Bytes::copy_from_slice(bytes).abi_encode();
-        assert_eq!(decode_uri(&"https://a.example/1.json".abi_encode()), Ok("https://a.example/1.json".to_owned()));
-        assert_eq!(decode_uri(&encoded(b"")), Ok(String::new()));
-        assert_eq!(decode_uri(&[]), Err(AgentRegistryDecodeError::NoCode));
-        assert_eq!(decode_uri(&encoded(&[0xff])), Err(AgentRegistryDecodeError::NotUtf8));
-        assert!(decode_uri(&encoded(&vec![b'a'; MAX_URI_BYTES])).is_ok());
-        assert_eq!(decode_uri(&encoded(&vec![b'a'; MAX_URI_BYTES + 1])), Err(AgentRegistryDecodeError::LongUri));
+        assert_eq!(
+            decode_agent_uri(&"https://a.example/1.json".abi_encode()),
+            Ok("https://a.example/1.json".to_owned())
+        );
+        assert_eq!(decode_agent_uri(&encoded(b"")), Ok(String::new()));
+        assert_eq!(decode_agent_uri(&[]), Err(AgentRegistryDecodeError::NoCode));
+        assert_eq!(decode_agent_uri(&encoded(&[0xff])), Err(AgentRegistryDecodeError::NotUtf8));
+        assert!(decode_agent_uri(&encoded(&vec![b'a'; MAX_URI_BYTES])).is_ok());
+        assert_eq!(decode_agent_uri(&encoded(&vec![b'a'; MAX_URI_BYTES + 1])), Err(AgentRegistryDecodeError::LongUri));
         let endless = [U256::from(32).to_be_bytes::<32>(), U256::MAX.to_be_bytes()].concat();
-        assert!(matches!(decode_uri(&endless), Err(AgentRegistryDecodeError::Abi(_))));
+        assert!(matches!(decode_agent_uri(&endless), Err(AgentRegistryDecodeError::Abi(_))));
     }
 }

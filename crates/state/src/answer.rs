@@ -8,28 +8,28 @@ use crate::contracts::{
 };
 use clresolve_core::cause::{CcipLookupError, ResolverContractError};
 use clresolve_core::payment::{CoinTypes, PaymentRecords};
-use clresolve_core::reading::{ChainError, EnsAnswer, OwnerReading, ResolvedRecords};
+use clresolve_core::reading::{ChainError, ClOwnerReading, EnsAnswer, ResolvedRecords};
 use clresolve_core::records::{RecordKey, TextRecord};
 
 /// A response of the contracts.
-pub enum ContractResponse<T> {
+pub enum EnsAnswerStage<T> {
     /// The complete answer.
     Complete(T),
     /// The Universal Resolver has returned data, which is still to be decoded.
-    Returned(ResolverReturnData),
+    Returned(UniversalResolverBytes),
     /// A CCIP-Read lookup is still required (EIP-3668).
     OffChain,
 }
 
 /// The bytes that the Universal Resolver returned, by origin.
-pub enum ResolverReturnData {
+pub enum UniversalResolverBytes {
     /// Returned directly.
     OnChain(Bytes),
     /// Returned after CCIP-Read lookups (EIP-3668).
     OffChain(Bytes),
 }
 
-impl ResolverReturnData {
+impl UniversalResolverBytes {
     const fn data(&self) -> &Bytes {
         match self {
             Self::OnChain(data) | Self::OffChain(data) => data,
@@ -57,18 +57,18 @@ impl ResolverReturnData {
 ///
 /// # Errors
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`].
-pub fn records_response(findings: &NameFindings) -> Result<ContractResponse<EnsAnswer>, ChainError> {
+pub fn records_response(findings: &NameFindings) -> Result<EnsAnswerStage<EnsAnswer>, ChainError> {
     Ok(match &findings.resolved {
         UniversalResolverOutcome::Returned(data) => {
-            ContractResponse::Returned(ResolverReturnData::OnChain(data.clone()))
+            EnsAnswerStage::Returned(UniversalResolverBytes::OnChain(data.clone()))
         }
-        UniversalResolverOutcome::Offchain(_) => ContractResponse::OffChain,
+        UniversalResolverOutcome::Offchain(_) => EnsAnswerStage::OffChain,
         UniversalResolverOutcome::NoResolver if findings.registered => {
-            ContractResponse::Complete(EnsAnswer::NoResolver(None))
+            EnsAnswerStage::Complete(EnsAnswer::NoResolver(None))
         }
-        UniversalResolverOutcome::NoResolver => ContractResponse::Complete(EnsAnswer::Unregistered),
+        UniversalResolverOutcome::NoResolver => EnsAnswerStage::Complete(EnsAnswer::Unregistered),
         UniversalResolverOutcome::NotContract(resolver) => {
-            ContractResponse::Complete(EnsAnswer::NoResolver(Some(*resolver)))
+            EnsAnswerStage::Complete(EnsAnswer::NoResolver(Some(*resolver)))
         }
         UniversalResolverOutcome::Unsupported => {
             return Err(ChainError::Resolver(ResolverContractError::NoTextRecords));
@@ -78,14 +78,14 @@ pub fn records_response(findings: &NameFindings) -> Result<ContractResponse<EnsA
     })
 }
 
-/// Decodes the records of these keys. Payment records are not included; [`with_payment`] adds them.
+/// Decodes the records of these keys. Payment records are not included; [`add_payment_records`] adds them.
 ///
 /// # Errors
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`].
-pub fn records_from_return(
+pub fn decode_returned_records(
     findings: &NameFindings,
     keys: &[RecordKey],
-    returned: &ResolverReturnData,
+    returned: &UniversalResolverBytes,
 ) -> Result<EnsAnswer, ChainError> {
     let (resolver, records) = decode_texts(returned.data(), keys).map_err(|bad| returned.answer_error(bad))?;
     if resolver != findings.source.resolver {
@@ -111,15 +111,15 @@ pub fn records_from_return(
 ///
 /// # Errors
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`].
-pub fn payment_response(findings: &NameFindings) -> Result<ContractResponse<PaymentRecords>, ChainError> {
+pub fn payment_response(findings: &NameFindings) -> Result<EnsAnswerStage<PaymentRecords>, ChainError> {
     let Some(payment) = findings.payment.as_ref().filter(|_| findings.has_response()) else {
-        return Ok(ContractResponse::Complete(PaymentRecords::default()));
+        return Ok(EnsAnswerStage::Complete(PaymentRecords::default()));
     };
     match payment {
         UniversalResolverOutcome::Returned(data) => {
-            Ok(ContractResponse::Returned(ResolverReturnData::OnChain(data.clone())))
+            Ok(EnsAnswerStage::Returned(UniversalResolverBytes::OnChain(data.clone())))
         }
-        UniversalResolverOutcome::Offchain(_) => Ok(ContractResponse::OffChain),
+        UniversalResolverOutcome::Offchain(_) => Ok(EnsAnswerStage::OffChain),
         UniversalResolverOutcome::NoResolver
         | UniversalResolverOutcome::NotContract(_)
         | UniversalResolverOutcome::Unsupported => Err(ChainError::Resolver(ResolverContractError::UnknownRecords)),
@@ -133,10 +133,10 @@ pub fn payment_response(findings: &NameFindings) -> Result<ContractResponse<Paym
 /// # Errors
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`] if none of the records can be read. If a single record cannot be
 /// read, its own value contains the error.
-pub fn payment_from_return(
+pub fn decode_returned_payment(
     findings: &NameFindings,
     coins: &CoinTypes,
-    returned: &ResolverReturnData,
+    returned: &UniversalResolverBytes,
 ) -> Result<PaymentRecords, ChainError> {
     let explain = |bad| returned.answer_error(bad);
     let (resolver, records) = decode_payment(returned.data(), coins, explain).map_err(explain)?;
@@ -150,10 +150,14 @@ pub fn payment_from_return(
 /// Adds the payment records to the answer. If they could not be read, each of them contains the error, and the records
 /// of the resolution are unchanged.
 #[must_use]
-pub fn with_payment(answer: EnsAnswer, coins: &CoinTypes, payment: Result<PaymentRecords, ChainError>) -> EnsAnswer {
+pub fn add_payment_records(
+    answer: EnsAnswer,
+    coins: &CoinTypes,
+    payment: Result<PaymentRecords, ChainError>,
+) -> EnsAnswer {
     match answer {
         EnsAnswer::Records(found) => {
-            let payment = payment.unwrap_or_else(|cause| PaymentRecords::failed(coins, &cause));
+            let payment = payment.unwrap_or_else(|cause| PaymentRecords::unreadable_records(coins, &cause));
             EnsAnswer::Records(ResolvedRecords { payment, ..found })
         }
         other => other,
@@ -164,7 +168,10 @@ pub fn with_payment(answer: EnsAnswer, coins: &CoinTypes, payment: Result<Paymen
 ///
 /// # Errors
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`].
-pub fn further_records_from_return(returned: &ResolverReturnData, count: usize) -> Result<Vec<TextRecord>, ChainError> {
+pub fn decode_returned_further_records(
+    returned: &UniversalResolverBytes,
+    count: usize,
+) -> Result<Vec<TextRecord>, ChainError> {
     decode_records(returned.data(), count).map(|(_, records)| records).map_err(|bad| returned.answer_error(bad))
 }
 
@@ -172,16 +179,16 @@ pub fn further_records_from_return(returned: &ResolverReturnData, count: usize) 
 ///
 /// # Errors
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`].
-pub fn holding_response(findings: &NameFindings) -> Result<ContractResponse<OwnerReading>, ChainError> {
+pub fn owner_details_response(findings: &NameFindings) -> Result<EnsAnswerStage<ClOwnerReading>, ChainError> {
     Ok(match &findings.resolved {
         UniversalResolverOutcome::Returned(data) => {
-            ContractResponse::Returned(ResolverReturnData::OnChain(data.clone()))
+            EnsAnswerStage::Returned(UniversalResolverBytes::OnChain(data.clone()))
         }
-        UniversalResolverOutcome::Offchain(_) => ContractResponse::OffChain,
+        UniversalResolverOutcome::Offchain(_) => EnsAnswerStage::OffChain,
         UniversalResolverOutcome::NoResolver
         | UniversalResolverOutcome::NotContract(_)
         | UniversalResolverOutcome::Unsupported => {
-            ContractResponse::Complete(OwnerReading { address: None, holder: findings.holder })
+            EnsAnswerStage::Complete(ClOwnerReading { address: None, holder: findings.holder })
         }
         UniversalResolverOutcome::Gateway(cause) => return Err(ChainError::Ccip(cause.clone())),
         UniversalResolverOutcome::Failed(cause) => return Err(ChainError::Resolver(cause.clone())),
@@ -192,7 +199,10 @@ pub fn holding_response(findings: &NameFindings) -> Result<ContractResponse<Owne
 ///
 /// # Errors
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`].
-pub fn holding_from_return(findings: &NameFindings, returned: &ResolverReturnData) -> Result<OwnerReading, ChainError> {
+pub fn decode_returned_owner_details(
+    findings: &NameFindings,
+    returned: &UniversalResolverBytes,
+) -> Result<ClOwnerReading, ChainError> {
     let address = decode_address(returned.data()).map_err(|bad| returned.answer_error(bad))?;
-    Ok(OwnerReading { address, holder: findings.holder })
+    Ok(ClOwnerReading { address, holder: findings.holder })
 }

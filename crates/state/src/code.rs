@@ -12,7 +12,7 @@ const MAX_CODE_BYTES: usize = 256 << 10;
 ///
 /// # Errors
 /// [`ProvenCallError::Code`] or [`ProvenCallError::CodeTooLong`].
-pub fn checked_code(address: Address, hash: B256, code: Bytes) -> Result<Bytecode, ProvenCallError> {
+pub fn verify_account_code(address: Address, hash: B256, code: Bytes) -> Result<Bytecode, ProvenCallError> {
     // Check the hash first: bytes with another hash are the endpoint's fault, not a property of the contract.
     if keccak256(&code) != hash && !clresolve_core::mutant!("code-unhashed") {
         return Err(ProvenCallError::Code { address });

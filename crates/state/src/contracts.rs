@@ -12,7 +12,7 @@ use clresolve_core::name::EnsName;
 use clresolve_core::payment::{AddressRecord, CoinType, CoinTypes, EndpointRecord, EndpointRecordKey, PaymentRecords};
 use clresolve_core::reading::{ChainError, Ensv2MigrationSign, NameHolder};
 use clresolve_core::records::{RecordKey, RecordSet, TextRecord};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 
 const REGISTRY: Address = alloy_ens::ENS_ADDRESS;
 /// The Universal Resolver's proxy on mainnet. ENSv2 keeps this address.
@@ -146,7 +146,7 @@ impl NameMulticall {
             multicall_call(at.registry, &ownerCall { node }),
             multicall_call(at.name_wrapper, &ownerOfCall { id }),
             multicall_call(at.name_wrapper, &getDataCall { id }),
-            multicall_call(at.base_registrar, &nameExpiresCall { id: self.label_id() }),
+            multicall_call(at.base_registrar, &nameExpiresCall { id: self.registrar_label_id() }),
             multicall_call(at.universal_resolver, &findResolverCall { name: self.name.dns_encoded().into() }),
         ];
         calls.extend(self.name_nodes().into_iter().map(|node| multicall_call(at.registry, &resolverCall { node })));
@@ -209,7 +209,7 @@ impl NameMulticall {
     }
 
     /// The registrar's id of the name's first label. It is meaningful only for second-level `.eth` names.
-    fn label_id(&self) -> U256 {
+    fn registrar_label_id(&self) -> U256 {
         let label = self.name.labels().next().unwrap_or_default();
         U256::from_be_bytes(keccak256(label).0)
     }
@@ -223,7 +223,7 @@ impl NameMulticall {
         if data.is_empty() {
             return Err(ContractDecodeError::NoMulticall);
         }
-        abi::check_parameters(data, AGGREGATE)?;
+        abi::check_abi_parameters(data, AGGREGATE)?;
         let answer = tryBlockAndAggregateCall::abi_decode_returns_validate(data).map_err(|_| AbiError::BadValue)?;
         let block = u64::try_from(answer.blockNumber).map_err(|_| AbiError::BadValue)?;
         let mut results = answer.returnData;
@@ -242,7 +242,7 @@ impl NameMulticall {
         let found = decode_call_value::<findResolverCall>(&found).ok_or(ContractDecodeError::NoUniversalResolver)?;
         let in_wrapper = owner == self.contracts.name_wrapper;
         let holder = if in_wrapper { decode_call_value::<ownerOfCall>(&wrapper_owner) } else { Some(owner) };
-        let migrated = migration_sign(owner, self.registry_resolver(&resolvers)?, &found);
+        let migrated = detect_migration_sign(owner, self.registry_resolver(&resolvers)?, &found);
         let registered = decode_call_value::<nameExpiresCall>(&expires).filter(|_| self.name.is_second_level_eth());
         let wrapped =
             decode_call_value::<getDataCall>(&wrapped).filter(|_| in_wrapper).map(|data| U256::from(data.expiry));
@@ -268,7 +268,7 @@ impl NameMulticall {
 
 /// How the ENSv1 registry shows that the name lives in ENSv2. `None` if the registry leads to the resolver that the
 /// Universal Resolver found. `owner` and `listed` are the registry's owner and resolver.
-fn migration_sign(
+fn detect_migration_sign(
     owner: Address,
     listed: Option<(Address, U256)>,
     found: &findResolverReturn,
@@ -414,17 +414,17 @@ impl UniversalResolverOutcome {
 
     /// Interprets revert data.
     pub fn from_revert(data: &[u8]) -> Self {
-        match selector(data) {
+        match leading_selector(data) {
             Some(OffchainLookup::SELECTOR) => Self::Offchain(Bytes::copy_from_slice(data)),
             Some(ResolverNotFound::SELECTOR) => Self::NoResolver,
             Some(UnsupportedResolverProfile::SELECTOR) => Self::Unsupported,
             Some(HttpError::SELECTOR) => {
-                Self::Gateway(CcipLookupError::Gateway(gateway_status(&data[SELECTOR_BYTES..])))
+                Self::Gateway(CcipLookupError::Gateway(decode_gateway_status(&data[SELECTOR_BYTES..])))
             }
-            Some(ResolverError::SELECTOR) if refuses_look_up(&data[SELECTOR_BYTES..]) => {
+            Some(ResolverError::SELECTOR) if is_refused_look_up(&data[SELECTOR_BYTES..]) => {
                 Self::Gateway(CcipLookupError::Sender)
             }
-            Some(ResolverNotContract::SELECTOR) => not_contract(&data[SELECTOR_BYTES..])
+            Some(ResolverNotContract::SELECTOR) => decode_not_contract_address(&data[SELECTOR_BYTES..])
                 .map_or_else(|| Self::Failed(describe_revert(data)), Self::NotContract),
             _ => Self::Failed(describe_revert(data)),
         }
@@ -525,7 +525,7 @@ pub(crate) fn decode_payment(
 /// The address of the resolver, and its answers to a multicall of `count` requests.
 fn decode_elements(data: &[u8], count: usize) -> Result<(Address, Vec<Bytes>), ResolverAnswerError> {
     let (result, resolver) = decode_resolved(data)?;
-    abi::check_parameters(&result, ELEMENTS)?;
+    abi::check_abi_parameters(&result, ELEMENTS)?;
     let elements = Vec::<Bytes>::abi_decode_validate(&result).map_err(|_| AbiError::BadValue)?;
     if elements.len() != count {
         return Err(ResolverAnswerError::Garbage(ResolverContractError::Count {
@@ -548,7 +548,7 @@ pub(crate) fn decode_address(data: &[u8]) -> Result<Option<Address>, ResolverAns
 }
 
 fn decode_resolved(data: &[u8]) -> Result<(Bytes, Address), ResolverAnswerError> {
-    abi::check_parameters(data, RESOLVED)?;
+    abi::check_abi_parameters(data, RESOLVED)?;
     let answer = resolveCall::abi_decode_returns_validate(data).map_err(|_| AbiError::BadValue)?;
     Ok((answer.result, answer.resolver))
 }
@@ -561,7 +561,7 @@ fn decode_bytes(element: &[u8]) -> Result<Bytes, ResolverAnswerError> {
     if !element.len().is_multiple_of(WORD) {
         return Err(element_error(element));
     }
-    abi::check_parameters(element, TEXT)?;
+    abi::check_abi_parameters(element, TEXT)?;
     Ok(Bytes::abi_decode_validate(element).map_err(|_| AbiError::BadValue)?)
 }
 
@@ -579,9 +579,9 @@ fn decode_text(element: &[u8]) -> Result<TextRecord, ResolverAnswerError> {
 
 fn element_error(element: &[u8]) -> ResolverAnswerError {
     let is_error = element.len() % WORD == SELECTOR_BYTES;
-    match selector(element) {
+    match leading_selector(element) {
         Some(HttpError::SELECTOR) => {
-            ResolverAnswerError::Gateway(CcipLookupError::Gateway(gateway_status(&element[SELECTOR_BYTES..])))
+            ResolverAnswerError::Gateway(CcipLookupError::Gateway(decode_gateway_status(&element[SELECTOR_BYTES..])))
         }
         Some(OffchainLookup::SELECTOR) => ResolverAnswerError::Gateway(CcipLookupError::Sender),
         Some(UnsupportedResolverProfile::SELECTOR) => ResolverAnswerError::Garbage(describe_revert(element)),
@@ -593,55 +593,56 @@ fn element_error(element: &[u8]) -> ResolverAnswerError {
 const WORD: usize = 32;
 const SELECTOR_BYTES: usize = 4;
 
-fn selector(data: &[u8]) -> Option<[u8; SELECTOR_BYTES]> {
+fn leading_selector(data: &[u8]) -> Option<[u8; SELECTOR_BYTES]> {
     data.first_chunk().copied()
 }
 
 /// Describes revert data. Foreign text in it is truncated.
 fn describe_revert(data: &[u8]) -> ResolverContractError {
     let arguments = data.get(SELECTOR_BYTES..).unwrap_or_default();
-    match selector(data) {
+    match leading_selector(data) {
         None => ResolverContractError::RevertedSilently,
         Some(UnsupportedResolverProfile::SELECTOR) => ResolverContractError::UnknownRecords,
         Some(Revert::SELECTOR) => {
-            let reason = bytes_argument(arguments).unwrap_or_default();
-            ResolverContractError::Reverted(excerpt(&String::from_utf8_lossy(&reason)))
+            let reason = decode_bytes_argument(arguments).unwrap_or_default();
+            ResolverContractError::Reverted(excerpt_text(&String::from_utf8_lossy(&reason)))
         }
-        Some(ResolverError::SELECTOR) => match bytes_argument(arguments).as_deref() {
-            Some(inner) if selector(inner) != Some(ResolverError::SELECTOR) => describe_revert(inner),
+        Some(ResolverError::SELECTOR) => match decode_bytes_argument(arguments).as_deref() {
+            Some(inner) if leading_selector(inner) != Some(ResolverError::SELECTOR) => describe_revert(inner),
             _ => ResolverContractError::MalformedError,
         },
-        Some(HttpError::SELECTOR) => ResolverContractError::Gateway(gateway_status(arguments)),
+        Some(HttpError::SELECTOR) => ResolverContractError::Gateway(decode_gateway_status(arguments)),
         Some(other) => ResolverContractError::CustomError(other),
     }
 }
 
 /// Whether a `ResolverError` contains a lookup with a wrong sender, which EIP-3668 forbids. Universal Resolvers put
 /// either the lookup itself or a message into the error.
-fn refuses_look_up(arguments: &[u8]) -> bool {
-    bytes_argument(arguments)
-        .is_some_and(|inner| selector(&inner) == Some(OffchainLookup::SELECTOR) || inner.as_ref() == b"sender mismatch")
+fn is_refused_look_up(arguments: &[u8]) -> bool {
+    decode_bytes_argument(arguments).is_some_and(|inner| {
+        leading_selector(&inner) == Some(OffchainLookup::SELECTOR) || inner.as_ref() == b"sender mismatch"
+    })
 }
 
-fn bytes_argument(arguments: &[u8]) -> Option<Bytes> {
-    abi::check_parameters(arguments, TEXT).ok()?;
+fn decode_bytes_argument(arguments: &[u8]) -> Option<Bytes> {
+    abi::check_abi_parameters(arguments, TEXT).ok()?;
     Bytes::abi_decode_validate(arguments).ok()
 }
 
-fn gateway_status(arguments: &[u8]) -> CcipResponseError {
-    let decoded = abi::check_parameters(arguments, HTTP_ERROR)
+fn decode_gateway_status(arguments: &[u8]) -> CcipResponseError {
+    let decoded = abi::check_abi_parameters(arguments, HTTP_ERROR)
         .ok()
         .and_then(|()| <(U256, Bytes)>::abi_decode_params_validate(arguments).ok());
     match decoded {
         Some((status, message)) => {
-            CcipResponseError::Status { status, message: excerpt(&String::from_utf8_lossy(&message)) }
+            CcipResponseError::Status { status, message: excerpt_text(&String::from_utf8_lossy(&message)) }
         }
         None => CcipResponseError::Unreadable,
     }
 }
 
-fn not_contract(arguments: &[u8]) -> Option<Address> {
-    abi::check_parameters(arguments, NOT_CONTRACT).ok()?;
+fn decode_not_contract_address(arguments: &[u8]) -> Option<Address> {
+    abi::check_abi_parameters(arguments, NOT_CONTRACT).ok()?;
     <(Bytes, Address)>::abi_decode_params_validate(arguments).ok().map(|(_, resolver)| resolver)
 }
 
@@ -665,7 +666,7 @@ mod tests {
     use clresolve_core::reading::EnsAnswer;
 
     use super::*;
-    use crate::answer::{ContractResponse, payment_response, records_from_return, records_response};
+    use crate::answer::{EnsAnswerStage, decode_returned_records, payment_response, records_response};
 
     const RESOLVER: Address = address!("00000000000000000000000000000000000a11ce");
 
@@ -812,9 +813,9 @@ mod tests {
 
     fn answered(findings: &NameFindings) -> Result<EnsAnswer, ChainError> {
         match records_response(findings)? {
-            ContractResponse::Returned(returned) => records_from_return(findings, &RecordKey::ALL, &returned),
-            ContractResponse::Complete(answer) => Ok(answer),
-            ContractResponse::OffChain => panic!("no lookup is required"),
+            EnsAnswerStage::Returned(returned) => decode_returned_records(findings, &RecordKey::ALL, &returned),
+            EnsAnswerStage::Complete(answer) => Ok(answer),
+            EnsAnswerStage::OffChain => panic!("no lookup is required"),
         }
     }
 
@@ -845,8 +846,8 @@ mod tests {
         let texts = vec![Bytes::from(String::new().abi_encode()); RecordKey::ALL.len()];
         assert_eq!(fault(&findings(0, of_another(texts), failed())), ResolverContractError::TwoResolvers);
         let beside = findings(0, good, of_another(absent));
-        let Ok(ContractResponse::Returned(returned)) = payment_response(&beside) else { panic!("there are payments") };
-        let refused = crate::answer::payment_from_return(&beside, &coins(), &returned);
+        let Ok(EnsAnswerStage::Returned(returned)) = payment_response(&beside) else { panic!("there are payments") };
+        let refused = crate::answer::decode_returned_payment(&beside, &coins(), &returned);
         assert_eq!(refused, Err(ChainError::Resolver(ResolverContractError::TwoResolvers)));
     }
 

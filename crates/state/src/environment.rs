@@ -26,7 +26,7 @@ impl HashedBlockHeader {
     ///
     /// # Errors
     /// [`ProvenCallError::TooOld`] for a block before the Merge.
-    pub(crate) fn configuration(&self, chain_id: u64) -> Result<CfgEnv, ProvenCallError> {
+    pub(crate) fn evm_configuration(&self, chain_id: u64) -> Result<CfgEnv, ProvenCallError> {
         let mut configuration = CfgEnv::new_with_spec(self.evm_spec_id(chain_id).ok_or(ProvenCallError::TooOld)?);
         configuration.chain_id = chain_id;
         configuration.disable_nonce_check = true;
@@ -53,7 +53,7 @@ impl HashedBlockHeader {
     }
 
     /// The block as contracts see it. Both base fees are zero, as nodes set them for calls without a fee.
-    pub(crate) fn environment(&self) -> BlockEnv {
+    pub(crate) fn block_environment(&self) -> BlockEnv {
         let header = &self.header;
         let excess_blob_gas = header.excess_blob_gas.unwrap_or_default();
         BlockEnv {
@@ -79,6 +79,6 @@ mod tests {
     #[test]
     fn blocks_from_before_the_merge_are_refused() {
         let header = HashedBlockHeader::new(Header { difficulty: U256::from(1), ..Header::default() });
-        assert_eq!(header.configuration(1).unwrap_err(), ProvenCallError::TooOld);
+        assert_eq!(header.evm_configuration(1).unwrap_err(), ProvenCallError::TooOld);
     }
 }

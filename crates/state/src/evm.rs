@@ -77,8 +77,8 @@ pub fn run_call(
     let mut view = ProvenStateDatabase::new(proven, header);
     let executed = Context::mainnet()
         .with_db(&mut view)
-        .with_cfg(header.configuration(chain_id)?)
-        .with_block(header.environment())
+        .with_cfg(header.evm_configuration(chain_id)?)
+        .with_block(header.block_environment())
         .build_mainnet()
         .transact(transaction);
     let ProvenStateDatabase { read, missed, unknown_block, .. } = view;

@@ -64,7 +64,7 @@ impl HashedBlockHeader {
     }
 
     /// The block id by hash (EIP-1898).
-    pub const fn id(&self) -> BlockId {
+    pub const fn block_id(&self) -> BlockId {
         BlockId::Hash(RpcBlockHash { block_hash: self.hash, require_canonical: Some(true) })
     }
 

@@ -50,11 +50,11 @@ pub use look_up::{
 pub use proof_nodes::ProofNodes;
 pub use replay::StateProofReplay;
 pub use state_proof::{ProvenReading, StateProof, StateProofError, StateProofRecorder};
-pub use together::{BatchedCallError, BatchedCallResults, call_together};
+pub use together::{BatchedCallError, BatchedCallResults, batch_call_data};
 
 #[cfg(feature = "state-proof")]
 pub use self::{
-    code::checked_code,
+    code::verify_account_code,
     evm::{CALLER, EvmCall, EvmCallOutcome, EvmRunResult, run_call},
     proven::{ProvenStateValues, WantedState},
     trie::{VerifiedAccount, verify_account_proof},

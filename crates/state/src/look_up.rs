@@ -38,7 +38,7 @@ pub enum CcipReadLookupError {
 
 impl CcipReadLookup {
     /// Whether this revert data requires a lookup.
-    pub fn is_demanded(revert: &[u8]) -> bool {
+    pub fn is_lookup_demanded(revert: &[u8]) -> bool {
         revert.starts_with(&OffchainLookup::SELECTOR)
     }
 
@@ -47,8 +47,8 @@ impl CcipReadLookup {
     /// # Errors
     /// [`CcipReadLookupError`].
     pub fn decode(revert: &[u8], called: Address) -> Result<Self, CcipReadLookupError> {
-        let parameters = parameters(revert, OffchainLookup::SELECTOR)?;
-        abi::check_parameters(parameters, LOOK_UP)?;
+        let parameters = parameters_after_selector(revert, OffchainLookup::SELECTOR)?;
+        abi::check_abi_parameters(parameters, LOOK_UP)?;
         let OffchainLookup { sender, urls, callData: data, callbackFunction: callback, extraData: extra_data } =
             OffchainLookup::abi_decode_validate(revert).map_err(|_| AbiError::BadValue)?;
         if sender != called && !clresolve_core::mutant!("look-up-sender-unchecked") {
@@ -82,8 +82,8 @@ impl CcipReadRequest {
     /// # Errors
     /// [`CcipReadLookupError`].
     pub fn batch_requests(&self) -> Result<Vec<Self>, CcipReadLookupError> {
-        let parameters = parameters(&self.data, queryCall::SELECTOR)?;
-        abi::check_parameters(parameters, BATCH)?;
+        let parameters = parameters_after_selector(&self.data, queryCall::SELECTOR)?;
+        abi::check_abi_parameters(parameters, BATCH)?;
         Ok(queryCall::abi_decode_validate(&self.data).map_err(|_| AbiError::BadValue)?.requests)
     }
 }
@@ -132,7 +132,7 @@ sol! {
 }
 
 /// The data after the selector, which must be `selector`.
-fn parameters(data: &[u8], selector: [u8; SELECTOR_BYTES]) -> Result<&[u8], CcipReadLookupError> {
+fn parameters_after_selector(data: &[u8], selector: [u8; SELECTOR_BYTES]) -> Result<&[u8], CcipReadLookupError> {
     if data.len() > MAX_LOOK_UP_BYTES {
         return Err(CcipReadLookupError::TooLong);
     }
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn a_look_up_leads_to_its_callback() {
         let revert = demand(&["https://a.example/{sender}/{data}"], vec![7; 3]).abi_encode();
-        assert!(CcipReadLookup::is_demanded(&revert) && !CcipReadLookup::is_demanded(&revert[1..]));
+        assert!(CcipReadLookup::is_lookup_demanded(&revert) && !CcipReadLookup::is_lookup_demanded(&revert[1..]));
         let look_up = CcipReadLookup::decode(&revert, CALLED).unwrap();
         let urls = vec!["https://a.example/{sender}/{data}".to_owned()];
         assert_eq!(look_up.request, CcipReadRequest { sender: CALLED, urls, data: vec![7; 3].into() });

@@ -10,13 +10,13 @@ sol! {
 }
 
 /// Call data for the name of a node.
-pub fn spelling_call(node: B256) -> Bytes {
+pub fn node_name_call(node: B256) -> Bytes {
     namesCall { node }.abi_encode().into()
 }
 
 /// The name in the call's result, if its namehash equals `node`. The namehash proves the name, so its source need not
 /// be trusted.
-pub fn decode_spelling(data: &[u8], node: B256) -> Option<EnsName> {
+pub fn decode_node_name(data: &[u8], node: B256) -> Option<EnsName> {
     let wire = namesCall::abi_decode_returns(data).ok()?;
     parse_wire_name(&wire).filter(|name| name.node() == node || clresolve_core::mutant!("any-spelling"))
 }
@@ -45,9 +45,9 @@ mod tests {
     fn a_name_of_another_node_is_not_believed() {
         let name = EnsName::parse("sub.wrapped.eth").unwrap();
         let data = namesCall::abi_encode_returns(&Bytes::from(name.dns_encoded()));
-        assert_eq!(decode_spelling(&data, name.node()), Some(name));
-        assert_eq!(decode_spelling(&data, EnsName::parse("wrapped.eth").unwrap().node()), None);
-        assert_eq!(decode_spelling(&[], B256::ZERO), None);
+        assert_eq!(decode_node_name(&data, name.node()), Some(name));
+        assert_eq!(decode_node_name(&data, EnsName::parse("wrapped.eth").unwrap().node()), None);
+        assert_eq!(decode_node_name(&[], B256::ZERO), None);
     }
 
     #[test]

@@ -52,15 +52,15 @@ impl ProvenStateValues {
     }
 
     /// Whether the account's presence or absence is proven.
-    pub fn knows(&self, address: Address) -> bool {
+    pub fn has_proven_account(&self, address: Address) -> bool {
         self.accounts.contains_key(&address)
     }
 
     /// Removes from `wanted` what is already proven.
-    pub fn remove_known(&self, wanted: &mut WantedState) {
+    pub fn remove_proven_state(&self, wanted: &mut WantedState) {
         wanted.accounts.retain(|address, slots| {
-            slots.retain(|slot| self.slot(*address, *slot).is_none());
-            !slots.is_empty() || !self.knows(*address)
+            slots.retain(|slot| self.slot_value(*address, *slot).is_none());
+            !slots.is_empty() || !self.has_proven_account(*address)
         });
     }
 
@@ -74,7 +74,7 @@ impl ProvenStateValues {
         self.slots.len()
     }
 
-    fn slot(&self, address: Address, slot: U256) -> Option<U256> {
+    fn slot_value(&self, address: Address, slot: U256) -> Option<U256> {
         let account = self.accounts.get(&address)?;
         if account.is_none_or(|account| account.storage_root == EMPTY_ROOT_HASH) {
             return Some(U256::ZERO);
@@ -130,12 +130,12 @@ impl<'a> ProvenStateDatabase<'a> {
         }
     }
 
-    fn read(&mut self, address: Address, slot: U256) -> U256 {
+    fn read_slot(&mut self, address: Address, slot: U256) -> U256 {
         // A slot of an account without storage is zero and needs no proof of its own.
         if self.proven.slots.contains_key(&(address, slot)) {
             self.read.entry(address).or_default().insert(slot);
         }
-        self.proven.slot(address, slot).unwrap_or_else(|| {
+        self.proven.slot_value(address, slot).unwrap_or_else(|| {
             self.missed.accounts.entry(address).or_default().insert(slot);
             U256::ZERO
         })
@@ -175,7 +175,7 @@ impl Database for ProvenStateDatabase<'_> {
     }
 
     fn storage(&mut self, address: Address, slot: U256) -> Result<U256, Infallible> {
-        Ok(self.read(address, slot))
+        Ok(self.read_slot(address, slot))
     }
 
     /// The parent's hash is in the header. Earlier hashes are in the state, if the chain stores them there.
@@ -184,7 +184,7 @@ impl Database for ProvenStateDatabase<'_> {
             return Ok(self.header.parent_hash());
         }
         let kept = self.header.keeps_block_hashes();
-        let hash = if kept { self.read(HISTORY, U256::from(number % HISTORY_LENGTH)) } else { U256::ZERO };
+        let hash = if kept { self.read_slot(HISTORY, U256::from(number % HISTORY_LENGTH)) } else { U256::ZERO };
         if hash.is_zero() {
             self.unknown_block = Some(number);
         }

@@ -5,13 +5,13 @@ use std::collections::{BTreeSet, HashMap};
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use alloy_rpc_types_eth::EIP1186AccountProofResponse;
 
-use super::code::checked_code;
+use super::code::verify_account_code;
 use super::error::{MAX_ACCOUNTS, MAX_HINTED_ACCOUNTS, MAX_HINTED_SLOTS, MAX_SLOTS, ProvenCallError};
 use super::evm::{self, EvmCall, EvmCallOutcome, EvmRunResult};
 use super::header::HashedBlockHeader;
 use super::proof_nodes::ProofNodes;
 use super::proven::ProvenStateValues;
-use super::trie::{TrieNodePool, is_node};
+use super::trie::{TrieNodePool, is_trie_node};
 
 /// Number of sessions whose proofs are merged: one for the name and one for its owner.
 const SESSIONS: usize = 2;
@@ -40,14 +40,14 @@ impl ProvenBlockState {
         let mut proven = ProvenStateValues::default();
         for (address, slots) in &nodes.accounts {
             let slots = slots.iter().map(|slot| U256::from_be_bytes(slot.0));
-            proven.insert(*address, pool.verify(header.state_root(), *address, slots)?);
+            proven.insert(*address, pool.verify_account_slots(header.state_root(), *address, slots)?);
             if let Some(hash) = proven.code_hash(*address)
                 && let Some(bytes) = codes.remove(&hash)
             {
-                proven.insert_code(hash, checked_code(*address, hash, bytes.clone())?);
+                proven.insert_code(hash, verify_account_code(*address, hash, bytes.clone())?);
             }
         }
-        if pool.is_used_up() && codes.is_empty() {
+        if pool.is_fully_used() && codes.is_empty() {
             Ok(Self { header, chain_id, proven })
         } else {
             Err(ProvenCallError::LeftOver)
@@ -58,24 +58,24 @@ impl ProvenBlockState {
     ///
     /// # Errors
     /// [`ProvenCallError::NotProven`] if it reads unproven state.
-    pub(crate) fn call(&self, call: &EvmCall) -> Result<EvmCallOutcome, ProvenCallError> {
+    pub(crate) fn compute_call(&self, call: &EvmCall) -> Result<EvmCallOutcome, ProvenCallError> {
         match evm::run_call(&self.proven, &self.header, self.chain_id, call)? {
             EvmRunResult::Complete { outcome, .. } => Ok(outcome),
             EvmRunResult::Incomplete { .. } => Err(ProvenCallError::NotProven),
         }
     }
 
-    pub(crate) const fn number(&self) -> u64 {
+    pub(crate) const fn block_number(&self) -> u64 {
         self.header.number()
     }
 }
 
 impl ProofNodes {
     /// Adds a verified proof.
-    pub fn add(&mut self, address: Address, slots: &[U256], answer: &EIP1186AccountProofResponse) {
+    pub fn add_proof(&mut self, address: Address, slots: &[U256], answer: &EIP1186AccountProofResponse) {
         self.accounts.entry(address).or_default().extend(slots.iter().map(|slot| B256::from(*slot)));
         let storage = answer.storage_proof.iter().flat_map(|slot| &slot.proof);
-        self.nodes.extend(answer.account_proof.iter().chain(storage).filter(|node| is_node(node)).cloned());
+        self.nodes.extend(answer.account_proof.iter().chain(storage).filter(|node| is_trie_node(node)).cloned());
     }
 
     /// Adds the code of the accounts, if `proven` contains it.

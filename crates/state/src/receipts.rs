@@ -67,7 +67,7 @@ impl RpcReceiptDocument {
     }
 
     /// The leaf of the receipts trie (EIP-2718); `None` for an unsupported form of receipt.
-    pub fn leaf(&self) -> Option<Bytes> {
+    pub fn trie_leaf(&self) -> Option<Bytes> {
         let kind = u8::try_from(self.kind.to::<u64>()).ok()?;
         let mut payload = Vec::new();
         self.has_succeeded()?.encode(&mut payload);
@@ -134,13 +134,13 @@ impl ReceiptInclusionProof {
     ///
     /// # Errors
     /// [`ReceiptInclusionError`].
-    pub fn check(&self, execution: &ExecutedTransaction) -> Result<(), ReceiptInclusionError> {
+    pub fn check_inclusion(&self, execution: &ExecutedTransaction) -> Result<(), ReceiptInclusionError> {
         let header = HashedBlockHeader::from_rlp(&self.header).ok_or(ReceiptInclusionError::Header)?;
         if header.block() != Some(execution.block) {
             return Err(ReceiptInclusionError::Header);
         }
-        let leaf = tries::look_up(header.header.receipts_root, execution.index, &self.nodes)?;
-        let (has_succeeded, logs) = read_leaf(&leaf).ok_or(ReceiptInclusionError::Nodes)?;
+        let leaf = tries::look_up_leaf(header.header.receipts_root, execution.index, &self.nodes)?;
+        let (has_succeeded, logs) = parse_receipt_leaf(&leaf).ok_or(ReceiptInclusionError::Nodes)?;
         let same = has_succeeded == execution.has_succeeded && logs == execution.logs;
         if same || clresolve_core::mutant!("other-receipts-are-proven") {
             Ok(())
@@ -152,13 +152,13 @@ impl ReceiptInclusionProof {
     /// Builds the proof for the receipt at `index` from all receipts of the block, in order. `None` if they do not
     /// match the header's receipts root, or if one has an unsupported form.
     pub fn new(header: &HashedBlockHeader, receipts: &[RpcReceiptDocument], index: u64) -> Option<Self> {
-        let leaves = receipts.iter().map(RpcReceiptDocument::leaf).collect::<Option<Vec<_>>>()?;
-        let nodes = tries::prove(header.header.receipts_root, &leaves, index)?;
+        let leaves = receipts.iter().map(RpcReceiptDocument::trie_leaf).collect::<Option<Vec<_>>>()?;
+        let nodes = tries::prove_leaf(header.header.receipts_root, &leaves, index)?;
         Some(Self { header: header.rlp(), nodes })
     }
 }
 
-fn read_leaf(leaf: &[u8]) -> Option<(bool, Vec<Log>)> {
+fn parse_receipt_leaf(leaf: &[u8]) -> Option<(bool, Vec<Log>)> {
     use alloy_rlp::Decodable as _;
     let mut list = match leaf.first()? {
         0xc0.. => leaf,
@@ -181,23 +181,23 @@ mod tries {
     use super::ReceiptInclusionError;
     use crate::trie;
 
-    pub(super) fn look_up(root: B256, index: u64, nodes: &[Bytes]) -> Result<Vec<u8>, ReceiptInclusionError> {
-        let found = trie::look_up_receipt(root, key(index), nodes);
+    pub(super) fn look_up_leaf(root: B256, index: u64, nodes: &[Bytes]) -> Result<Vec<u8>, ReceiptInclusionError> {
+        let found = trie::look_up_receipt(root, trie_key(index), nodes);
         found.ok().flatten().ok_or(ReceiptInclusionError::Nodes)
     }
 
     /// The nodes from the root to a leaf; `None` if these leaves have another root.
-    pub(super) fn prove(root: B256, leaves: &[Bytes], index: u64) -> Option<Vec<Bytes>> {
-        let mut sorted: Vec<_> = (0..).map(key).zip(leaves).collect();
+    pub(super) fn prove_leaf(root: B256, leaves: &[Bytes], index: u64) -> Option<Vec<Bytes>> {
+        let mut sorted: Vec<_> = (0..).map(trie_key).zip(leaves).collect();
         sorted.sort_unstable();
-        let mut builder = HashBuilder::default().with_proof_retainer(ProofRetainer::new(vec![key(index)]));
+        let mut builder = HashBuilder::default().with_proof_retainer(ProofRetainer::new(vec![trie_key(index)]));
         sorted.into_iter().for_each(|(path, leaf)| builder.add_leaf(path, leaf));
         let is_whole = builder.root() == root;
         let nodes = builder.take_proof_nodes().into_nodes_sorted().into_iter().map(|(_, node)| node);
         is_whole.then(|| nodes.collect())
     }
 
-    fn key(index: u64) -> Nibbles {
+    fn trie_key(index: u64) -> Nibbles {
         Nibbles::unpack(alloy_rlp::encode(index))
     }
 }
@@ -208,11 +208,11 @@ mod tries {
 
     use super::ReceiptInclusionError;
 
-    pub(super) fn look_up(_: B256, _: u64, _: &[Bytes]) -> Result<Vec<u8>, ReceiptInclusionError> {
+    pub(super) fn look_up_leaf(_: B256, _: u64, _: &[Bytes]) -> Result<Vec<u8>, ReceiptInclusionError> {
         Err(ReceiptInclusionError::NotBuilt)
     }
 
-    pub(super) fn prove(_: B256, _: &[Bytes], _: u64) -> Option<Vec<Bytes>> {
+    pub(super) fn prove_leaf(_: B256, _: &[Bytes], _: u64) -> Option<Vec<Bytes>> {
         None
     }
 }
@@ -250,7 +250,7 @@ mod tests {
     }
 
     fn block_of(receipts: &[RpcReceiptDocument]) -> HashedBlockHeader {
-        let leaves: Vec<_> = receipts.iter().map(|receipt| receipt.leaf().expect("a leaf")).collect();
+        let leaves: Vec<_> = receipts.iter().map(|receipt| receipt.trie_leaf().expect("a leaf")).collect();
         let receipts_root = ordered_trie_root_with_encoder(&leaves, |leaf, out| out.put_slice(leaf));
         HashedBlockHeader::new(Header { number: 7, receipts_root, ..Header::default() })
     }
@@ -272,7 +272,7 @@ mod tests {
         let logs = vec![log(1), log(2)];
         let inner = Receipt { status: Eip658Value::Eip658(true), cumulative_gas_used: 21_000, logs: logs.clone() };
         let untyped = alloy_rlp::encode(ReceiptWithBloom { logs_bloom: logs_bloom(&logs), receipt: inner });
-        let of_type = |kind| receipt(0, kind, &logs).leaf().expect("a leaf");
+        let of_type = |kind| receipt(0, kind, &logs).trie_leaf().expect("a leaf");
         assert_eq!(of_type(0), untyped);
         assert_eq!(of_type(2), [vec![2], untyped].concat());
     }
@@ -285,26 +285,26 @@ mod tests {
             let proof =
                 ReceiptInclusionProof::new(&header, &receipts, index).expect("the receipts are those of the block");
             let honest = execution(&header, &receipts[index as usize]);
-            assert_eq!(proof.check(&honest), Ok(()), "{index}");
+            assert_eq!(proof.check_inclusion(&honest), Ok(()), "{index}");
             let other = execution(&header, &receipts[(index as usize + 1) % 200]);
             assert_eq!(
-                proof.check(&other),
+                proof.check_inclusion(&other),
                 Err(ReceiptInclusionError::Nodes),
                 "its path leads to no node of the proof"
             );
             let further = ExecutedTransaction { logs: [honest.logs.clone(), vec![log(9)]].concat(), ..honest.clone() };
-            assert_eq!(proof.check(&further), Err(ReceiptInclusionError::OtherReceipt));
+            assert_eq!(proof.check_inclusion(&further), Err(ReceiptInclusionError::OtherReceipt));
             let failed = ExecutedTransaction { has_succeeded: false, ..honest.clone() };
-            assert_eq!(proof.check(&failed), Err(ReceiptInclusionError::OtherReceipt));
+            assert_eq!(proof.check_inclusion(&failed), Err(ReceiptInclusionError::OtherReceipt));
             let block = ChainBlock { number: 8, ..honest.block };
             assert_eq!(
-                proof.check(&ExecutedTransaction { block, ..honest.clone() }),
+                proof.check_inclusion(&ExecutedTransaction { block, ..honest.clone() }),
                 Err(ReceiptInclusionError::Header)
             );
             let moved = ExecutedTransaction { index: index + 1, ..honest.clone() };
-            assert_eq!(proof.check(&moved), Err(ReceiptInclusionError::Nodes));
+            assert_eq!(proof.check_inclusion(&moved), Err(ReceiptInclusionError::Nodes));
             let nothing = ReceiptInclusionProof { nodes: Vec::new(), ..proof };
-            assert_eq!(nothing.check(&honest), Err(ReceiptInclusionError::Nodes));
+            assert_eq!(nothing.check_inclusion(&honest), Err(ReceiptInclusionError::Nodes));
         }
     }
 
@@ -322,10 +322,13 @@ mod tests {
     #[test]
     fn deposits_of_op_chains_have_two_members_more() {
         let mut deposit = stated(0, u64::from(DEPOSIT), &[]);
-        let short =
-            serde_json::from_value::<RpcReceiptDocument>(deposit.clone()).expect("a receipt").leaf().expect("a leaf");
+        let short = serde_json::from_value::<RpcReceiptDocument>(deposit.clone())
+            .expect("a receipt")
+            .trie_leaf()
+            .expect("a leaf");
         (deposit["depositNonce"], deposit["depositReceiptVersion"]) = (json!("0x5"), json!("0x1"));
-        let whole = serde_json::from_value::<RpcReceiptDocument>(deposit).expect("a receipt").leaf().expect("a leaf");
+        let whole =
+            serde_json::from_value::<RpcReceiptDocument>(deposit).expect("a receipt").trie_leaf().expect("a leaf");
         assert_eq!((short[0], whole.len() - short.len()), (DEPOSIT, 2));
         assert_eq!(whole[whole.len() - 2..], [5, 1]);
     }
@@ -342,20 +345,23 @@ mod tests {
                 let mut bytes = changed.nodes[node].to_vec();
                 bytes[place] ^= 1;
                 changed.nodes[node] = bytes.into();
-                assert!(changed.check(&honest).is_err(), "{node} {place}");
+                assert!(changed.check_inclusion(&honest).is_err(), "{node} {place}");
             }
         }
         for place in 0..proof.header.len() {
             let mut bytes = proof.header.to_vec();
             bytes[place] ^= 1;
-            assert!(ReceiptInclusionProof { header: bytes.into(), ..proof.clone() }.check(&honest).is_err(), "{place}");
+            assert!(
+                ReceiptInclusionProof { header: bytes.into(), ..proof.clone() }.check_inclusion(&honest).is_err(),
+                "{place}"
+            );
         }
     }
 
     #[test]
     fn what_is_no_leaf_is_not_read() {
         for leaf in [&[][..], &[2], &[0x80], &[0xc0], &[2, 0xc0], &[0xff; 40]] {
-            assert_eq!(read_leaf(leaf), None);
+            assert_eq!(parse_receipt_leaf(leaf), None);
         }
     }
 }
@@ -377,6 +383,6 @@ mod tests_without_tries {
             input: Bytes::new(),
             logs: Vec::new(),
         };
-        assert_eq!(proof.check(&execution), Err(ReceiptInclusionError::NotBuilt));
+        assert_eq!(proof.check_inclusion(&execution), Err(ReceiptInclusionError::NotBuilt));
     }
 }

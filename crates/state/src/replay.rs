@@ -3,10 +3,10 @@
 use alloy_primitives::{Address, Bytes};
 use clresolve_core::cause::{CcipLookupError, ResolverContractError};
 use clresolve_core::name::EnsName;
-use clresolve_core::reading::{ChainError, EnsAnswer, OwnerReading};
+use clresolve_core::reading::{ChainError, ClOwnerReading, EnsAnswer};
 use clresolve_core::records::RecordKey;
 
-use super::answer::{self, ContractResponse, ResolverReturnData};
+use super::answer::{self, EnsAnswerStage, UniversalResolverBytes};
 use super::contracts::{CALL_GAS, NameFindings, NameMulticall};
 use super::evm::{EvmCall, EvmCallOutcome};
 use super::header::HashedBlockHeader;
@@ -43,15 +43,15 @@ impl StateProofReplay<'_> {
         let findings = self.replay_findings(&subject, &resolve)?;
         let response = answer::records_response(&findings).map_err(StateProofError::Call)?;
         let answer = self.complete_response(response, resolve, &self.proof.name_look_ups, |returned| {
-            answer::records_from_return(&findings, &RecordKey::ALL, returned)
+            answer::decode_returned_records(&findings, &RecordKey::ALL, returned)
         })?;
-        let answer = self.with_payment(answer, &subject, &findings)?;
+        let answer = self.answer_with_payment(answer, &subject, &findings)?;
         Ok(ProvenReading { answer, holder: findings.holder, expiry: findings.expiry })
     }
 
     /// Adds the payment records to the answer, if they were requested. A failed lookup cannot be replayed, so a lookup
     /// without responses counts as failed.
-    fn with_payment(
+    fn answer_with_payment(
         &self,
         answer: EnsAnswer,
         subject: &NameMulticall,
@@ -61,43 +61,43 @@ impl StateProofReplay<'_> {
         let (Some(coins), Some(resolve)) = (subject.coins(), subject.resolve_payment_call()) else {
             return if look_ups.is_empty() { Ok(answer) } else { Err(StateProofError::LookUps("no call needs them")) };
         };
-        let decode = |returned: &ResolverReturnData| answer::payment_from_return(findings, coins, returned);
+        let decode = |returned: &UniversalResolverBytes| answer::decode_returned_payment(findings, coins, returned);
         let payment = match answer::payment_response(findings) {
             Err(cause) if look_ups.is_empty() => Err(cause),
             Err(_) => return Err(StateProofError::LookUps("no call needs them")),
-            Ok(ContractResponse::OffChain) if look_ups.is_empty() => Err(ChainError::Ccip(CcipLookupError::NotTaken)),
+            Ok(EnsAnswerStage::OffChain) if look_ups.is_empty() => Err(ChainError::Ccip(CcipLookupError::NotTaken)),
             Ok(response) => match self.complete_response(response, resolve, look_ups, decode) {
                 Err(StateProofError::Call(cause)) => Err(cause),
                 completed => Ok(completed?),
             },
         };
-        Ok(answer::with_payment(answer, coins, payment))
+        Ok(answer::add_payment_records(answer, coins, payment))
     }
 
     /// Computes address and holder of `owner` again.
     ///
     /// # Errors
     /// [`StateProofError`].
-    pub fn replay_holding(&self, owner: &EnsName) -> Result<OwnerReading, StateProofError> {
+    pub fn replay_owner_details(&self, owner: &EnsName) -> Result<ClOwnerReading, StateProofError> {
         let subject = NameMulticall::new(owner, &self.proof.contracts);
         let resolve = subject.resolve_address_call();
         let findings = self.replay_findings(&subject, &resolve)?;
-        let response = answer::holding_response(&findings).map_err(StateProofError::Call)?;
+        let response = answer::owner_details_response(&findings).map_err(StateProofError::Call)?;
         self.complete_response(response, resolve, &self.proof.owner_look_ups, |returned| {
-            answer::holding_from_return(&findings, returned)
+            answer::decode_returned_owner_details(&findings, returned)
         })
     }
 
     fn replay_findings(&self, subject: &NameMulticall, resolve: &Bytes) -> Result<NameFindings, StateProofError> {
         let failed = |fault| StateProofError::Call(ChainError::Resolver(fault));
-        let data = match self.call(self.proof.contracts.multicall3, subject.aggregate_call(resolve.clone()))? {
+        let data = match self.compute_call(self.proof.contracts.multicall3, subject.aggregate_call(resolve.clone()))? {
             EvmCallOutcome::Returned(data) => data,
             EvmCallOutcome::Reverted(_) => return Err(failed(ResolverContractError::CallReverted)),
             EvmCallOutcome::Halted(cause) => return Err(failed(ResolverContractError::Halted(cause))),
         };
         let findings =
             subject.decode(&data).map_err(|garbled| failed(ResolverContractError::Malformed(garbled.to_string())))?;
-        if findings.block == self.state.number() {
+        if findings.block == self.state.block_number() {
             Ok(findings)
         } else {
             Err(failed(ResolverContractError::Malformed("Multicall3 names another block".to_owned())))
@@ -107,16 +107,16 @@ impl StateProofReplay<'_> {
     /// The answer. If a lookup is required, it uses the gateways' responses in `look_ups`.
     fn complete_response<T>(
         &self,
-        response: ContractResponse<T>,
+        response: EnsAnswerStage<T>,
         resolve: Bytes,
         look_ups: &[Bytes],
-        decode: impl FnOnce(&ResolverReturnData) -> Result<T, ChainError>,
+        decode: impl FnOnce(&UniversalResolverBytes) -> Result<T, ChainError>,
     ) -> Result<T, StateProofError> {
         let returned = match response {
-            ContractResponse::OffChain => ResolverReturnData::OffChain(self.follow_lookups(resolve, look_ups)?),
+            EnsAnswerStage::OffChain => UniversalResolverBytes::OffChain(self.follow_lookups(resolve, look_ups)?),
             _ if !look_ups.is_empty() => return Err(StateProofError::LookUps("no call needs them")),
-            ContractResponse::Complete(answer) => return Ok(answer),
-            ContractResponse::Returned(returned) => returned,
+            EnsAnswerStage::Complete(answer) => return Ok(answer),
+            EnsAnswerStage::Returned(returned) => returned,
         };
         decode(&returned).map_err(StateProofError::Call)
     }
@@ -129,20 +129,20 @@ impl StateProofReplay<'_> {
         let resolver = self.proof.contracts.universal_resolver;
         let mut data = resolve;
         for response in look_ups {
-            let EvmCallOutcome::Reverted(revert) = self.call(resolver, data)? else {
+            let EvmCallOutcome::Reverted(revert) = self.compute_call(resolver, data)? else {
                 return Err(StateProofError::LookUps("the calls need fewer"));
             };
             let look_up = CcipReadLookup::decode(&revert, resolver);
             data =
                 look_up.map_err(|_| StateProofError::LookUps("no lookup needs them"))?.callback_call(response.clone());
         }
-        match self.call(resolver, data)? {
+        match self.compute_call(resolver, data)? {
             EvmCallOutcome::Returned(data) => Ok(data),
             _ => Err(StateProofError::LookUps("the resolver rejects them")),
         }
     }
 
-    fn call(&self, to: Address, data: Bytes) -> Result<EvmCallOutcome, StateProofError> {
-        Ok(self.state.call(&EvmCall { to, data, gas: CALL_GAS })?)
+    fn compute_call(&self, to: Address, data: Bytes) -> Result<EvmCallOutcome, StateProofError> {
+        Ok(self.state.compute_call(&EvmCall { to, data, gas: CALL_GAS })?)
     }
 }

@@ -8,7 +8,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use alloy_primitives::Bytes;
-use clresolve_core::light_client::LightClientProof;
+use clresolve_core::light_client::LightClientTranscript;
 use clresolve_core::payment::CoinTypes;
 use clresolve_core::reading::{ChainError, EnsAnswer, NameHolder};
 use jiff::Timestamp;
@@ -38,7 +38,7 @@ pub struct StateProof {
     pub owner_look_ups: Vec<Bytes>,
     /// What proves the header, if a light client verified it. It is verified separately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub light_client: Option<LightClientProof>,
+    pub light_client: Option<LightClientTranscript>,
 }
 
 /// The replayed reading of a name.
@@ -85,7 +85,7 @@ pub struct StateProofRecorder(Mutex<Option<StateProof>>);
 
 impl StateProofRecorder {
     /// Removes and returns what was recorded since the previous call.
-    pub fn take(&self) -> Option<StateProof> {
+    pub fn take_proof(&self) -> Option<StateProof> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 

@@ -25,7 +25,7 @@ const GAUGE_INPUT_BYTES: usize = 213;
 const GAUGE_OUTPUT_BYTES: usize = 64;
 
 /// Call data for Multicall3 at `multicall3`: `calls` to itself, then the gauge.
-pub fn call_together(multicall3: Address, calls: impl IntoIterator<Item = Bytes>) -> Bytes {
+pub fn batch_call_data(multicall3: Address, calls: impl IntoIterator<Item = Bytes>) -> Bytes {
     let mut gauge = GAUGE_GAS.to_be_bytes().to_vec();
     gauge.resize(GAUGE_INPUT_BYTES, 0);
     let of_names = calls.into_iter().map(|data| MulticallCall { target: multicall3, callData: data });
@@ -54,12 +54,12 @@ pub enum BatchedCallError {
 }
 
 impl BatchedCallResults {
-    /// Decodes the result of Multicall3 for [`call_together`] with `count` calls.
+    /// Decodes the result of Multicall3 for [`batch_call_data`] with `count` calls.
     ///
     /// # Errors
     /// [`BatchedCallError`].
     pub fn decode(data: &[u8], count: usize) -> Result<Self, BatchedCallError> {
-        abi::check_parameters(data, AGGREGATE).map_err(ContractDecodeError::from)?;
+        abi::check_abi_parameters(data, AGGREGATE).map_err(ContractDecodeError::from)?;
         let answer = tryBlockAndAggregateCall::abi_decode_returns_validate(data);
         let answer = answer.map_err(|_| ContractDecodeError::from(AbiError::BadValue))?;
         let block = u64::try_from(answer.blockNumber).map_err(|_| ContractDecodeError::from(AbiError::BadValue))?;

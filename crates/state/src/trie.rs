@@ -57,8 +57,9 @@ fn verify_account(
         storage_root: response.storage_hash,
         code_hash: response.code_hash,
     };
-    let proven = look_up(state_root, keccak256(response.address), &response.account_proof)?;
-    let account = proven.as_deref().map(|value| decode::<TrieAccount>(value, TrieProofError::BadValue)).transpose()?;
+    let proven = look_up_by_key(state_root, keccak256(response.address), &response.account_proof)?;
+    let account =
+        proven.as_deref().map(|value| decode_whole::<TrieAccount>(value, TrieProofError::BadValue)).transpose()?;
     let agrees = clresolve_core::mutant!("account-unproven")
         || account.map_or_else(|| is_absent(&claimed), |account| account == claimed);
     if agrees { Ok(account) } else { Err(TrieProofError::OtherValues) }
@@ -77,8 +78,8 @@ fn verify_slot(storage_root: B256, slot: U256, proof: &EIP1186StorageProof) -> R
     if U256::from_be_bytes(proof.key.as_b256().0) != slot {
         return Err(TrieProofError::OtherRequest);
     }
-    let proven = look_up(storage_root, keccak256(slot.to_be_bytes::<32>()), &proof.proof)?;
-    let value = proven.as_deref().map_or(Ok(U256::ZERO), |value| decode(value, TrieProofError::BadValue))?;
+    let proven = look_up_by_key(storage_root, keccak256(slot.to_be_bytes::<32>()), &proof.proof)?;
+    let value = proven.as_deref().map_or(Ok(U256::ZERO), |value| decode_whole(value, TrieProofError::BadValue))?;
     if value == proof.value || clresolve_core::mutant!("slot-unproven") {
         Ok(value)
     } else {
@@ -87,7 +88,7 @@ fn verify_slot(storage_root: B256, slot: U256, proof: &EIP1186StorageProof) -> R
 }
 
 /// The value of `key` in the trie with this root; `None` if the proof shows that it is absent.
-fn look_up(root: B256, key: B256, proof: &[Bytes]) -> Result<Option<Vec<u8>>, TrieProofError> {
+fn look_up_by_key(root: B256, key: B256, proof: &[Bytes]) -> Result<Option<Vec<u8>>, TrieProofError> {
     look_up_path(root, Nibbles::unpack(key), proof, MAX_NODE_BYTES)
 }
 
@@ -98,13 +99,13 @@ pub(crate) fn look_up_receipt(root: B256, path: Nibbles, proof: &[Bytes]) -> Res
 
 fn look_up_path(root: B256, path: Nibbles, proof: &[Bytes], longest: usize) -> Result<Option<Vec<u8>>, TrieProofError> {
     if root == EMPTY_ROOT_HASH {
-        return if proof.iter().any(is_node) { Err(TrieProofError::Surplus) } else { Ok(None) };
+        return if proof.iter().any(is_trie_node) { Err(TrieProofError::Surplus) } else { Ok(None) };
     }
     if proof.len() > MAX_NODES && !clresolve_core::mutant!("endless-proofs") {
         return Err(TrieProofError::TooManyNodes);
     }
     let mut nodes = proof.iter();
-    let value = walk(root, path, |hash| {
+    let value = walk_trie(root, path, |hash| {
         let node = nodes.next().ok_or(TrieProofError::Truncated)?;
         if node.len() > longest {
             return Err(TrieProofError::NodeTooLong);
@@ -119,14 +120,14 @@ fn look_up_path(root: B256, path: Nibbles, proof: &[Bytes], longest: usize) -> R
 }
 
 /// Walks from the root to the value at `path`. `node_at` returns the node with a given hash, which it has verified.
-fn walk<'a>(
+fn walk_trie<'a>(
     root: B256,
     path: Nibbles,
     mut node_at: impl FnMut(B256) -> Result<&'a Bytes, TrieProofError>,
 ) -> Result<Option<Vec<u8>>, TrieProofError> {
     let mut position = TriePosition { hash: root, rest: path };
     for _ in 0..MAX_NODES {
-        match descend(node_at(position.hash)?, position.rest)? {
+        match descend_node(node_at(position.hash)?, position.rest)? {
             TrieStep::Down(next) => position = next,
             TrieStep::End(value) => return Ok(value),
         }
@@ -150,7 +151,7 @@ impl<'a> TrieNodePool<'a> {
         Ok(Self { nodes: nodes.collect::<Result<_, _>>()?, used: HashSet::new() })
     }
 
-    pub(crate) fn is_used_up(&self) -> bool {
+    pub(crate) fn is_fully_used(&self) -> bool {
         self.used.len() == self.nodes.len()
     }
 
@@ -158,17 +159,17 @@ impl<'a> TrieNodePool<'a> {
     ///
     /// # Errors
     /// [`ProvenCallError::Account`] or [`ProvenCallError::Slot`] for the first violation.
-    pub(crate) fn verify(
+    pub(crate) fn verify_account_slots(
         &mut self,
         state_root: B256,
         address: Address,
         slots: impl IntoIterator<Item = U256>,
     ) -> Result<VerifiedAccount, ProvenCallError> {
-        let account = self.look_up::<TrieAccount>(state_root, keccak256(address));
+        let account = self.look_up_value::<TrieAccount>(state_root, keccak256(address));
         let account = account.map_err(|flaw| ProvenCallError::Account { address, flaw })?;
         let storage_root = account.map_or(EMPTY_ROOT_HASH, |account| account.storage_root);
         let proven = slots.into_iter().map(|slot| {
-            let value = self.look_up::<U256>(storage_root, keccak256(slot.to_be_bytes::<32>()));
+            let value = self.look_up_value::<U256>(storage_root, keccak256(slot.to_be_bytes::<32>()));
             let value = value.map_err(|flaw| ProvenCallError::Slot { address, slot, flaw })?;
             Ok((slot, value.unwrap_or_default()))
         });
@@ -176,22 +177,22 @@ impl<'a> TrieNodePool<'a> {
         Ok(VerifiedAccount { account, slots })
     }
 
-    fn look_up<T: Decodable>(&mut self, root: B256, key: B256) -> Result<Option<T>, TrieProofError> {
+    fn look_up_value<T: Decodable>(&mut self, root: B256, key: B256) -> Result<Option<T>, TrieProofError> {
         if root == EMPTY_ROOT_HASH {
             return Ok(None);
         }
         let Self { nodes, used } = self;
-        let value = walk(root, Nibbles::unpack(key), |hash| {
+        let value = walk_trie(root, Nibbles::unpack(key), |hash| {
             used.insert(hash);
             nodes.get(&hash).copied().ok_or(TrieProofError::Truncated)
         })?;
-        value.as_deref().map(|value| decode(value, TrieProofError::BadValue)).transpose()
+        value.as_deref().map(|value| decode_whole(value, TrieProofError::BadValue)).transpose()
     }
 }
 
 /// Whether an element of a proof is a node. Some endpoints prove absence from an empty trie with one empty string,
 /// which is not a node.
-pub(crate) fn is_node(node: &Bytes) -> bool {
+pub(crate) fn is_trie_node(node: &Bytes) -> bool {
     node.as_ref() != [EMPTY_STRING_CODE]
 }
 
@@ -208,8 +209,8 @@ enum TrieStep {
 }
 
 /// Walks through one node and the nodes embedded in it.
-fn descend(bytes: &[u8], mut rest: Nibbles) -> Result<TrieStep, TrieProofError> {
-    let mut node = decode::<TrieNode>(bytes, TrieProofError::Malformed)?;
+fn descend_node(bytes: &[u8], mut rest: Nibbles) -> Result<TrieStep, TrieProofError> {
+    let mut node = decode_whole::<TrieNode>(bytes, TrieProofError::Malformed)?;
     loop {
         let child = match node {
             TrieNode::EmptyRoot => return Err(TrieProofError::Malformed),
@@ -231,7 +232,7 @@ fn descend(bytes: &[u8], mut rest: Nibbles) -> Result<TrieStep, TrieProofError> 
         if let Some(hash) = child.as_hash() {
             return Ok(TrieStep::Down(TriePosition { hash, rest }));
         }
-        node = decode::<TrieNode>(&child, TrieProofError::Malformed)?;
+        node = decode_whole::<TrieNode>(&child, TrieProofError::Malformed)?;
     }
 }
 
@@ -242,7 +243,7 @@ fn child_at(branch: &BranchNode, nibble: u8) -> Option<RlpNode> {
 }
 
 /// Decodes one value, and refuses trailing bytes.
-fn decode<T: Decodable>(bytes: &[u8], flaw: TrieProofError) -> Result<T, TrieProofError> {
+fn decode_whole<T: Decodable>(bytes: &[u8], flaw: TrieProofError) -> Result<T, TrieProofError> {
     alloy_rlp::decode_exact(bytes).map_err(|_| flaw)
 }
 
@@ -343,7 +344,7 @@ mod tests {
         let leaves = [(path, receipt.clone()), (keccak256("neighbour"), vec![8; MAX_NODE_BYTES + 1])];
         let (root, proof) = trie(leaves.clone(), path);
         assert_eq!(look_up_receipt(root, Nibbles::unpack(path), &proof), Ok(Some(receipt)));
-        assert_eq!(look_up(root, path, &proof), Err(TrieProofError::NodeTooLong));
+        assert_eq!(look_up_by_key(root, path, &proof), Err(TrieProofError::NodeTooLong));
         let (root, proof) = trie(leaves, other);
         assert_eq!(look_up_receipt(root, Nibbles::unpack(other), &proof), Ok(None));
         let endless = vec![Bytes::from(vec![0; MAX_RECEIPT_BYTES + 1])];
@@ -437,16 +438,22 @@ mod tests {
         let (root, response) = with_storage(&[(slot, 17), (U256::from(6), 18)], slot, 17);
         let nodes = [response.account_proof.clone(), response.storage_proof[0].proof.clone()].concat();
         let mut pool = TrieNodePool::new(&nodes).expect("short nodes");
-        let agent = pool.verify(root, AGENT, []).expect("the account's nodes are there");
+        let agent = pool.verify_account_slots(root, AGENT, []).expect("the account's nodes are there");
         assert_eq!(agent.account.map(|agent| agent.storage_root), Some(response.storage_hash));
-        assert!(!pool.is_used_up(), "the slot's nodes are left");
-        assert_eq!(pool.verify(root, AGENT, [slot]).map(|proven| proven.slots), Ok(vec![(slot, U256::from(17))]));
-        assert!(pool.is_used_up());
+        assert!(!pool.is_fully_used(), "the slot's nodes are left");
+        assert_eq!(
+            pool.verify_account_slots(root, AGENT, [slot]).map(|proven| proven.slots),
+            Ok(vec![(slot, U256::from(17))])
+        );
+        assert!(pool.is_fully_used());
         let mut without_leaf = TrieNodePool::new(&nodes[..nodes.len() - 1]).expect("short nodes");
         let missing = ProvenCallError::Slot { address: AGENT, slot, flaw: TrieProofError::Truncated };
-        assert_eq!(without_leaf.verify(root, AGENT, [slot]), Err(missing));
+        assert_eq!(without_leaf.verify_account_slots(root, AGENT, [slot]), Err(missing));
         let absent = VerifiedAccount { account: None, slots: vec![(slot, U256::ZERO)] };
-        assert_eq!(TrieNodePool::new([]).expect("no node").verify(EMPTY_ROOT_HASH, AGENT, [slot]), Ok(absent));
+        assert_eq!(
+            TrieNodePool::new([]).expect("no node").verify_account_slots(EMPTY_ROOT_HASH, AGENT, [slot]),
+            Ok(absent)
+        );
         let long = Bytes::from(vec![0; MAX_NODE_BYTES + 1]);
         assert_eq!(TrieNodePool::new([&long]).err(), Some(TrieProofError::NodeTooLong));
     }

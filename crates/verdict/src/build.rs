@@ -15,12 +15,12 @@ use crate::check::licence::LicenceClarity;
 use crate::check::records::owner_is_proven;
 use crate::check::{EvidenceJudgement, JudgementPolicy};
 use crate::evidence::{
-    CardLocations, ContentProofSource, HttpsOutcome, IpfsMirror, IpfsOutcome, OwnerEvidence, RecordUsability,
+    CardLocations, ClOwnerEvidence, ContentProofSource, HttpsOutcome, IpfsMirrorPath, IpfsOutcome, RecordUsability,
     ResolutionEvidence, SchemaResponses,
 };
 use crate::manifest::SchemaSide;
 use crate::profile::{ConformanceProfile, ConformanceProfiles};
-use crate::published::PublishedPayments;
+use crate::published::PublishedPaymentRecords;
 use crate::trust::{ReplayedResolution, Resolution};
 use crate::verdict::{
     AgentIdentity, AnchorBlock, AppliedProfile, CardReference, ChainAnchor, Freshness, IdentityOwner, PinnedDocument,
@@ -40,7 +40,7 @@ const MAX_RECORD_BYTES: usize = 2048;
 
 /// The evidence of one resolution and its timings.
 #[derive(Clone, Debug)]
-pub struct ResolutionRun {
+pub struct TimedEvidence {
     /// The gathered evidence.
     pub evidence: ResolutionEvidence,
     /// Duration of each step, in milliseconds.
@@ -68,10 +68,10 @@ pub struct VerdictContext<'a> {
 /// The result may open the gate, so `run` must be this process's own and have just ended, or come from a replica. A
 /// replica's run must be fresh, must have begun after the last eviction of the name, and counts as unconfirmed. Pass
 /// the evidence of an earlier run to [`build_replay`].
-pub fn build_resolution(reporter: &VerdictContext<'_>, run: &ResolutionRun, failures: u32) -> Resolution {
+pub fn build_resolution(reporter: &VerdictContext<'_>, run: &TimedEvidence, failures: u32) -> Resolution {
     let (verdict, card) = build_verdict(reporter, run, failures);
     let reading = run.evidence.reading.as_ref().ok();
-    let resolution = Resolution::new(verdict, card, reading.and_then(PublishedPayments::from_reading));
+    let resolution = Resolution::new(verdict, card, reading.and_then(PublishedPaymentRecords::from_reading));
     match reading {
         Some(reading) => resolution.with_reading(reading),
         None => resolution,
@@ -79,12 +79,16 @@ pub fn build_resolution(reporter: &VerdictContext<'_>, run: &ResolutionRun, fail
 }
 
 /// The verdict that follows from the evidence of an earlier resolution. It cannot open the gate.
-pub fn build_replay(reporter: &VerdictContext<'_>, run: &ResolutionRun) -> ReplayedResolution {
+pub fn build_replay(reporter: &VerdictContext<'_>, run: &TimedEvidence) -> ReplayedResolution {
     let (verdict, card) = build_verdict(reporter, run, 0);
-    ReplayedResolution::new(verdict, card, run.evidence.reading.as_ref().ok().and_then(PublishedPayments::from_reading))
+    ReplayedResolution::new(
+        verdict,
+        card,
+        run.evidence.reading.as_ref().ok().and_then(PublishedPaymentRecords::from_reading),
+    )
 }
 
-fn build_verdict(reporter: &VerdictContext<'_>, run: &ResolutionRun, failures: u32) -> (Verdict, Option<Bytes>) {
+fn build_verdict(reporter: &VerdictContext<'_>, run: &TimedEvidence, failures: u32) -> (Verdict, Option<Bytes>) {
     let evidence = &run.evidence;
     let all = reporter.profiles.iter().map(Arc::as_ref);
     let others = all.filter(|other: &&ConformanceProfile| other.id() != reporter.profile.id());
@@ -99,12 +103,12 @@ fn build_verdict(reporter: &VerdictContext<'_>, run: &ResolutionRun, failures: u
         conclusion: String::new(),
         name: name(&evidence.name),
         state: judgement.state,
-        summary: summary(&judgement, &evidence.name),
-        identity: judgement.card.as_ref().map(|card| identity(evidence, card, &judgement.digests)),
-        anchor: evidence.reading.as_ref().ok().map(|reading| anchor(reporter, evidence, reading)),
-        profile: profile_used(reporter.profile, reporter.policy, near_misses),
-        steps: steps(&judgement, run, reporter.policy),
-        freshness: freshness(judgement.state, evidence.now, failures),
+        summary: verdict_summary(&judgement, &evidence.name),
+        identity: judgement.card.as_ref().map(|card| agent_identity(evidence, card, &judgement.digests)),
+        anchor: evidence.reading.as_ref().ok().map(|reading| chain_anchor(reporter, evidence, reading)),
+        profile: applied_profile(reporter.profile, reporter.policy, near_misses),
+        steps: step_reports(&judgement, run, reporter.policy),
+        freshness: verdict_freshness(judgement.state, evidence.now, failures),
         tool: ToolVersion::default(),
         reasons: judgement.reasons,
     };
@@ -120,7 +124,7 @@ pub fn invalid_name_resolution(
     now: Timestamp,
 ) -> Resolution {
     let reason = Reason::new(ReasonCode::NameInvalid).observed(error.to_string());
-    let reasons: Vec<Reason> = if policy.drops(reason.code) { Vec::new() } else { vec![reason] };
+    let reasons: Vec<Reason> = if policy.is_code_dropped(reason.code) { Vec::new() } else { vec![reason] };
     let state = if reasons.is_empty() { TrustState::Indeterminate } else { TrustState::Untrusted };
     let steps = ResolutionStep::WALK
         .into_iter()
@@ -141,7 +145,7 @@ pub fn invalid_name_resolution(
         reasons,
         identity: None,
         anchor: None,
-        profile: profile_used(profile, policy, Vec::new()),
+        profile: applied_profile(profile, policy, Vec::new()),
         steps,
         freshness: Freshness {
             checked_at: now,
@@ -164,7 +168,7 @@ fn name(name: &EnsName) -> RequestedName {
 }
 
 /// One sentence: the state and the first reason for it.
-fn summary(judgement: &EvidenceJudgement, name: &EnsName) -> String {
+fn verdict_summary(judgement: &EvidenceJudgement, name: &EnsName) -> String {
     let mut deciding = judgement.reasons.iter().filter(|reason| reason.effect != ReasonEffect::Warn);
     let first = deciding.next().map_or("A required step did not pass.", |reason| reason.message.as_str());
     match judgement.state {
@@ -184,7 +188,7 @@ fn lower_first(sentence: &str) -> String {
     }
 }
 
-fn identity(evidence: &ResolutionEvidence, card: &AgentCard, digests: &SourceDigests) -> AgentIdentity {
+fn agent_identity(evidence: &ResolutionEvidence, card: &AgentCard, digests: &SourceDigests) -> AgentIdentity {
     let records = evidence.resolved_records().map(|found| &found.records);
     let owner = records
         .and_then(|records| RecordUsability::from_record(records, RecordKey::Owner).text())
@@ -199,15 +203,16 @@ fn identity(evidence: &ResolutionEvidence, card: &AgentCard, digests: &SourceDig
         verbs: card.verbs().map(str::to_owned).collect(),
         entry: text(card.entry()),
         networks: card.networks().map(str::to_owned).collect(),
-        card: card_digest(evidence, digests),
+        card: card_reference(evidence, digests),
     }
 }
 
-fn card_digest(evidence: &ResolutionEvidence, digests: &SourceDigests) -> CardReference {
+fn card_reference(evidence: &ResolutionEvidence, digests: &SourceDigests) -> CardReference {
     let Some(bytes) = evidence.card_bytes() else { return CardReference::default() };
     let proven = evidence.ipfs.bytes().and_then(|_| evidence.resolved_records()).map(|found| &found.records);
     let text = |key| proven.and_then(|records| RecordUsability::from_record(records, key).text());
-    let path = text(RecordKey::MirrorIpfs).and_then(|value| IpfsMirror::parse(value).ok()).map(|mirror| mirror.path);
+    let path =
+        text(RecordKey::MirrorIpfs).and_then(|value| IpfsMirrorPath::parse(value).ok()).map(|mirror| mirror.path);
     CardReference {
         sha256: digests.digest_of(bytes).hex(),
         cid: text(RecordKey::CidAgentcard).map(str::to_owned),
@@ -216,7 +221,7 @@ fn card_digest(evidence: &ResolutionEvidence, digests: &SourceDigests) -> CardRe
     }
 }
 
-fn anchor(reporter: &VerdictContext<'_>, evidence: &ResolutionEvidence, reading: &NameReading) -> ChainAnchor {
+fn chain_anchor(reporter: &VerdictContext<'_>, evidence: &ResolutionEvidence, reading: &NameReading) -> ChainAnchor {
     let found = evidence.resolved_records();
     ChainAnchor {
         world: reporter.world.to_owned(),
@@ -258,7 +263,7 @@ fn record_value(record: &TextRecord, longest: usize) -> Value {
 }
 
 /// The payment records as JSON: the value, null if it is not set, or an object with the cause if it is unusable.
-fn payment_values(published: &PublishedPayments) -> Value {
+fn payment_values(published: &PublishedPaymentRecords) -> Value {
     let PaymentRecords { addresses, endpoints, .. } = published.settled_records();
     let address = |(coin, record): (&CoinType, &AddressRecord)| {
         let value = match record {
@@ -282,7 +287,7 @@ fn payment_values(published: &PublishedPayments) -> Value {
     })
 }
 
-fn profile_used(
+fn applied_profile(
     profile: &ConformanceProfile,
     policy: &JudgementPolicy,
     near_misses: Vec<ProfileNearMiss>,
@@ -300,7 +305,7 @@ fn profile_used(
     }
 }
 
-pub(crate) fn freshness(state: TrustState, now: Timestamp, failures: u32) -> Freshness {
+pub(crate) fn verdict_freshness(state: TrustState, now: Timestamp, failures: u32) -> Freshness {
     let fresh = fresh_for(state, failures);
     let until = SignedDuration::try_from(fresh).ok().and_then(|fresh| now.checked_add(fresh).ok()).unwrap_or(now);
     Freshness {
@@ -312,7 +317,7 @@ pub(crate) fn freshness(state: TrustState, now: Timestamp, failures: u32) -> Fre
     }
 }
 
-fn steps(judgement: &EvidenceJudgement, run: &ResolutionRun, policy: &JudgementPolicy) -> Vec<StepReport> {
+fn step_reports(judgement: &EvidenceJudgement, run: &TimedEvidence, policy: &JudgementPolicy) -> Vec<StepReport> {
     let parallel = parallel_steps(run, policy);
     let report = |(step, status): (&ResolutionStep, &StepStatus)| StepReport {
         step: *step,
@@ -328,17 +333,17 @@ pub const IN_PARALLEL_WITH: &str = "in_parallel_with";
 
 /// The steps that ran in parallel, if there were several. With a raw CID, IPFS waits for the URL's bytes unless all
 /// sources must answer.
-fn parallel_steps(run: &ResolutionRun, policy: &JudgementPolicy) -> Vec<ResolutionStep> {
+fn parallel_steps(run: &TimedEvidence, policy: &JudgementPolicy) -> Vec<ResolutionStep> {
     let evidence = &run.evidence;
     let Some(found) = evidence.resolved_records() else { return Vec::new() };
-    let waits = CardLocations::from_records(&found.records).waits_for_url(policy.require_all_sources);
+    let waits = CardLocations::from_records(&found.records).is_url_awaited(policy.require_all_sources);
     let fetched = run.content_fetched_at.is_none();
     let asked = [
         (ResolutionStep::FetchHttps, fetched && !matches!(evidence.https, HttpsOutcome::NotAsked)),
         (ResolutionStep::FetchIpfs, fetched && !waits && !matches!(evidence.ipfs, IpfsOutcome::NotAsked)),
         (
             ResolutionStep::Binding,
-            evidence.links.is_some() || matches!(evidence.owner, OwnerEvidence::Failed(_) | OwnerEvidence::Read(_)),
+            evidence.links.is_some() || matches!(evidence.owner, ClOwnerEvidence::Failed(_) | ClOwnerEvidence::Read(_)),
         ),
     ];
     let steps: Vec<ResolutionStep> = asked.into_iter().filter(|(_, asked)| *asked).map(|(step, _)| step).collect();
@@ -353,7 +358,7 @@ fn with_parallel_steps(mut evidence: Value, step: ResolutionStep, parallel: &[Re
     evidence
 }
 
-fn step_evidence(step: ResolutionStep, run: &ResolutionRun, judgement: &EvidenceJudgement) -> Value {
+fn step_evidence(step: ResolutionStep, run: &TimedEvidence, judgement: &EvidenceJudgement) -> Value {
     let evidence = &run.evidence;
     let card = judgement.card.as_ref();
     match step {
@@ -462,8 +467,8 @@ fn records_evidence(evidence: &ResolutionEvidence) -> Value {
             "records": record_values(&found.records, MAX_RECORD_BYTES),
         }),
     };
-    if let Some(published) = PublishedPayments::from_reading(reading) {
-        extend(&mut value, payment_values(&published));
+    if let Some(published) = PublishedPaymentRecords::from_reading(reading) {
+        extend_object(&mut value, payment_values(&published));
         let pending: Vec<String> = published.pending_records().collect();
         if !pending.is_empty() {
             value["payment_pending"] = json!(pending);
@@ -478,11 +483,11 @@ fn records_evidence(evidence: &ResolutionEvidence) -> Value {
     if !reading.failed_endpoints.is_empty() {
         value["failed_endpoints"] = group_by_endpoint(&reading.failed_endpoints, "cause");
     }
-    extend(&mut value, answer);
+    extend_object(&mut value, answer);
     value
 }
 
-fn extend(value: &mut Value, more: Value) {
+fn extend_object(value: &mut Value, more: Value) {
     if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
         value.extend(more);
     }
@@ -493,7 +498,7 @@ fn group_by_endpoint(words: &[(String, String)], member: &str) -> Value {
     words.iter().map(|(label, word)| json!({"endpoint": label, member: word})).collect()
 }
 
-fn https_evidence(run: &ResolutionRun, digests: &SourceDigests) -> Value {
+fn https_evidence(run: &TimedEvidence, digests: &SourceDigests) -> Value {
     match &run.evidence.https {
         HttpsOutcome::NotAsked => json!({"asked": false}),
         HttpsOutcome::Body { bytes, url } => {
@@ -539,10 +544,10 @@ fn ipfs_evidence(evidence: &ResolutionEvidence, digests: &SourceDigests) -> Valu
 
 fn owner_evidence(evidence: &ResolutionEvidence) -> Value {
     match &evidence.owner {
-        OwnerEvidence::NotAsked => json!({"asked": false}),
-        OwnerEvidence::NotAName(cause) => json!({"proven": false, "cause": cause}),
-        OwnerEvidence::Failed(cause) => json!({"proven": false, "cause": cause}),
-        OwnerEvidence::Read(holding) => json!({
+        ClOwnerEvidence::NotAsked => json!({"asked": false}),
+        ClOwnerEvidence::NotAName(cause) => json!({"proven": false, "cause": cause}),
+        ClOwnerEvidence::Failed(cause) => json!({"proven": false, "cause": cause}),
+        ClOwnerEvidence::Read(holding) => json!({
             "proven": owner_is_proven(evidence),
             "address": holding.address.map(|address| address.to_string()),
             "holder": holder_value(holding.holder),

@@ -147,19 +147,19 @@ impl Formatter for CanonicalFormatter<'_> {
 
     fn end_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
         let first = self.objects.pop().unwrap_or_default();
-        sort(&mut self.text.borrow_mut(), &mut self.members[first..]);
+        sort_members(&mut self.text.borrow_mut(), &mut self.members[first..]);
         self.members.truncate(first);
         CompactFormatter.end_object(writer)
     }
 }
 
 /// Sorts the members at the end of `text` by the UTF-16 code units of their names. Plain names are compared as bytes.
-fn sort(text: &mut Vec<u8>, members: &mut [MemberSpan]) {
+fn sort_members(text: &mut Vec<u8>, members: &mut [MemberSpan]) {
     let name = |member: &MemberSpan| &text[member.name.clone()];
     let Some(start) = members.first().map(|first| first.name.start - 1) else { return };
     let is_plain = |member: &MemberSpan| name(member).is_ascii() && !name(member).contains(&b'\\');
     if !members.iter().all(is_plain) {
-        members.sort_by_cached_key(|member| units(&text[member.name.start - 1..=member.name.end]));
+        members.sort_by_cached_key(|member| utf16_units(&text[member.name.start - 1..=member.name.end]));
     } else if members.is_sorted_by_key(name) {
         return;
     } else {
@@ -174,7 +174,7 @@ fn sort(text: &mut Vec<u8>, members: &mut [MemberSpan]) {
     }
 }
 
-fn units(name: &[u8]) -> Vec<u16> {
+fn utf16_units(name: &[u8]) -> Vec<u16> {
     let name: String = serde_json::from_slice(name).expect("a name that was printed");
     name.encode_utf16().collect()
 }

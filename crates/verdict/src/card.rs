@@ -70,7 +70,7 @@ impl AgentCard {
 
     /// The value at a JSON Pointer, of any type.
     pub fn value_at(&self, pointer: &str) -> Option<&Value> {
-        pointer::find(&self.document, pointer)
+        pointer::find_value(&self.document, pointer)
     }
 
     /// The string at a JSON Pointer, unless it is blank.

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 pub use self::findings::{MAX_REASONS_PER_CODE, ReasonCollector};
 use self::integrity::{IntegrityFindings, SourceDigests};
-use self::schemas::SchemaBytesSource;
+use self::schemas::FetchedOrPinnedSchemas;
 use crate::card::AgentCard;
 use crate::evidence::{ContentProofSource, HttpsOutcome, IpfsOutcome, ResolutionEvidence};
 use crate::profile::ConformanceProfile;
@@ -49,13 +49,13 @@ pub struct JudgementPolicy {
 impl JudgementPolicy {
     /// Whether findings of this code are dropped.
     #[cfg(feature = "unstable")]
-    pub(crate) fn drops(&self, code: ReasonCode) -> bool {
+    pub(crate) fn is_code_dropped(&self, code: ReasonCode) -> bool {
         self.without.contains(&code)
     }
 
     /// No findings are dropped outside of tests.
     #[cfg(not(feature = "unstable"))]
-    pub(crate) const fn drops(&self, _: ReasonCode) -> bool {
+    pub(crate) const fn is_code_dropped(&self, _: ReasonCode) -> bool {
         false
     }
 }
@@ -80,18 +80,18 @@ pub struct EvidenceJudgement {
 /// The credentials in a card of any system: each reason gives the location and the kind, never the credential.
 pub fn find_secrets(card: &AgentCard) -> Vec<Reason> {
     let mut found = ReasonCollector::default();
-    content::scan(card, &mut found);
+    content::add_content_findings(card, &mut found);
     found.0.retain(|reason| reason.code == ReasonCode::SecretInCard);
     found.0
 }
 
 /// Judges evidence under a profile.
-pub fn judge(
+pub fn judge_evidence(
     evidence: &ResolutionEvidence,
     profile: &ConformanceProfile,
     policy: &JudgementPolicy,
 ) -> EvidenceJudgement {
-    judge_with(evidence, evidence.schemas.as_ref().map(SchemaBytesSource::Fetched), profile, policy)
+    judge_with_bound_schemas(evidence, evidence.schemas.as_ref().map(FetchedOrPinnedSchemas::Fetched), profile, policy)
 }
 
 /// Judges evidence that a publisher plans. Nothing is fetched: at depth `schemas`, each schema location counts as
@@ -101,11 +101,12 @@ pub fn judge_planned(
     profile: &ConformanceProfile,
     policy: &JudgementPolicy,
 ) -> EvidenceJudgement {
-    let schemas = (policy.depth == ResolutionDepth::Schemas).then_some(SchemaBytesSource::AsPinned);
-    judge_with(evidence, schemas, profile, policy)
+    let schemas = (policy.depth == ResolutionDepth::Schemas).then_some(FetchedOrPinnedSchemas::AsPinned);
+    judge_with_bound_schemas(evidence, schemas, profile, policy)
 }
 
-/// Like [`judge`]. If the evidence is not trusted under `profile`, also returns those of `others` under which it is.
+/// Like [`judge_evidence`]. If the evidence is not trusted under `profile`, also returns those of `others` under which
+/// it is.
 pub(crate) fn judge_with_near_misses<'p>(
     evidence: &ResolutionEvidence,
     profile: &ConformanceProfile,
@@ -113,7 +114,7 @@ pub(crate) fn judge_with_near_misses<'p>(
     policy: &JudgementPolicy,
 ) -> (EvidenceJudgement, Vec<&'p ConformanceProfile>) {
     let prepared = PreparedEvidence::from_evidence(evidence);
-    let bound = evidence.schemas.as_ref().map(SchemaBytesSource::Fetched);
+    let bound = evidence.schemas.as_ref().map(FetchedOrPinnedSchemas::Fetched);
     let found = prepared.judge_under(bound, profile, policy);
     let is_trusted =
         |other: &&ConformanceProfile| prepared.judge_under(bound, other, policy).state == TrustState::Trusted;
@@ -121,9 +122,9 @@ pub(crate) fn judge_with_near_misses<'p>(
     (prepared.into_judgement(found), trusting)
 }
 
-fn judge_with(
+fn judge_with_bound_schemas(
     evidence: &ResolutionEvidence,
-    bound: Option<SchemaBytesSource<'_>>,
+    bound: Option<FetchedOrPinnedSchemas<'_>>,
     profile: &ConformanceProfile,
     policy: &JudgementPolicy,
 ) -> EvidenceJudgement {
@@ -155,7 +156,7 @@ impl<'e> PreparedEvidence<'e> {
 
     fn judge_under(
         &self,
-        bound: Option<SchemaBytesSource<'_>>,
+        bound: Option<FetchedOrPinnedSchemas<'_>>,
         profile: &ConformanceProfile,
         policy: &JudgementPolicy,
     ) -> ProfileFindings {
@@ -176,7 +177,7 @@ impl<'e> PreparedEvidence<'e> {
             reasons.extend(schema_reasons(bound, evidence, card, profile));
         }
         reasons.extend(continuity::check_continuity(evidence, card.filter(|_| proven), policy.record_rest));
-        reasons.retain(|reason| !policy.drops(reason.code));
+        reasons.retain(|reason| !policy.is_code_dropped(reason.code));
         let mut reasons: Vec<Reason> =
             reasons.into_iter().map(|reason| assign_effect(reason, profile, policy)).collect();
         reason::sort(&mut reasons);
@@ -186,8 +187,8 @@ impl<'e> PreparedEvidence<'e> {
             card: card.is_some(),
             schemas: policy.depth == ResolutionDepth::Schemas && bound.is_some(),
         };
-        let steps = statuses(evidence, &reached, &reasons, policy);
-        ProfileFindings { state: state(&reasons, &steps, policy), reasons, steps }
+        let steps = step_statuses(evidence, &reached, &reasons, policy);
+        ProfileFindings { state: conclude_state(&reasons, &steps, policy), reasons, steps }
     }
 
     fn into_judgement(self, ProfileFindings { state, reasons, steps }: ProfileFindings) -> EvidenceJudgement {
@@ -216,7 +217,7 @@ fn adjust_mirror_reasons(
 }
 
 fn schema_reasons(
-    bound: Option<SchemaBytesSource<'_>>,
+    bound: Option<FetchedOrPinnedSchemas<'_>>,
     evidence: &ResolutionEvidence,
     card: &AgentCard,
     profile: &ConformanceProfile,
@@ -237,7 +238,7 @@ fn assign_effect(mut reason: Reason, profile: &ConformanceProfile, policy: &Judg
 }
 
 /// The steps that must pass for `trusted`.
-fn required(policy: &JudgementPolicy) -> Vec<ResolutionStep> {
+fn required_steps(policy: &JudgementPolicy) -> Vec<ResolutionStep> {
     let mut steps = vec![
         ResolutionStep::Name,
         ResolutionStep::Records,
@@ -257,12 +258,16 @@ fn required(policy: &JudgementPolicy) -> Vec<ResolutionStep> {
 }
 
 /// Precedence: fail, unknown, pass. A required step that did not pass rules out `trusted`.
-fn state(reasons: &[Reason], steps: &BTreeMap<ResolutionStep, StepStatus>, policy: &JudgementPolicy) -> TrustState {
+fn conclude_state(
+    reasons: &[Reason],
+    steps: &BTreeMap<ResolutionStep, StepStatus>,
+    policy: &JudgementPolicy,
+) -> TrustState {
     let has = |effect| reasons.iter().any(|reason| reason.effect == effect);
     if has(ReasonEffect::Fail) {
         TrustState::Untrusted
     } else if has(ReasonEffect::Unknown)
-        || required(policy).iter().any(|step| steps.get(step) != Some(&StepStatus::Pass))
+        || required_steps(policy).iter().any(|step| steps.get(step) != Some(&StepStatus::Pass))
     {
         TrustState::Indeterminate
     } else {
@@ -281,7 +286,7 @@ struct InputAvailability {
 }
 
 /// The status of each step: taken from the evidence, and possibly lowered by the step's reasons.
-fn statuses(
+fn step_statuses(
     evidence: &ResolutionEvidence,
     reached: &InputAvailability,
     reasons: &[Reason],

@@ -19,7 +19,7 @@ use clresolve_core::characters::unsafe_in_value;
 use clresolve_core::digest::Digest;
 use clresolve_core::fetch::{FetchError, ForbiddenUrlError, SourceUnavailableError};
 use clresolve_core::name::{EnsName, EnsNameError};
-use clresolve_core::reading::{BlockSelector, ChainError, EnsAnswer, NameReading, OwnerReading, ResolvedRecords};
+use clresolve_core::reading::{BlockSelector, ChainError, ClOwnerReading, EnsAnswer, NameReading, ResolvedRecords};
 use clresolve_core::recordable::RecordableCause;
 use clresolve_core::records::{RecordKey, RecordSet, TextRecord};
 use clresolve_core::uri;
@@ -44,7 +44,7 @@ pub struct ResolutionEvidence {
     /// The records read from the chain.
     pub reading: Result<NameReading, ChainError>,
     /// Who holds the name in `cl.owner`.
-    pub owner: OwnerEvidence,
+    pub owner: ClOwnerEvidence,
     /// What the card's URL served.
     pub https: HttpsOutcome,
     /// Content under `cl.cid.agentcard` at the mirror's path.
@@ -128,7 +128,7 @@ pub enum SchemaFetchError {
 pub enum IpfsFetchError {
     /// The URL has no usable CID and path.
     #[error(transparent)]
-    Url(#[from] IpfsMirrorError),
+    Url(#[from] IpfsMirrorPathError),
     /// The outcome of the IPFS walk.
     #[error("{0}")]
     Walk(Box<IpfsOutcome>),
@@ -137,20 +137,20 @@ pub enum IpfsFetchError {
 /// Who holds the name in `cl.owner`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum OwnerEvidence {
+pub enum ClOwnerEvidence {
     /// Not requested, because `cl.owner` names nobody to look up.
     NotAsked,
     /// `cl.owner` is not an ENS name.
     NotAName(RecordableCause<EnsNameError>),
     /// Read at the pinned block.
-    Read(OwnerReading),
+    Read(ClOwnerReading),
     /// Could not be read.
-    Failed(RecordableCause<OwnerReadError>),
+    Failed(RecordableCause<ClOwnerReadError>),
 }
 
 /// Why the holder of the name in `cl.owner` could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OwnerReadError {
+pub enum ClOwnerReadError {
     /// The lookup timed out.
     #[error("no answer in time")]
     Late,
@@ -374,7 +374,7 @@ pub struct CardLocations {
     /// The path below that CID, taken from the mirror's record.
     pub path: ContentPath,
     /// The mirror, if it names another CID.
-    pub mirror: Option<IpfsMirror>,
+    pub mirror: Option<IpfsMirrorPath>,
 }
 
 impl CardLocations {
@@ -382,7 +382,7 @@ impl CardLocations {
     pub fn from_records(records: &RecordSet) -> Self {
         let text = |key| RecordUsability::from_record(records, key).text();
         let cid = text(RecordKey::CidAgentcard).and_then(|value| ContentId::parse(value).ok());
-        let mirror = text(RecordKey::MirrorIpfs).and_then(|value| IpfsMirror::parse(value).ok());
+        let mirror = text(RecordKey::MirrorIpfs).and_then(|value| IpfsMirrorPath::parse(value).ok());
         Self {
             url: text(RecordKey::Agentcard).filter(|url| is_https_url(url)).map(str::to_owned),
             path: mirror.as_ref().map(|mirror| mirror.path.clone()).unwrap_or_default(),
@@ -393,28 +393,28 @@ impl CardLocations {
 
     /// Whether the IPFS walk waits for the URL's response. Bytes from the URL can be checked against a raw CID
     /// directly, and no gateway is needed if they match. If `all` sources must answer, nothing waits.
-    pub fn waits_for_url(&self, all: bool) -> bool {
+    pub fn is_url_awaited(&self, all: bool) -> bool {
         !all && self.cid.as_ref().is_some_and(ContentId::is_raw)
     }
 }
 
 /// CID and path from `cl.agentcard.mirror.ipfs`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IpfsMirror {
+pub struct IpfsMirrorPath {
     /// The CID.
     pub cid: ContentId,
     /// The path below the CID.
     pub path: ContentPath,
 }
 
-impl IpfsMirror {
+impl IpfsMirrorPath {
     /// Parses an `ipfs://CID/path` URI, the URL of a path gateway (`https://host/ipfs/CID/path`), or that of a
     /// subdomain gateway (`https://CID.ipfs.host/path`). The host is never contacted.
     ///
     /// # Errors
-    /// [`IpfsMirrorError`] identifies the invalid part.
-    pub fn parse(value: &str) -> Result<Self, IpfsMirrorError> {
-        let (cid, path) = split_mirror(value).ok_or(IpfsMirrorError::Form)?;
+    /// [`IpfsMirrorPathError`] identifies the invalid part.
+    pub fn parse(value: &str) -> Result<Self, IpfsMirrorPathError> {
+        let (cid, path) = split_mirror(value).ok_or(IpfsMirrorPathError::Form)?;
         Ok(Self { cid: ContentId::parse(cid)?, path: ContentPath::parse(path)? })
     }
 
@@ -424,10 +424,10 @@ impl IpfsMirror {
     }
 }
 
-/// Why a value is not a [`IpfsMirror`].
+/// Why a value is not a [`IpfsMirrorPath`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum IpfsMirrorError {
+pub enum IpfsMirrorPathError {
     /// None of the supported forms.
     #[error("neither ipfs://CID/path nor a gateway URL with /ipfs/CID/path")]
     Form,
@@ -483,7 +483,7 @@ mod tests {
             (format!("https://{CID}.ipfs.dweb.link/a.json"), "a.json"),
         ];
         for (value, path) in cases {
-            let mirror = IpfsMirror::parse(&value).unwrap_or_else(|error| panic!("{value}: {error}"));
+            let mirror = IpfsMirrorPath::parse(&value).unwrap_or_else(|error| panic!("{value}: {error}"));
             assert_eq!((mirror.cid.to_string(), mirror.path.to_string()), (CID.to_owned(), path.to_owned()), "{value}");
         }
     }
@@ -492,11 +492,11 @@ mod tests {
     fn a_mirror_without_a_plain_cid_and_path_is_refused() {
         let of_cid = ["ipfs://", "ipfs://not-a-cid/a.json", "https://example.com/ipfs/not-a-cid"];
         for value in of_cid {
-            assert!(matches!(IpfsMirror::parse(value), Err(IpfsMirrorError::Cid(_))), "{value}");
+            assert!(matches!(IpfsMirrorPath::parse(value), Err(IpfsMirrorPathError::Cid(_))), "{value}");
         }
         for path in ["/../a.json", "/a%2fb", "/a%00", "//a"] {
             let value = format!("ipfs://{CID}{path}");
-            assert!(matches!(IpfsMirror::parse(&value), Err(IpfsMirrorError::Path(_))), "{value}");
+            assert!(matches!(IpfsMirrorPath::parse(&value), Err(IpfsMirrorPathError::Path(_))), "{value}");
         }
         let of_form = [
             String::new(),
@@ -507,7 +507,7 @@ mod tests {
             format!("ftp://example.com/ipfs/{CID}"),
         ];
         for value in of_form {
-            assert_eq!(IpfsMirror::parse(&value), Err(IpfsMirrorError::Form), "{value}");
+            assert_eq!(IpfsMirrorPath::parse(&value), Err(IpfsMirrorPathError::Form), "{value}");
         }
     }
 

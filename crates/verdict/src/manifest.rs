@@ -10,7 +10,7 @@ pub use crate::card::SchemaSide;
 use clresolve_core::digest::Digest;
 use clresolve_core::json;
 use clresolve_core::json::{JsonError, JsonLimits};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 
 /// Version of the manifest format that this crate reads.
 pub const FORMAT: &str = "clresolve.manifest/1";
@@ -21,20 +21,20 @@ pub const MAX_VERBS: usize = 1024;
 
 /// A manifest of one release of one schema layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SchemaManifest {
+pub struct SchemaReleaseManifest {
     digest: Digest,
-    file: SchemaManifestDocument,
+    file: SchemaReleaseManifestDocument,
 }
 
-impl SchemaManifest {
+impl SchemaReleaseManifest {
     /// Parses a manifest and computes the digest of its bytes.
     ///
     /// # Errors
-    /// [`SchemaManifestError`] if the bytes are not strict JSON, have another format, or contradict themselves.
-    pub fn load(bytes: &[u8]) -> Result<Self, SchemaManifestError> {
+    /// [`SchemaReleaseManifestError`] if the bytes are not strict JSON, have another format, or contradict themselves.
+    pub fn load(bytes: &[u8]) -> Result<Self, SchemaReleaseManifestError> {
         let document = json::parse(bytes, JsonLimits::DOCUMENT)?;
-        let mut file: SchemaManifestDocument =
-            serde_json::from_value(document).map_err(|e| SchemaManifestError::Shape(excerpt(&e.to_string())))?;
+        let mut file: SchemaReleaseManifestDocument = serde_json::from_value(document)
+            .map_err(|e| SchemaReleaseManifestError::Shape(excerpt_text(&e.to_string())))?;
         file.verbs.sort_by(|a, b| a.name.cmp(&b.name));
         file.check()?;
         Ok(Self { digest: Digest::compute(bytes), file })
@@ -166,7 +166,7 @@ pub struct SharedSchemaEntry {
 /// Why bytes are not a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum SchemaManifestError {
+pub enum SchemaReleaseManifestError {
     /// Not strict JSON.
     #[error("not a manifest: {0}")]
     Json(#[from] JsonError),
@@ -186,7 +186,7 @@ pub enum SchemaManifestError {
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SchemaManifestDocument {
+struct SchemaReleaseManifestDocument {
     schema: String,
     id: String,
     class: String,
@@ -200,20 +200,20 @@ struct SchemaManifestDocument {
     shared: Vec<SharedSchemaEntry>,
 }
 
-impl SchemaManifestDocument {
-    fn check(&self) -> Result<(), SchemaManifestError> {
+impl SchemaReleaseManifestDocument {
+    fn check(&self) -> Result<(), SchemaReleaseManifestError> {
         if self.schema != FORMAT {
-            return Err(SchemaManifestError::Format(excerpt(&self.schema)));
+            return Err(SchemaReleaseManifestError::Format(excerpt_text(&self.schema)));
         }
         if !(1..=MAX_VERBS).contains(&self.verbs.len()) {
-            return Err(SchemaManifestError::VerbCount(self.verbs.len()));
+            return Err(SchemaReleaseManifestError::VerbCount(self.verbs.len()));
         }
         let names = self.verbs.iter().map(|verb| &verb.name);
         let ids = self.verbs.iter().flat_map(|verb| [&verb.request.id, &verb.receipt.id]);
         let shared = self.shared.iter().map(|schema| &schema.id);
         let mut seen = BTreeSet::new();
         match names.chain(ids).chain(shared).find(|name| !seen.insert(name.as_str())) {
-            Some(twice) => Err(SchemaManifestError::Duplicate(excerpt(twice))),
+            Some(twice) => Err(SchemaReleaseManifestError::Duplicate(excerpt_text(twice))),
             None => Ok(()),
         }
     }
@@ -226,22 +226,22 @@ mod tests {
     const COMMONS: &[u8] = include_bytes!("../manifests/protocol-commons-1.0.0.json");
     const COMMERCIAL: &[u8] = include_bytes!("../manifests/protocol-commercial-1.0.0.json");
 
-    fn names(manifest: &SchemaManifest) -> Vec<&str> {
+    fn names(manifest: &SchemaReleaseManifest) -> Vec<&str> {
         manifest.verbs().iter().map(|verb| verb.name.as_str()).collect()
     }
 
     #[test]
     fn the_verbs_are_those_of_the_checklist() {
-        let commons = SchemaManifest::load(COMMONS).expect("our own manifest");
+        let commons = SchemaReleaseManifest::load(COMMONS).expect("our own manifest");
         let listed = "analyze classify clean convert describe explain fetch format parse summarize";
         assert_eq!(names(&commons).join(" "), listed);
-        let commercial = SchemaManifest::load(COMMERCIAL).expect("our own manifest");
+        let commercial = SchemaReleaseManifest::load(COMMERCIAL).expect("our own manifest");
         assert_eq!(names(&commercial).join(" "), "authorize checkout purchase ship verify");
     }
 
     #[test]
     fn verbs_are_found_by_name_and_by_alias() {
-        let commons = SchemaManifest::load(COMMONS).expect("our own manifest");
+        let commons = SchemaReleaseManifest::load(COMMONS).expect("our own manifest");
         assert_eq!(commons.verb("clean").and_then(|verb| verb.category.as_deref()), Some("transform"));
         assert!(commons.verb("Clean").is_none() && commons.verb("summarise").is_none());
         for (alias, name) in [("Clean", "clean"), (" clean", "clean"), ("summarise", "summarize")] {
@@ -253,19 +253,19 @@ mod tests {
     #[test]
     fn manifests_that_contradict_themselves_are_refused() {
         let text = String::from_utf8(COMMERCIAL.to_vec()).expect("UTF-8");
-        let load = |text: &str| SchemaManifest::load(text.as_bytes()).expect_err("a bad manifest");
+        let load = |text: &str| SchemaReleaseManifest::load(text.as_bytes()).expect_err("a bad manifest");
         assert_eq!(
             load(&text.replace("manifest/1", "manifest/2")),
-            SchemaManifestError::Format("clresolve.manifest/2".into())
+            SchemaReleaseManifestError::Format("clresolve.manifest/2".into())
         );
         let twice = text.replace(r#""name": "ship""#, r#""name": "verify""#);
-        assert_eq!(load(&twice), SchemaManifestError::Duplicate("verify".into()));
-        assert!(matches!(load(&text.replace("\"version\"", "\"verison\"")), SchemaManifestError::Shape(_)));
-        assert!(matches!(load("[]"), SchemaManifestError::Json(_)));
+        assert_eq!(load(&twice), SchemaReleaseManifestError::Duplicate("verify".into()));
+        assert!(matches!(load(&text.replace("\"version\"", "\"verison\"")), SchemaReleaseManifestError::Shape(_)));
+        assert!(matches!(load("[]"), SchemaReleaseManifestError::Json(_)));
         for count in [0, MAX_VERBS + 1] {
             let mut manifest: serde_json::Value = serde_json::from_str(&text).expect("JSON");
             manifest["verbs"] = vec![manifest["verbs"][0].clone(); count].into();
-            assert_eq!(load(&manifest.to_string()), SchemaManifestError::VerbCount(count));
+            assert_eq!(load(&manifest.to_string()), SchemaReleaseManifestError::VerbCount(count));
         }
     }
 }

@@ -9,14 +9,14 @@ use std::sync::{Arc, LazyLock};
 use serde::{Deserialize, Serialize};
 
 use crate::canonical;
-use crate::manifest::{SchemaManifest, SchemaManifestError};
+use crate::manifest::{SchemaReleaseManifest, SchemaReleaseManifestError};
 use crate::schema::{SchemaError, StrictSchema};
 use clresolve_core::digest::Digest;
 use clresolve_core::json;
 use clresolve_core::json::{JsonError, JsonLimits};
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
 use clresolve_core::records::RecordKey;
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 
 /// Version of the profile format that this crate reads.
 pub const FORMAT: &str = "clresolve.profile/1";
@@ -58,7 +58,7 @@ pub struct ConformanceProfile {
     file: ProfileDocument,
     records: Vec<RecordKey>,
     base_schema: Arc<StrictSchema>,
-    manifests: BTreeMap<String, Arc<SchemaManifest>>,
+    manifests: BTreeMap<String, Arc<SchemaReleaseManifest>>,
 }
 
 impl ConformanceProfile {
@@ -116,7 +116,7 @@ impl ConformanceProfile {
     }
 
     /// All manifests, sorted by class.
-    pub fn manifests(&self) -> impl Iterator<Item = &SchemaManifest> {
+    pub fn manifests(&self) -> impl Iterator<Item = &SchemaReleaseManifest> {
         self.manifests.values().map(Arc::as_ref)
     }
 
@@ -144,12 +144,12 @@ impl ConformanceProfile {
 #[derive(Clone, Copy, Debug)]
 pub struct ClassRules<'p> {
     rule: &'p ClassRulesDocument,
-    manifest: &'p SchemaManifest,
+    manifest: &'p SchemaReleaseManifest,
 }
 
 impl<'p> ClassRules<'p> {
     /// The layer's manifest.
-    pub fn manifest(&self) -> &'p SchemaManifest {
+    pub fn manifest(&self) -> &'p SchemaReleaseManifest {
         self.manifest
     }
 
@@ -221,7 +221,7 @@ fn is_withdrawn(words: &Vec<String>) -> bool {
 /// All known profiles, with the manifests and schemas that they refer to.
 #[derive(Clone, Debug, Default)]
 pub struct ConformanceProfiles {
-    manifests: BTreeMap<Digest, Arc<SchemaManifest>>,
+    manifests: BTreeMap<Digest, Arc<SchemaReleaseManifest>>,
     schemas: BTreeMap<Digest, Arc<StrictSchema>>,
     profiles: BTreeMap<String, Arc<ConformanceProfile>>,
 }
@@ -261,7 +261,7 @@ impl ConformanceProfiles {
     /// # Errors
     /// [`ProfileError::Manifest`] if the bytes are not a manifest.
     pub fn add_manifest(&mut self, bytes: &[u8]) -> Result<Digest, ProfileError> {
-        let manifest = SchemaManifest::load(bytes)?;
+        let manifest = SchemaReleaseManifest::load(bytes)?;
         let digest = manifest.digest();
         self.manifests.insert(digest, Arc::new(manifest));
         Ok(digest)
@@ -285,9 +285,9 @@ impl ConformanceProfiles {
     pub fn add_profile(&mut self, bytes: &[u8]) -> Result<Arc<ConformanceProfile>, ProfileError> {
         let document = json::parse(bytes, JsonLimits::DOCUMENT)?;
         let file: ProfileDocument =
-            serde_json::from_value(document).map_err(|e| ProfileError::Shape(excerpt(&e.to_string())))?;
+            serde_json::from_value(document).map_err(|e| ProfileError::Shape(excerpt_text(&e.to_string())))?;
         if self.profiles.contains_key(&file.id) {
-            return Err(ProfileError::Taken(excerpt(&file.id)));
+            return Err(ProfileError::Taken(excerpt_text(&file.id)));
         }
         let profile = Arc::new(self.build(file)?);
         self.profiles.insert(profile.id().to_owned(), Arc::clone(&profile));
@@ -314,7 +314,7 @@ impl ConformanceProfiles {
             replaced.insert(file.id.clone(), Arc::new(self.build(file)?));
         }
         if !used {
-            return Err(ProfileError::Unused(excerpt(&id)));
+            return Err(ProfileError::Unused(excerpt_text(&id)));
         }
         self.profiles = replaced;
         Ok(())
@@ -339,17 +339,18 @@ impl ConformanceProfiles {
             }
             manifests.insert(class.clone(), Arc::clone(manifest));
         }
-        let canonical = canonical::canonical_json(&file).map_err(|e| ProfileError::Shape(excerpt(&e.to_string())))?;
+        let canonical =
+            canonical::canonical_json(&file).map_err(|e| ProfileError::Shape(excerpt_text(&e.to_string())))?;
         Ok(ConformanceProfile { digest: Digest::compute(&canonical), file, records, base_schema, manifests })
     }
 }
 
 fn missing_document_error(pinned: &ProfilePin) -> ProfileError {
-    ProfileError::Missing { id: excerpt(&pinned.id), digest: pinned.digest }
+    ProfileError::Missing { id: excerpt_text(&pinned.id), digest: pinned.digest }
 }
 
 fn invalid_value_error(what: &'static str, value: &str) -> ProfileError {
-    ProfileError::Value { what, value: excerpt(value) }
+    ProfileError::Value { what, value: excerpt_text(value) }
 }
 
 /// Why a profile, or a manifest or schema that it refers to, is unusable.
@@ -389,7 +390,7 @@ pub enum ProfileError {
     Unused(String),
     /// Not a manifest.
     #[error(transparent)]
-    Manifest(#[from] SchemaManifestError),
+    Manifest(#[from] SchemaReleaseManifestError),
     /// Not a schema.
     #[error(transparent)]
     Schema(#[from] SchemaError),
@@ -413,7 +414,7 @@ struct ProfileDocument {
 impl ProfileDocument {
     fn check(&self) -> Result<(), ProfileError> {
         if self.schema != FORMAT {
-            return Err(ProfileError::Format(excerpt(&self.schema)));
+            return Err(ProfileError::Format(excerpt_text(&self.schema)));
         }
         let of_classes = self.classes.values().filter_map(|class| class.entry.as_ref());
         of_classes.chain([&self.entry]).try_for_each(EntryRule::check)?;

@@ -1,7 +1,7 @@
 //! The payment records that a live resolution read, and whether each value is the same at the newest block. Pure.
 //!
-//! [`PublishedPayments`] is built from the evidence and states for each record whether a decision may use it. A value
-//! that is about to change, an unreadable value, an unset value and a value that was not requested are distinct
+//! [`PublishedPaymentRecords`] is built from the evidence and states for each record whether a decision may use it. A
+//! value that is about to change, an unreadable value, an unset value and a value that was not requested are distinct
 //! results.
 
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use clresolve_core::records::TextRecord;
 
 /// A name's payment records at the verdict's block and at the newest block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PublishedPayments {
+pub struct PublishedPaymentRecords {
     settled: PaymentRecords,
     newest: NewestPaymentRecords,
 }
@@ -53,7 +53,7 @@ pub enum PaymentRecordStatus<T, R> {
     NotAsked,
 }
 
-impl PublishedPayments {
+impl PublishedPaymentRecords {
     /// The payment records of a reading. `None` for a name without records, or if none were requested.
     pub(crate) fn from_reading(reading: &NameReading) -> Option<Self> {
         let settled = match &reading.answer {
@@ -72,7 +72,7 @@ impl PublishedPayments {
     }
 
     /// The records at the verdict's block, regardless of the newest block. For display only: decisions use
-    /// [`PublishedPayments::address`] and [`PublishedPayments::endpoint`].
+    /// [`PublishedPaymentRecords::address`] and [`PublishedPaymentRecords::endpoint`].
     pub const fn settled_records(&self) -> &PaymentRecords {
         &self.settled
     }
@@ -232,12 +232,12 @@ mod tests {
         })
     }
 
-    fn published(settled: PaymentRecords, latest: Option<Result<EnsAnswer, ChainError>>) -> PublishedPayments {
-        let evidence = sample::evidence(&sample::good_card(), &bytes::Bytes::new(), Timestamp::UNIX_EPOCH);
+    fn published(settled: PaymentRecords, latest: Option<Result<EnsAnswer, ChainError>>) -> PublishedPaymentRecords {
+        let evidence = sample::faultless_evidence(&sample::good_card(), &bytes::Bytes::new(), Timestamp::UNIX_EPOCH);
         let reading = evidence.reading.expect("it was read");
         let latest = latest.map(|answer| answer.map(|answer| LatestNameState { answer, holder: reading.holder }));
         let reading = NameReading { answer: answer(settled), latest, ..reading };
-        PublishedPayments::from_reading(&reading).expect("there are records")
+        PublishedPaymentRecords::from_reading(&reading).expect("there are records")
     }
 
     #[test]
@@ -331,13 +331,13 @@ mod tests {
 
     #[test]
     fn a_name_without_records_publishes_nothing() {
-        let evidence = sample::evidence(&sample::good_card(), &bytes::Bytes::new(), Timestamp::UNIX_EPOCH);
+        let evidence = sample::faultless_evidence(&sample::good_card(), &bytes::Bytes::new(), Timestamp::UNIX_EPOCH);
         let reading = evidence.reading.expect("it was read");
-        let of = |answer: EnsAnswer| PublishedPayments::from_reading(&NameReading { answer, ..reading.clone() });
+        let of = |answer: EnsAnswer| PublishedPaymentRecords::from_reading(&NameReading { answer, ..reading.clone() });
         assert_eq!(of(EnsAnswer::Unregistered), None);
         assert_eq!(of(EnsAnswer::NoResolver(None)), None);
         assert_eq!(of(answer(PaymentRecords::default())), None);
-        assert!(of(answer(PaymentRecords::failed(&CoinTypes::default(), &cause()))).is_some());
+        assert!(of(answer(PaymentRecords::unreadable_records(&CoinTypes::default(), &cause()))).is_some());
     }
 
     #[test]

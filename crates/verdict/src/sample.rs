@@ -5,7 +5,7 @@ use clresolve_core::digest::Digest;
 use clresolve_core::name::{EnsName, EnsNameError};
 use clresolve_core::payment::PaymentRecords;
 use clresolve_core::reading::{
-    BlockSelector, ChainBlock, EnsAnswer, LatestNameState, NameHolder, NameReading, OwnerReading, ProofGrade,
+    BlockSelector, ChainBlock, ClOwnerReading, EnsAnswer, LatestNameState, NameHolder, NameReading, ProofGrade,
     ProofStrength, ResolvedRecords,
 };
 use clresolve_core::reason::Reason;
@@ -19,10 +19,10 @@ use crate::build;
 use crate::card::AgentCard;
 use crate::check::JudgementPolicy;
 use crate::evidence::continuity::{HistoryOutcome, NameObservation};
-use crate::evidence::{ContentProofSource, HttpsOutcome, IpfsOutcome, OwnerEvidence, ResolutionEvidence};
-use crate::manifest::SchemaManifest;
+use crate::evidence::{ClOwnerEvidence, ContentProofSource, HttpsOutcome, IpfsOutcome, ResolutionEvidence};
+use crate::manifest::SchemaReleaseManifest;
 use crate::profile::{ConformanceProfile, ConformanceProfiles, DEFAULT};
-use crate::published::PublishedPayments;
+use crate::published::PublishedPaymentRecords;
 use crate::schema::bound::{BoundSchema, BoundSchemaCollector};
 use crate::schema::served::ServedSchema;
 use crate::trust::Resolution;
@@ -67,7 +67,7 @@ pub fn judge_document_under(
 }
 
 /// The distinct codes of `reasons`, sorted.
-pub fn codes(reasons: &[Reason]) -> Vec<&'static str> {
+pub fn distinct_codes(reasons: &[Reason]) -> Vec<&'static str> {
     let mut codes: Vec<_> = reasons.iter().map(|reason| reason.code.slug()).collect();
     codes.sort_unstable();
     codes.dedup();
@@ -83,7 +83,7 @@ pub fn sample_observation(block: u64, version: &str, content: &str) -> NameObser
 
 /// The evidence of a resolution of `agent` without any defect: its URL serves the card, and the IPFS walk proves it.
 /// `card` holds the served bytes.
-pub fn evidence(agent: &Value, card: &Bytes, now: Timestamp) -> ResolutionEvidence {
+pub fn faultless_evidence(agent: &Value, card: &Bytes, now: Timestamp) -> ResolutionEvidence {
     let text = |member: &str| agent[member].as_str().expect("a text").to_owned();
     let cid = ContentId::from_raw_block(card);
     let url = format!("https://cards.example/{}.json", text("ens"));
@@ -124,7 +124,7 @@ pub fn evidence(agent: &Value, card: &Bytes, now: Timestamp) -> ResolutionEviden
         chain_id: 1,
         block: BlockSelector::Finalized,
         reading: Ok(reading),
-        owner: OwnerEvidence::Read(OwnerReading { address: Some([3; 20].into()), holder: NameHolder::Nobody }),
+        owner: ClOwnerEvidence::Read(ClOwnerReading { address: Some([3; 20].into()), holder: NameHolder::Nobody }),
         https: HttpsOutcome::Body { bytes: card.clone(), url },
         ipfs: IpfsOutcome::Proven { bytes: card.clone(), by: ContentProofSource::Gateway, blocks: 3 },
         mirror: IpfsOutcome::NotAsked,
@@ -143,7 +143,7 @@ pub fn sample_bound_schema(schema: &Value) -> BoundSchema {
     let other = json!("https://schemas.example/other.json");
     let manifest = json!({"schema": "clresolve.manifest/1", "id": "m/1", "class": "commons", "version": "1", "shared": [],
         "verbs": [{"name": "summarize", "request": entry("request", &schema["$id"]), "receipt": entry("receipt", &other)}]});
-    let manifest = SchemaManifest::load(manifest.to_string().as_bytes()).expect("a manifest");
+    let manifest = SchemaReleaseManifest::load(manifest.to_string().as_bytes()).expect("a manifest");
     BoundSchemaCollector::new(&manifest, &manifest.verbs()[0].request, served.clone())
         .into_bundle()
         .compile()
@@ -157,7 +157,7 @@ pub fn empty_resolution(state: TrustState, now: Timestamp, failures: u32) -> Res
     let bare = build::invalid_name_resolution("", &EnsNameError::Empty, profile, &JudgementPolicy::default(), now);
     let mut verdict = bare.verdict().as_ref().clone();
     verdict.state = state;
-    verdict.freshness = build::freshness(state, now, failures);
+    verdict.freshness = build::verdict_freshness(state, now, failures);
     live_resolution(verdict, None)
 }
 
@@ -167,23 +167,23 @@ pub fn live_resolution(verdict: Verdict, card: Option<Bytes>) -> Resolution {
 }
 
 /// Wraps any verdict as the result of a live resolution that read the chain up to this height.
-pub fn resolution_up_to(verdict: Verdict, newest: u64) -> Resolution {
+pub fn resolution_read_up_to(verdict: Verdict, newest: u64) -> Resolution {
     live_resolution(verdict, None).with_newest_block(Some(newest))
 }
 
 /// Wraps any verdict as the result of a live resolution of a name with these payment records.
-pub fn resolution_with_payments(verdict: Verdict, payment: PublishedPayments) -> Resolution {
+pub fn resolution_with_payments(verdict: Verdict, payment: PublishedPaymentRecords) -> Resolution {
     Resolution::new(verdict, None, Some(payment))
 }
 
 /// Payment records with the values `settled` at the verdict's block and `newest` at the newest one.
-pub fn published_payments(settled: PaymentRecords, newest: PaymentRecords) -> Option<PublishedPayments> {
+pub fn published_payments(settled: PaymentRecords, newest: PaymentRecords) -> Option<PublishedPaymentRecords> {
     let answer = |payment| {
         let (resolver, records) = ([1; 20].into(), std::iter::empty().collect());
         EnsAnswer::Records(ResolvedRecords { resolver, wildcard: None, offchain: false, records, payment })
     };
-    let evidence = evidence(&good_card(), &Bytes::new(), Timestamp::UNIX_EPOCH);
+    let evidence = faultless_evidence(&good_card(), &Bytes::new(), Timestamp::UNIX_EPOCH);
     let reading = evidence.reading.expect("it was read");
     let latest = LatestNameState { answer: answer(newest), holder: reading.holder };
-    PublishedPayments::from_reading(&NameReading { answer: answer(settled), latest: Some(Ok(latest)), ..reading })
+    PublishedPaymentRecords::from_reading(&NameReading { answer: answer(settled), latest: Some(Ok(latest)), ..reading })
 }

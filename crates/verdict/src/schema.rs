@@ -12,7 +12,7 @@ use clresolve_core::digest::Digest;
 use clresolve_core::json;
 use clresolve_core::json::pointer;
 use clresolve_core::json::{JsonError, JsonLimits};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 
 use self::strict::StrictModeFaults;
 
@@ -41,13 +41,14 @@ impl StrictSchema {
     /// [`SchemaError`] if the bytes are not strict JSON, the schema is not strict, or it does not compile.
     pub fn load(bytes: &[u8], bundle: &[Value]) -> Result<Self, SchemaError> {
         let document = json::parse(bytes, JsonLimits::DOCUMENT)?;
-        let at_hand = |uri: &str| bundle.iter().any(|schema| strict::id(schema) == Some(uri));
+        let at_hand = |uri: &str| bundle.iter().any(|schema| strict::schema_id(schema) == Some(uri));
         let faults: Vec<_> = StrictModeFaults::analyse(&document).faults(at_hand).cloned().collect();
         if !faults.is_empty() {
             return Err(SchemaError::NotStrict(faults));
         }
-        let validator = compile(&document, bundle).map_err(|detail| SchemaError::NotCompiled(excerpt(&detail)))?;
-        Ok(Self { id: strict::id(&document).map(str::to_owned), digest: Digest::compute(bytes), validator })
+        let validator =
+            compile_schema(&document, bundle).map_err(|detail| SchemaError::NotCompiled(excerpt_text(&detail)))?;
+        Ok(Self { id: strict::schema_id(&document).map(str::to_owned), digest: Digest::compute(bytes), validator })
     }
 
     /// The schema's `$id`.
@@ -108,7 +109,7 @@ impl SchemaViolation {
         let at = |pointer: String, detail: String| Self { pointer, keyword: keyword.to_owned(), detail };
         let member = |name: &str, detail: &str| {
             let mut pointer = place.to_owned();
-            pointer::push(&mut pointer, name);
+            pointer::push_segment(&mut pointer, name);
             at(pointer, detail.to_owned())
         };
         match error.kind() {
@@ -120,7 +121,7 @@ impl SchemaViolation {
                 .take(MAX_VIOLATIONS)
                 .map(|name| member(name, "the schema does not define this member"))
                 .collect(),
-            _ => vec![at(place.to_owned(), excerpt(&error.masked().to_string()))],
+            _ => vec![at(place.to_owned(), excerpt_text(&error.masked().to_string()))],
         }
     }
 }
@@ -145,14 +146,14 @@ struct RefusingRetriever;
 
 impl jsonschema::Retrieve for RefusingRetriever {
     fn retrieve(&self, uri: &jsonschema::Uri<String>) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
-        Err(excerpt(&format!("{uri} is not bundled")).into())
+        Err(excerpt_text(&format!("{uri} is not bundled")).into())
     }
 }
 
-fn compile(document: &Value, bundle: &[Value]) -> Result<Validator, String> {
+fn compile_schema(document: &Value, bundle: &[Value]) -> Result<Validator, String> {
     let mut resources = Registry::new().retriever(RefusingRetriever);
     for schema in bundle {
-        let id = strict::id(schema).ok_or("a bundled schema has no $id")?;
+        let id = strict::schema_id(schema).ok_or("a bundled schema has no $id")?;
         resources = resources.add(id, schema).map_err(|e| e.to_string())?;
     }
     let registry = resources.prepare().map_err(|e| e.to_string())?;

@@ -60,8 +60,8 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::published::PublishedPayments;
-use crate::verdict::{Verdict, VerdictConfirmation, VerdictCopyKind};
+use crate::published::PublishedPaymentRecords;
+use crate::verdict::{LastConfirmationPoint, Verdict, VerdictCopyKind};
 use clresolve_core::reading::{LatestNameState, NameReading, OffchainScope};
 use clresolve_core::reason::{Refusal, ResolutionStep};
 use clresolve_core::state::TrustState;
@@ -73,14 +73,14 @@ pub struct Resolution {
     /// The verdict as JSON, once it was requested. Clones share it.
     json: Arc<OnceLock<Bytes>>,
     card: Option<Bytes>,
-    payment: Option<Arc<PublishedPayments>>,
+    payment: Option<Arc<PublishedPaymentRecords>>,
     newest: Option<u64>,
     at_newest: Option<Arc<LatestNameState>>,
     standing: Result<(), Refusal>,
 }
 
 impl Resolution {
-    pub(crate) fn new(verdict: Verdict, card: Option<Bytes>, payment: Option<PublishedPayments>) -> Self {
+    pub(crate) fn new(verdict: Verdict, card: Option<Bytes>, payment: Option<PublishedPaymentRecords>) -> Self {
         let (payment, json) = (payment.map(Arc::new), Arc::default());
         Self { verdict: Arc::new(verdict), json, card, payment, newest: None, at_newest: None, standing: Ok(()) }
     }
@@ -95,11 +95,11 @@ impl Resolution {
         let at_newest = reading.newest_state().map(Arc::new);
         let is_off_chain = at_newest.as_ref().is_some_and(|latest| latest.offchain_scope() != OffchainScope::Nothing);
         let read = Self { at_newest, ..self.with_newest_block(reading.newest) };
-        if is_off_chain { read.with_confirmation(VerdictConfirmation::OffChain) } else { read }
+        if is_off_chain { read.with_confirmation(LastConfirmationPoint::OffChain) } else { read }
     }
 
     pub(crate) fn with_newest_block(self, newest: Option<u64>) -> Self {
-        let verdict = verdict_confirmed_at(&self.verdict, newest.map(VerdictConfirmation::Head));
+        let verdict = verdict_confirmed_at(&self.verdict, newest.map(LastConfirmationPoint::Head));
         Self { newest, ..self.with_verdict(verdict) }
     }
 
@@ -122,7 +122,7 @@ impl Resolution {
 
     /// The payment records that the name publishes, whatever the verdict's state. `None` if the name has no records or
     /// the chain could not be read.
-    pub fn payment(&self) -> Option<&PublishedPayments> {
+    pub fn payment(&self) -> Option<&PublishedPaymentRecords> {
         self.payment.as_deref()
     }
 
@@ -154,7 +154,7 @@ impl Resolution {
 
     /// The same resolution with this confirmation in its verdict.
     #[must_use]
-    pub fn with_confirmation(&self, at: VerdictConfirmation) -> Self {
+    pub fn with_confirmation(&self, at: LastConfirmationPoint) -> Self {
         self.clone().with_verdict(verdict_confirmed_at(&self.verdict, Some(at)))
     }
 
@@ -163,7 +163,7 @@ impl Resolution {
     /// # Errors
     /// The code of the first reason against trust.
     pub fn trusted(&self) -> Result<TrustedVerdict, &'static str> {
-        TrustedVerdict::from_verdict(&self.verdict, self.card.as_ref(), TrustOrigin::Live).ok_or_else(|| {
+        TrustedVerdict::from_verdict(&self.verdict, self.card.as_ref(), TrustEvidenceKind::Live).ok_or_else(|| {
             let first = self.verdict.reasons.first().map(|reason| reason.code.slug());
             first.unwrap_or(Refusal::InternalError.slug())
         })
@@ -204,7 +204,7 @@ fn verdict_served_as(verdict: &Verdict, how: VerdictCopyKind) -> Verdict {
     verdict
 }
 
-fn verdict_confirmed_at(verdict: &Verdict, confirmed: Option<VerdictConfirmation>) -> Verdict {
+fn verdict_confirmed_at(verdict: &Verdict, confirmed: Option<LastConfirmationPoint>) -> Verdict {
     let mut verdict = verdict.clone();
     verdict.freshness.confirmed = confirmed;
     verdict
@@ -228,11 +228,11 @@ impl StaleVerdict {
 pub struct ReplayedResolution {
     verdict: Arc<Verdict>,
     card: Option<Bytes>,
-    payment: Option<PublishedPayments>,
+    payment: Option<PublishedPaymentRecords>,
 }
 
 impl ReplayedResolution {
-    pub(crate) fn new(verdict: Verdict, card: Option<Bytes>, payment: Option<PublishedPayments>) -> Self {
+    pub(crate) fn new(verdict: Verdict, card: Option<Bytes>, payment: Option<PublishedPaymentRecords>) -> Self {
         Self { verdict: Arc::new(verdict), card, payment }
     }
 
@@ -247,14 +247,14 @@ impl ReplayedResolution {
     }
 
     /// The payment records that the name published at the block of the resolution, whatever the verdict's state.
-    pub const fn payment(&self) -> Option<&PublishedPayments> {
+    pub const fn payment(&self) -> Option<&PublishedPaymentRecords> {
         self.payment.as_ref()
     }
 
     /// The agent at the block of the resolution, if the verdict is trusted.
     pub fn trusted(&self) -> Option<TrustedVerdict> {
         let block = self.verdict.anchor.as_ref()?.block.number;
-        TrustedVerdict::from_verdict(&self.verdict, self.card.as_ref(), TrustOrigin::Replayed { block })
+        TrustedVerdict::from_verdict(&self.verdict, self.card.as_ref(), TrustEvidenceKind::Replayed { block })
     }
 }
 
@@ -263,13 +263,13 @@ impl ReplayedResolution {
 pub struct TrustedVerdict {
     verdict: Arc<Verdict>,
     card: Option<Bytes>,
-    origin: TrustOrigin,
+    origin: TrustEvidenceKind,
 }
 
 /// Origin of the trust in a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum TrustOrigin {
+pub enum TrustEvidenceKind {
     /// A resolution by this process, or by a replica that shares a key with it and whose evidence this process judged
     /// itself. The verdict holds now.
     Live,
@@ -286,7 +286,7 @@ pub enum TrustOrigin {
 }
 
 impl TrustedVerdict {
-    fn from_verdict(verdict: &Arc<Verdict>, card: Option<&Bytes>, origin: TrustOrigin) -> Option<Self> {
+    fn from_verdict(verdict: &Arc<Verdict>, card: Option<&Bytes>, origin: TrustEvidenceKind) -> Option<Self> {
         let is_trusted = verdict.state == TrustState::Trusted;
         is_trusted.then(|| Self { verdict: Arc::clone(verdict), card: card.cloned(), origin })
     }
@@ -296,7 +296,7 @@ impl TrustedVerdict {
     /// Only `clresolve-bundle`, which verifies signatures, calls this function; a structure test enforces that. The
     /// result does not open the gate.
     pub fn from_signed(verdict: &Arc<Verdict>, until: Timestamp) -> Option<Self> {
-        Self::from_verdict(verdict, None, TrustOrigin::Signed { until })
+        Self::from_verdict(verdict, None, TrustEvidenceKind::Signed { until })
     }
 
     /// The verdict.
@@ -310,7 +310,7 @@ impl TrustedVerdict {
     }
 
     /// Where the trust comes from.
-    pub const fn origin(&self) -> TrustOrigin {
+    pub const fn origin(&self) -> TrustEvidenceKind {
         self.origin
     }
 }
@@ -327,7 +327,7 @@ mod tests {
     #[test]
     fn a_live_verdict_that_is_not_trusted_says_why() {
         let trusted = sample::empty_resolution(TrustState::Trusted, NOW, 0).trusted().expect("its state is trusted");
-        assert_eq!((trusted.origin(), trusted.card()), (TrustOrigin::Live, None));
+        assert_eq!((trusted.origin(), trusted.card()), (TrustEvidenceKind::Live, None));
         for state in [TrustState::Untrusted, TrustState::Indeterminate] {
             assert_eq!(sample::empty_resolution(state, NOW, 0).trusted().err(), Some("name-invalid"));
         }
@@ -350,7 +350,7 @@ mod tests {
     fn a_signed_verdict_is_trusted_until_it_expires() {
         let verdict = |state| Arc::clone(sample::empty_resolution(state, NOW, 0).verdict());
         let origin = |state| TrustedVerdict::from_signed(&verdict(state), NOW).map(|trusted| trusted.origin());
-        assert_eq!(origin(TrustState::Trusted), Some(TrustOrigin::Signed { until: NOW }));
+        assert_eq!(origin(TrustState::Trusted), Some(TrustEvidenceKind::Signed { until: NOW }));
         assert_eq!((origin(TrustState::Untrusted), origin(TrustState::Indeterminate)), (None, None));
     }
 }

@@ -248,7 +248,7 @@ pub struct Freshness {
     pub retry_after: Option<u64>,
     /// Where the verdict was last confirmed. `None` if the newest block was not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub confirmed: Option<VerdictConfirmation>,
+    pub confirmed: Option<LastConfirmationPoint>,
     /// How this copy was served.
     pub served: VerdictCopyKind,
 }
@@ -272,7 +272,7 @@ fn between(earlier: Timestamp, later: Timestamp) -> Duration {
 /// Where a verdict was last confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum VerdictConfirmation {
+pub enum LastConfirmationPoint {
     /// At this block, the newest that enough endpoints had reached.
     Head(u64),
     /// At the CCIP-Read gateway that holds the records, which is asked once a minute.
@@ -387,7 +387,7 @@ mod tests {
         document["freshness"].as_object_mut().expect("an object").remove("served");
         let form = serde_json_canonicalizer::to_vec(&document).expect("it has one");
         assert_eq!(verdict.id, Digest::compute(&form).to_string());
-        verdict.freshness.confirmed = Some(VerdictConfirmation::Head(7));
+        verdict.freshness.confirmed = Some(LastConfirmationPoint::Head(7));
         verdict.freshness.served = VerdictCopyKind::Stale;
         assert!(verdict.has_right_digests());
         verdict.freshness.retry_after = Some(8);

@@ -7,7 +7,7 @@ use alloy_primitives::{B256, Bytes};
 use clresolve_beacon::testing::SampleBeaconChain;
 use clresolve_beacon::{
     ChainSpec, ConsensusFork, LightClientBootstrap, LightClientCodec, LightClientError, LightClientFinalityUpdate,
-    LightClientOptimisticUpdate, LightClientProof, LightClientStore, LightClientStoreChange, LightClientUpdate,
+    LightClientOptimisticUpdate, LightClientStore, LightClientStoreChange, LightClientTranscript, LightClientUpdate,
     VerifiedBeaconHeader, verify_light_client_proof,
 };
 
@@ -36,18 +36,18 @@ impl Beacon {
         let spec = ChainSpec::sandbox();
         let members = spec.preset.sync_committee_size;
         let chain = SampleBeaconChain::new(spec, 1_000_000).expect("a supported fork");
-        let start = chain.store().expect("a valid bootstrap");
-        let update = chain.update(members).expect("a supported fork");
+        let start = chain.checkpoint_store().expect("a valid bootstrap");
+        let update = chain.signed_update(members).expect("a supported fork");
         let (signed, slot) = (update.sync_aggregate.clone(), chain.signature_slot());
-        let finality = chain.attested.finality_update(signed.clone(), slot);
-        let optimistic = chain.attested.optimistic_update(signed, slot);
+        let finality = chain.attested.attesting_finality_update(signed.clone(), slot);
+        let optimistic = chain.attested.attesting_optimistic_update(signed, slot);
         let mut stores = [(); 3].map(|()| start.clone());
         stores[0].process_update(&update, slot).expect("it is genuine");
         stores[1].process_finality_update(&finality, slot).expect("it is genuine");
         stores[2].process_optimistic_update(&optimistic, slot).expect("it is genuine");
         let finalized = stores[0].finalized_header();
         let states = stores.iter().map(LightClientStore::to_bytes).collect();
-        let bootstrap = chain.checkpoint.bootstrap();
+        let bootstrap = chain.checkpoint.light_client_bootstrap();
         Self { chain, bootstrap, update, finality, optimistic, start, states, finalized }
     }
 
@@ -136,7 +136,7 @@ fn proof(bytes: &[u8]) {
     let mut parts = pieces(bytes).into_iter().map(Bytes::copy_from_slice);
     let (Some(bootstrap), Some(finality_update)) = (parts.next(), parts.next()) else { return };
     let checkpoint = BEACON.checkpoint();
-    let proof = LightClientProof { checkpoint, bootstrap, updates: parts.collect(), finality_update };
+    let proof = LightClientTranscript { checkpoint, bootstrap, updates: parts.collect(), finality_update };
     if let Ok(header) =
         verify_light_client_proof(&proof, checkpoint, BEACON.spec().clone(), BEACON.chain.signature_slot())
     {

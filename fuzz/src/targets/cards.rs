@@ -1,7 +1,7 @@
 //! What cards of other systems are computed from: Orloj's resources, and ledgers.
 
-use clresolve_cards::generate::{BaseUrl, GeneratedCards, ResourceFile};
-use clresolve_cards::ledger::{DecayRate, LedgerMetrics, PacrLedger};
+use clresolve_cards::generate::{GeneratedOrlojCards, OrlojResourceFile, PublicBaseUrl};
+use clresolve_cards::ledger::{PacrDecayRate, PacrLedger, PacrLedgerMetrics};
 use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::check;
 use jiff::Timestamp;
@@ -26,8 +26,10 @@ const MEMBERS: [&str; 13] = [
 /// Resources: a card that comes out is a card, holds no credential, and no member that is not of the mapping.
 pub(crate) fn resources(input: &[u8]) {
     const BASE: &str = "https://orloj.example";
-    let base: BaseUrl = BASE.parse().expect("a base URL");
-    let Ok(cards) = GeneratedCards::generate_cards(&[ResourceFile { file: "o.yaml", bytes: input }], Some(base)) else {
+    let base: PublicBaseUrl = BASE.parse().expect("a base URL");
+    let Ok(cards) =
+        GeneratedOrlojCards::generate_cards(&[OrlojResourceFile { file: "o.yaml", bytes: input }], Some(base))
+    else {
         return;
     };
     assert_eq!(cards.iter().count(), cards.len());
@@ -64,10 +66,10 @@ pub(crate) fn ledger(input: &[u8]) {
     }
 }
 
-fn projected<'l>(lines: impl Iterator<Item = &'l [u8]>) -> Option<LedgerMetrics> {
+fn projected<'l>(lines: impl Iterator<Item = &'l [u8]>) -> Option<PacrLedgerMetrics> {
     let mut ledger = PacrLedger::default();
     for line in lines {
-        ledger.push(line).ok()?;
+        ledger.add_line(line).ok()?;
     }
-    ledger.compute_metrics(Timestamp::from_second(1_767_225_600).ok()?, DecayRate::default()).ok()
+    ledger.compute_metrics(Timestamp::from_second(1_767_225_600).ok()?, PacrDecayRate::default()).ok()
 }

@@ -165,7 +165,13 @@ impl Wire {
 
 #[async_trait]
 impl RpcHttpTransport for Wire {
-    async fn post(&self, _: &Url, body: bytes::Bytes, _: usize, _: Duration) -> Result<bytes::Bytes, HttpRequestError> {
+    async fn post_json(
+        &self,
+        _: &Url,
+        body: bytes::Bytes,
+        _: usize,
+        _: Duration,
+    ) -> Result<bytes::Bytes, HttpRequestError> {
         if let Call::Body(body) = &self.aggregate {
             return Ok(body.clone().into());
         }
@@ -187,7 +193,7 @@ struct Gateway {
 
 #[async_trait]
 impl CcipReadGateway for Gateway {
-    async fn request(&self, _: &CcipReadRequest, cap: usize) -> Result<Bytes, CcipReadGatewayError> {
+    async fn request_first_response(&self, _: &CcipReadRequest, cap: usize) -> Result<Bytes, CcipReadGatewayError> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         if self.answer.len() > cap {
             return Err(CcipReadGatewayError::new("too much"));

@@ -33,7 +33,7 @@ fn sections(car: &[u8], chunk: usize) -> (Vec<CarSection>, Result<bool, CarError
     let mut reader = CarReader::new(LIMITS);
     let mut sections = Vec::new();
     for part in car.chunks(chunk) {
-        reader.push(Bytes::copy_from_slice(part));
+        reader.push_chunk(Bytes::copy_from_slice(part));
         loop {
             match reader.next_section() {
                 Ok(Some(section)) => sections.push(section),
@@ -45,7 +45,7 @@ fn sections(car: &[u8], chunk: usize) -> (Vec<CarSection>, Result<bool, CarError
             }
         }
     }
-    (sections, Ok(reader.is_whole()))
+    (sections, Ok(reader.is_complete_car()))
 }
 
 /// A graph: a path, then the blocks from the leaves up, see [`link`]. The last block is the root.
@@ -102,9 +102,9 @@ fn walk(root: ContentId, path: &ContentPath, blocks: &BlocksByCid) -> Result<Ver
         assert!(asked.insert(cid), "{cid} was asked for twice");
         assert!(asked.len() <= BUDGET.blocks + 1, "more blocks were asked for than the budget has");
         let wrong = Bytes::from_static(b"these bytes are the content of no block");
-        assert!(walk.supply(wrong).is_err() && walk.wanted_block() == Some(&cid), "a wrong block was taken");
+        assert!(walk.supply_block(wrong).is_err() && walk.wanted_block() == Some(&cid), "a wrong block was taken");
         let Some(block) = blocks.get(&cid) else { break };
-        walk.supply(block.clone()).expect("the block has the hash of its CID");
+        walk.supply_block(block.clone()).expect("the block has the hash of its CID");
     }
     walk.finish()
 }
@@ -114,7 +114,7 @@ fn check_proven(root: &ContentId, proven: &VerifiedFile) {
     assert!(proven.blocks <= BUDGET.blocks);
     assert!(proven.visits <= BUDGET.visits);
     if proven.file.is_raw() {
-        assert!(proven.file.verify(&proven.bytes), "the bytes are not those of {}", proven.file);
+        assert!(proven.file.is_cid_of_block(&proven.bytes), "the bytes are not those of {}", proven.file);
     }
     if root.is_raw() {
         assert_eq!(&proven.file, root);

@@ -5,11 +5,11 @@ use std::sync::LazyLock;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
 use clresolve_bundle::ResolutionBundle;
-use clresolve_bundle::signed::{ExpectedVerdict, MAX_LIFETIME, SKEW, verify};
+use clresolve_bundle::signed::{ExpectedVerdict, MAX_LIFETIME, SKEW, verify_signed_verdict};
 use clresolve_core::name::EnsName;
 use clresolve_core::state::TrustState;
 use clresolve_jose::{Ed25519KeySet, Ed25519PublicKey};
-use clresolve_resolver::config::ProofDemand;
+use clresolve_resolver::config::ChainProofMode;
 use clresolve_resolver::resolve::{NameQuestion, Resolver};
 use clresolve_resolver::sandbox::Sandbox;
 use clresolve_verdict::profile::ConformanceProfiles;
@@ -28,8 +28,8 @@ pub(crate) fn bundle(input: &[u8]) {
         2 => &BUNDLES.proven,
         3 => &BUNDLES.bad,
         _ => {
-            if let Ok(bundle) = ResolutionBundle::read(rest) {
-                let _ = bundle.verify(&BUNDLES.profiles);
+            if let Ok(bundle) = ResolutionBundle::from_bytes(rest) {
+                let _ = bundle.verify_by_replay(&BUNDLES.profiles);
             }
             return;
         }
@@ -45,7 +45,8 @@ pub(crate) fn bundle(input: &[u8]) {
         members.remove("digest");
         changed["digest"] = canonical_digest(&changed).into();
     }
-    let Ok(judged) = ResolutionBundle::read(changed.to_string().as_bytes()).and_then(|b| b.judge(&BUNDLES.profiles))
+    let Ok(judged) =
+        ResolutionBundle::from_bytes(changed.to_string().as_bytes()).and_then(|b| b.judge_evidence(&BUNDLES.profiles))
     else {
         assert_ne!(changed, *base, "the unchanged bundle is refused");
         return;
@@ -75,11 +76,11 @@ static BUNDLES: LazyLock<Bundles> = LazyLock::new(|| {
             config.chain.proof = proof;
             let resolver = Resolver::new(&config).await.expect("its configuration is good");
             let bundle = resolver.export(&NameQuestion::new(name)).await.expect("it is exported");
-            let bundle = bundle.bundle().to_json();
+            let bundle = bundle.unsigned_bundle().to_json();
             assert_eq!(bundle["verdict"]["state"], state, "{name}");
             bundle
         };
-        let proofs = Some(ProofDemand::StateProof);
+        let proofs = Some(ChainProofMode::StateProof);
         Bundles {
             attested: export("raw-cid.eth", None, "trusted").await,
             proven: export("raw-cid.eth", proofs, "trusted").await,
@@ -115,7 +116,7 @@ pub(crate) fn jws(input: &[u8]) {
         proof: None,
     };
     let now = Timestamp::from_second(NOW).expect("in range");
-    let Ok(verified) = verify(&jws, &Ed25519KeySet::from(&public), &expected, now) else { return };
+    let Ok(verified) = verify_signed_verdict(&jws, &Ed25519KeySet::from(&public), &expected, now) else { return };
     assert!(kind % 2 == 1 || jws.split('.').count() == 3, "no compact form");
     let verdict = verified.verdict();
     assert!(verdict.has_right_digests(), "changed after it was made");

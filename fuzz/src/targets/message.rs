@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use clresolve_core::state::TrustState;
-use clresolve_messages::request::judge::judge;
+use clresolve_messages::request::judge::judge_request;
 use clresolve_payment::PaymentDecisionRequest;
 use clresolve_payment::decide::PaymentOptionSelection;
 use clresolve_payment::request::{MAX_URL_BYTES, MAX_WORD_BYTES, PaymentDemand};
@@ -57,16 +57,16 @@ pub(crate) fn decision_request(input: &[u8]) {
 /// A request. It is judged alike each time; one that is trusted is for the verb of the schema, in whatever reader;
 /// every finding has a place in the text.
 pub(crate) fn request(input: &[u8]) {
-    let found = judge(input, Some(&SCHEMA));
-    assert_eq!(found, judge(input, Some(&SCHEMA)));
+    let found = judge_request(input, Some(&SCHEMA));
+    assert_eq!(found, judge_request(input, Some(&SCHEMA)));
     let lines = input.split(|byte| *byte == b'\n').count();
     assert!(found.findings.iter().all(|finding| finding.line.is_none_or(|line| (1..=lines).contains(&line))));
-    if found.state() != TrustState::Trusted {
+    if found.trust_state() != TrustState::Trusted {
         assert!(!found.findings.is_empty());
         return;
     }
     let read: Value = serde_json::from_slice(input).expect("strict JSON is JSON");
     assert_eq!((&read["x402"]["verb"], &read["x402"]["version"]), (&json!("sum"), &json!("1.0.0")));
     assert!(read["input"].is_object());
-    assert_ne!(judge(input, None).state(), TrustState::Untrusted, "a schema takes nothing back");
+    assert_ne!(judge_request(input, None).trust_state(), TrustState::Untrusted, "a schema takes nothing back");
 }

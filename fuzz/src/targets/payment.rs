@@ -123,7 +123,7 @@ pub(crate) fn offers(input: &[u8]) {
     let keys = SignerKeys { addresses: vec![PAYEE.parse().expect("an address")], ed25519: vec![public], unread: None };
     let now = Timestamp::from_second(MADE).expect("in range");
     let proven = |keys: &_| {
-        ParsedOffers::read(&offers).prove(
+        ParsedOffers::from_values(&offers).prove(
             &price(TransferMethod::Eip3009),
             &OfferResources::from_texts([SHOP]),
             keys,
@@ -177,8 +177,8 @@ pub(crate) fn payment_header(input: &[u8]) {
         let asset = AssetProperties::find_known(&id).expect("it is in the table");
         for (version, also_v1) in [(X402Version::V1, false), (X402Version::V2, false), (X402Version::V2, true)] {
             let terms = terms_of_seeds(version, also_v1);
-            let read = PaymentHeader::read(&header, &terms);
-            if read.is_ok_and(|read| read.check(&entry(&price), &price, &asset, now).is_ok()) {
+            let read = PaymentHeader::parse_for_terms(&header, &terms);
+            if read.is_ok_and(|read| read.check_against_price(&entry(&price), &price, &asset, now).is_ok()) {
                 check_payment(&STANDARD.decode(&header).expect("it was decoded"), &price);
             }
         }

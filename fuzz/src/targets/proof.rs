@@ -103,7 +103,7 @@ pub(crate) fn block_receipts(input: &[u8]) {
         HashedBlockHeader::new(alloy_consensus::Header { number: 7, receipts_root, ..Default::default() })
     };
     let other = with_root(B256::repeat_byte(1));
-    let Some(leaves) = receipts.iter().map(RpcReceiptDocument::leaf).collect::<Option<Vec<_>>>() else {
+    let Some(leaves) = receipts.iter().map(RpcReceiptDocument::trie_leaf).collect::<Option<Vec<_>>>() else {
         assert!(ReceiptInclusionProof::new(&other, &receipts, 0).is_none(), "a receipt of no known form");
         return;
     };
@@ -120,11 +120,11 @@ pub(crate) fn block_receipts(input: &[u8]) {
             input: Bytes::new(),
             logs: receipt.logs.iter().cloned().map(Log::from).collect(),
         };
-        assert_eq!(proof.check(&stated), Ok(()));
+        assert_eq!(proof.check_inclusion(&stated), Ok(()));
         let reverted = ExecutedTransaction { has_succeeded: !stated.has_succeeded, ..stated.clone() };
         let logged = ExecutedTransaction { logs: [&stated.logs[..], &[Log::default()]].concat(), ..stated };
         for false_one in [reverted, logged] {
-            assert_eq!(proof.check(&false_one), Err(ReceiptInclusionError::OtherReceipt));
+            assert_eq!(proof.check_inclusion(&false_one), Err(ReceiptInclusionError::OtherReceipt));
         }
     }
 }

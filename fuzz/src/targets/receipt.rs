@@ -3,8 +3,8 @@
 use clresolve_core::name::EnsName;
 use clresolve_core::state::TrustState;
 use clresolve_jose::Ed25519PublicKey;
-use clresolve_messages::receipt::judge;
 use clresolve_messages::receipt::judge::{AgentRoutes, ReceiptAgent, ReceiptKnowledge, ReceiptSigner, SignerAddresses};
+use clresolve_messages::receipt::judge_receipt;
 use clresolve_messages::receipt::question::AgentRequest;
 use ed25519_dalek::SigningKey;
 use jiff::Timestamp;
@@ -41,14 +41,14 @@ pub(crate) fn receipt(input: &[u8]) {
             schema: None,
             now,
         };
-        let found = judge(input, &known);
-        assert_eq!(found, judge(input, &known));
-        let echoed = judge(input, &ReceiptKnowledge { request: request.as_ref(), ..known });
+        let found = judge_receipt(input, &known);
+        assert_eq!(found, judge_receipt(input, &known));
+        let echoed = judge_receipt(input, &ReceiptKnowledge { request: request.as_ref(), ..known });
         assert!(
-            echoed.state() != TrustState::Trusted || found.state() == TrustState::Trusted,
+            echoed.trust_state() != TrustState::Trusted || found.trust_state() == TrustState::Trusted,
             "an echo alone is no proof"
         );
-        found.state()
+        found.trust_state()
     };
     assert!(state(7) != TrustState::Trusted || state(8) != TrustState::Trusted, "any key will do");
 }

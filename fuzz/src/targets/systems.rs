@@ -1,7 +1,7 @@
 //! Cards of every system: recognised by their shape, judged, converted.
 
-use clresolve_cards::convert::{MAX_LOST, convert};
-use clresolve_cards::lint::lint;
+use clresolve_cards::convert::{MAX_LOST, convert_card};
+use clresolve_cards::lint::lint_document;
 use clresolve_cards::system::{CardRules, CardSystem, CardSystemDetection, detect};
 use clresolve_core::reason::ReasonEffect;
 use clresolve_verdict::card::AgentCard;
@@ -14,7 +14,7 @@ pub(crate) fn system(input: &[u8]) {
     let lines = input.split(|byte| *byte == b'\n').count();
     let card = AgentCard::parse(input);
     for named in CardSystem::ALL.iter().copied().map(Some).chain([None]) {
-        let report = lint(input, named, &rules);
+        let report = lint_document(input, named, &rules);
         assert_eq!(report.valid, report.findings.iter().all(|finding| finding.effect != ReasonEffect::Fail));
         assert!(card.is_ok() || !report.valid, "what is no card is found valid");
         assert!(named.is_none() || report.system == named);
@@ -29,7 +29,7 @@ pub(crate) fn system(input: &[u8]) {
     }
     for from in CardSystem::ALL {
         for to in CardSystem::ALL {
-            let made = convert(&card, *from, *to, &rules);
+            let made = convert_card(&card, *from, *to, &rules);
             assert!(made.lost.len() <= MAX_LOST && (made.lost_further == 0 || made.lost.len() == MAX_LOST));
             AgentCard::parse(made.card.to_string().as_bytes()).expect("what is made is a card");
         }

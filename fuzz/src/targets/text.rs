@@ -3,13 +3,13 @@
 use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
-use clresolve_cards::lint::lint;
+use clresolve_cards::lint::lint_document;
 use clresolve_cards::system::{CardRules, CardSystem};
 use clresolve_core::digest::Digest;
 use clresolve_core::name::{EnsName, MAX_NAME_BYTES, normalize};
 use clresolve_core::payment::PaymentRecords;
 use clresolve_core::reading::{
-    BlockSelector, ChainBlock, EnsAnswer, NameHolder, NameReading, OwnerReading, ProofGrade, ProofStrength,
+    BlockSelector, ChainBlock, ClOwnerReading, EnsAnswer, NameHolder, NameReading, ProofGrade, ProofStrength,
     ResolvedRecords,
 };
 use clresolve_core::reason::ReasonEffect;
@@ -20,7 +20,7 @@ use clresolve_ipfs::{ContentId, ContentPath};
 use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::check::{self, JudgementPolicy};
 use clresolve_verdict::evidence::{
-    HttpsOutcome, IpfsMirror, IpfsOutcome, OwnerEvidence, RecordUsability, ResolutionEvidence,
+    ClOwnerEvidence, HttpsOutcome, IpfsMirrorPath, IpfsOutcome, RecordUsability, ResolutionEvidence,
 };
 use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles};
 use jiff::Timestamp;
@@ -64,7 +64,7 @@ pub(crate) fn records(input: &[u8]) {
     let records: RecordSet = lines.map(|(line, key)| (key, record(line))).collect();
     let evidence = evidence(records);
     for profile in PROFILES.iter() {
-        let judgement = check::judge(&evidence, profile, &JudgementPolicy::default());
+        let judgement = check::judge_evidence(&evidence, profile, &JudgementPolicy::default());
         if judgement.state == TrustState::Trusted {
             assert!(binds(&evidence), "trusted, though the records do not bind the card");
         }
@@ -109,7 +109,7 @@ fn evidence(records: RecordSet) -> ResolutionEvidence {
         chain_id: 1,
         block: BlockSelector::Finalized,
         reading: Ok(reading),
-        owner: OwnerEvidence::Read(OwnerReading { address: Some(holder), holder: NameHolder::Address(holder) }),
+        owner: ClOwnerEvidence::Read(ClOwnerReading { address: Some(holder), holder: NameHolder::Address(holder) }),
         https: HttpsOutcome::Body {
             bytes: Bytes::from_static(CARD.as_bytes()),
             url: "https://example.org/".to_owned(),
@@ -130,7 +130,7 @@ fn binds(evidence: &ResolutionEvidence) -> bool {
     let text = |key| RecordUsability::from_record(records, key).text().unwrap_or_default();
     let card: Value = serde_json::from_str(CARD).expect("the card is JSON");
     let cid = ContentId::parse(text(RecordKey::CidAgentcard));
-    let mirror = IpfsMirror::parse(text(RecordKey::MirrorIpfs));
+    let mirror = IpfsMirrorPath::parse(text(RecordKey::MirrorIpfs));
     text(RecordKey::Entry) == card["entry"]
         && text(RecordKey::Owner) == card["owner"]
         && text(RecordKey::Agentcard).get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
@@ -153,7 +153,7 @@ pub(crate) fn cid(input: &[u8]) {
         assert_eq!(ContentId::from_bytes(&cid.to_bytes()), Ok(cid));
         assert_eq!(ContentId::parse(&cid.to_v1().to_string()), Ok(cid));
         if let Some(content) = cid.identity_content() {
-            assert!(cid.verify(content), "an identity CID refuses its own content");
+            assert!(cid.is_cid_of_block(content), "an identity CID refuses its own content");
         }
     }
     let path = ContentPath::parse(path);
@@ -164,8 +164,8 @@ pub(crate) fn cid(input: &[u8]) {
         assert_eq!(ContentPath::parse_literal(&names.join("/")).as_ref(), Ok(path));
     }
     if let (Ok(cid), Ok(path)) = (cid, path) {
-        let mirror = IpfsMirror::parse(&format!("ipfs://{cid}/{path}"));
-        assert_eq!(mirror, Ok(IpfsMirror { cid, path }), "a mirror record is not read back");
+        let mirror = IpfsMirrorPath::parse(&format!("ipfs://{cid}/{path}"));
+        assert_eq!(mirror, Ok(IpfsMirrorPath { cid, path }), "a mirror record is not read back");
     }
 }
 
@@ -179,7 +179,7 @@ pub(crate) fn card(input: &[u8]) {
     }
     let lines = input.split(|byte| *byte == b'\n').count();
     for profile in PROFILES.iter() {
-        let report = lint(input, Some(CardSystem::CommandLayer), &CardRules::from_profile(profile));
+        let report = lint_document(input, Some(CardSystem::CommandLayer), &CardRules::from_profile(profile));
         let fails = report.findings.iter().any(|finding| finding.effect == ReasonEffect::Fail);
         assert_eq!(report.valid, !fails);
         assert!(card.is_ok() || fails, "what is no card is found valid");

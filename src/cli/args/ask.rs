@@ -9,7 +9,7 @@ use clap::{ArgGroup, Args, Subcommand};
 use clresolve_audit::difference::AuditChangeKind;
 use clresolve_cards::system::CardSystem;
 use clresolve_core::name::EnsName;
-use clresolve_discover::{AgentSystemName, DiscoveryTarget};
+use clresolve_discover::{DiscoveryTarget, HostedAgentSystemName};
 use clresolve_payment::check::WebOrigin;
 use clresolve_resolver::config::{BlockSelector, parse_issuer};
 use clresolve_resolver::resolve::NameSearchScope;
@@ -19,12 +19,12 @@ use super::output::{OutputArguments, OutputFileArguments, ReportOutputArguments,
 use super::signing::VerdictSigningArguments;
 use super::world::{ExpectedSubjectArguments, NetworkArguments};
 use crate::cli::expect::ExpectationArguments;
-use crate::cli::hint::parse_name;
+use crate::cli::hint::parse_name_argument;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct VerifyArguments {
     /// ENS names, such as summarizeagent.eth; - reads them from standard input
-    #[arg(required = true, value_name = "NAME", value_parser = parse_name)]
+    #[arg(required = true, value_name = "NAME", value_parser = parse_name_argument)]
     pub(in crate::cli) names: Vec<String>,
     #[command(flatten)]
     pub(in crate::cli) output: OutputArguments<VerdictFormat>,
@@ -43,7 +43,7 @@ Examples:
   clresolve records a.eth b.eth --json")]
 pub(in crate::cli) struct RecordsArguments {
     /// ENS names; - reads them from standard input
-    #[arg(required = true, value_name = "NAME", value_parser = parse_name)]
+    #[arg(required = true, value_name = "NAME", value_parser = parse_name_argument)]
     pub(in crate::cli) names: Vec<String>,
     #[command(flatten)]
     pub(in crate::cli) output: OutputArguments,
@@ -58,7 +58,7 @@ Examples:
   clresolve card a.eth --expect-owner publisher.eth --out card.json")]
 pub(in crate::cli) struct CardArguments {
     /// The ENS name
-    #[arg(value_parser = parse_name)]
+    #[arg(value_parser = parse_name_argument)]
     pub(in crate::cli) name: String,
     #[command(flatten)]
     pub(in crate::cli) out: OutputFileArguments,
@@ -80,12 +80,12 @@ Examples:
   clresolve gate a.eth -o short || exit 1")]
 pub(in crate::cli) struct GateArguments {
     /// The ENS name
-    #[arg(value_parser = parse_name)]
+    #[arg(value_parser = parse_name_argument)]
     pub(in crate::cli) name: String,
     /// The verb to call
     pub(in crate::cli) verb: Option<String>,
     /// The network to pay on (CAIP-2, such as eip155:1)
-    #[arg(long, value_name = "NETWORK", value_parser = crate::cli::expect::parse_network)]
+    #[arg(long, value_name = "NETWORK", value_parser = crate::cli::expect::parse_caip2_network)]
     pub(in crate::cli) network: Option<String>,
     #[command(flatten)]
     pub(in crate::cli) output: OutputArguments,
@@ -136,7 +136,7 @@ pub(in crate::cli) struct DiscoverArguments {
     pub(in crate::cli) card_system: Option<CardSystem>,
     /// A system of an Orloj host; NAMESPACE/NAME outside of namespace default
     #[arg(long, value_name = "NAME")]
-    pub(in crate::cli) system: Option<AgentSystemName>,
+    pub(in crate::cli) system: Option<HostedAgentSystemName>,
     /// Resolve the ENS names in CommandLayer cards
     #[arg(long)]
     pub(in crate::cli) bind: bool,
@@ -219,7 +219,7 @@ pub(in crate::cli) struct EarlierReportsArguments {
 
 impl EarlierReportsArguments {
     /// The files, each with its option.
-    pub(in crate::cli) fn files(&self) -> impl Iterator<Item = (&str, Option<&Path>)> {
+    pub(in crate::cli) fn report_files(&self) -> impl Iterator<Item = (&str, Option<&Path>)> {
         let history = self.history.iter().map(|report| ("--history", Some(&**report)));
         history.chain([("--since", self.since.as_deref())])
     }
@@ -241,10 +241,10 @@ Examples:
 #[command(group = ArgGroup::new("wanted").args(["changed", "below"]).required(true).multiple(true))]
 pub(in crate::cli) struct AuditListArguments {
     /// Names with a cl.* text record set in these blocks; without TO up to the finalized block
-    #[arg(long, value_name = "FROM..TO", value_parser = parse_blocks)]
+    #[arg(long, value_name = "FROM..TO", value_parser = parse_search_blocks)]
     pub(in crate::cli) changed: Option<NameSearchScope>,
     /// All registered subnames of NAME, on every level
-    #[arg(long, value_name = "NAME", value_parser = parse_below)]
+    #[arg(long, value_name = "NAME", value_parser = parse_parent_name)]
     pub(in crate::cli) below: Vec<NameSearchScope>,
     /// Names to compare hashes with, one per line
     #[arg(long, value_name = "FILE")]
@@ -273,7 +273,7 @@ pub(in crate::cli) struct AuditSchemasArguments {
 }
 
 /// Parses the blocks of [`AuditListArguments`].
-fn parse_blocks(text: &str) -> Result<NameSearchScope, String> {
+fn parse_search_blocks(text: &str) -> Result<NameSearchScope, String> {
     let expected = || "expected FROM..TO, such as 23000000..23010000, or FROM..".to_owned();
     let (first, last) = text.split_once("..").ok_or_else(expected)?;
     let number = |text: &str| text.parse::<u64>().map_err(|_| expected());
@@ -285,7 +285,7 @@ fn parse_blocks(text: &str) -> Result<NameSearchScope, String> {
 }
 
 /// Parses the name of [`AuditListArguments`].
-fn parse_below(text: &str) -> Result<NameSearchScope, String> {
+fn parse_parent_name(text: &str) -> Result<NameSearchScope, String> {
     EnsName::parse(text).map(NameSearchScope::Below).map_err(|error| error.to_string())
 }
 
@@ -452,7 +452,7 @@ Examples:
   clresolve memory accept https://api.example")]
     Accept {
         /// The origin, such as https://api.example
-        #[arg(value_parser = parse_origin)]
+        #[arg(value_parser = parse_web_origin)]
         origin: WebOrigin,
         #[command(flatten)]
         world: NetworkArguments,
@@ -469,16 +469,16 @@ pub(in crate::cli) enum MemorySubject {
 }
 
 /// Parses an origin if the argument has a scheme, or else an ENS name.
-fn parse_subject(given: &str) -> Result<MemorySubject, String> {
+fn parse_memory_subject(given: &str) -> Result<MemorySubject, String> {
     if given.contains("://") {
-        parse_origin(given).map(MemorySubject::Origin)
+        parse_web_origin(given).map(MemorySubject::Origin)
     } else {
-        parse_name(given).map(MemorySubject::Name)
+        parse_name_argument(given).map(MemorySubject::Name)
     }
 }
 
 /// Parses an origin, or a URL at one.
-fn parse_origin(given: &str) -> Result<WebOrigin, String> {
+fn parse_web_origin(given: &str) -> Result<WebOrigin, String> {
     let expected = "expected an origin such as https://api.example; http is for this machine alone";
     WebOrigin::from_url_text(given).ok_or_else(|| expected.to_owned())
 }
@@ -491,7 +491,7 @@ Examples:
   clresolve memory show a.eth https://api.example --json")]
 pub(in crate::cli) struct MemoryShowArguments {
     /// ENS names, or origins such as https://api.example; without any, all origins
-    #[arg(value_name = "NAME|ORIGIN", value_parser = parse_subject)]
+    #[arg(value_name = "NAME|ORIGIN", value_parser = parse_memory_subject)]
     pub(in crate::cli) subjects: Vec<MemorySubject>,
     #[command(flatten)]
     pub(in crate::cli) output: OutputArguments,
@@ -507,7 +507,7 @@ Examples:
   clresolve memory forget --all")]
 pub(in crate::cli) struct MemoryForgetArguments {
     /// ENS names, or origins such as https://api.example
-    #[arg(required_unless_present = "all", value_name = "NAME|ORIGIN", value_parser = parse_subject)]
+    #[arg(required_unless_present = "all", value_name = "NAME|ORIGIN", value_parser = parse_memory_subject)]
     pub(in crate::cli) subjects: Vec<MemorySubject>,
     /// Forget every name, of every world; origins stay
     #[arg(long, conflicts_with = "subjects")]
@@ -539,7 +539,7 @@ Examples:
   clresolve bundle export a.eth --proof state-proof > a.bundle.json")]
 pub(in crate::cli) struct BundleExportArguments {
     /// The ENS name
-    #[arg(value_parser = parse_name)]
+    #[arg(value_parser = parse_name_argument)]
     pub(in crate::cli) name: String,
     #[command(flatten)]
     pub(in crate::cli) out: OutputFileArguments,
@@ -573,7 +573,7 @@ pub(in crate::cli) struct BundleVerifyArguments {
     #[arg(value_name = "FILE|-")]
     pub(in crate::cli) document: PathBuf,
     /// Reject a bundle about another name
-    #[arg(long, value_name = "NAME", value_parser = parse_name)]
+    #[arg(long, value_name = "NAME", value_parser = parse_name_argument)]
     pub(in crate::cli) name: Option<String>,
     /// Reject an older bundle, such as 10m; replaces the signature's expiry
     #[arg(long, value_name = "DUR", value_parser = parse_age)]

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
-use clresolve_cards::generate::BaseUrl;
-use clresolve_cards::ledger::{AevumAgentId, DecayRate};
+use clresolve_cards::generate::PublicBaseUrl;
+use clresolve_cards::ledger::{AevumAgentId, PacrDecayRate};
 use clresolve_cards::system::CardSystem;
 use clresolve_ipfs::build::IpfsImportProfile;
 use jiff::Timestamp;
@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use super::output::{CardFormat, ConversionFormat, LintFormat, OutputArguments, OutputFileArguments};
 use super::signing::VerdictSigningArguments;
 use super::world::{NetworkArguments, OfflineRulesArguments};
-use crate::cli::hint::parse_name;
+use crate::cli::hint::parse_name_argument;
 use crate::plan::PayeeAccount;
 
 /// What is made of cards.
@@ -50,17 +50,17 @@ Examples:
     --base-url https://mybot.example/cards --out card.json")]
 pub(in crate::cli) struct NewCardArguments {
     /// The ENS name of the agent
-    #[arg(value_parser = parse_name)]
+    #[arg(value_parser = parse_name_argument)]
     pub(in crate::cli) name: String,
     /// The agent's verb, such as summarize; an unknown verb lists all
     #[arg(long, value_name = "VERB")]
     pub(in crate::cli) verb: String,
     /// The ENS name of the publisher
-    #[arg(long, value_name = "NAME", value_parser = parse_name)]
+    #[arg(long, value_name = "NAME", value_parser = parse_name_argument)]
     pub(in crate::cli) owner: String,
     /// Base URL of your published cards; the card's $id becomes URL/CLASS/NAME.json
     #[arg(long, value_name = "URL")]
-    pub(in crate::cli) base_url: Option<BaseUrl>,
+    pub(in crate::cli) base_url: Option<PublicBaseUrl>,
     #[command(flatten)]
     pub(in crate::cli) out: OutputFileArguments,
     #[command(flatten)]
@@ -80,7 +80,7 @@ Examples:
     --sign-issuer https://clresolve.example")]
 pub(in crate::cli) struct ProjectCardArguments {
     /// The ENS name
-    #[arg(value_parser = parse_name)]
+    #[arg(value_parser = parse_name_argument)]
     pub(in crate::cli) name: String,
     /// The card system to write
     #[arg(long, value_name = "SYSTEM", value_enum, default_value_t, ignore_case = true)]
@@ -232,7 +232,7 @@ pub(in crate::cli) struct GenerateCardsArguments {
     pub(in crate::cli) from: Vec<PathBuf>,
     /// URL of the server; overrides the resources
     #[arg(long, value_name = "URL")]
-    pub(in crate::cli) base_url: Option<BaseUrl>,
+    pub(in crate::cli) base_url: Option<PublicBaseUrl>,
     /// Only this AgentSystem; NAMESPACE/NAME outside of namespace default
     #[arg(long, value_name = "NAME")]
     pub(in crate::cli) system: Option<String>,
@@ -295,7 +295,7 @@ pub(in crate::cli) struct AgentMetadataArguments {
 pub(in crate::cli) struct LedgerWeightArguments {
     /// Decay of a ledger's records per second [default: 2.674e-7, half in 30 days]
     #[arg(long, value_name = "NUMBER", requires = "ledger")]
-    pub(in crate::cli) lambda: Option<DecayRate>,
+    pub(in crate::cli) lambda: Option<PacrDecayRate>,
     /// Time from which ages count, such as 2026-11-21T00:00:00Z [default: now]
     #[arg(long, value_name = "TIME", requires = "ledger")]
     pub(in crate::cli) at: Option<Timestamp>,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::output::OutputArguments;
-use crate::cli::hint::parse_name;
+use crate::cli::hint::parse_name_argument;
 
 /// The socket of the shipped unit.
 const SOCKET: &str = "/run/clresolve/admin.sock";
@@ -42,7 +42,7 @@ Examples:
   clresolve ctl show summarizeagent.eth --json")]
     Show {
         /// Show the cache entry of this ENS name
-        #[arg(value_parser = parse_name)]
+        #[arg(value_parser = parse_name_argument)]
         name: Option<String>,
         #[command(flatten)]
         admin: AdminSocketArguments,
@@ -109,7 +109,7 @@ Examples:
   clresolve ctl flush --all --socket /run/clresolve/admin.sock")]
 pub(in crate::cli) struct CacheFlushArguments {
     /// An ENS name
-    #[arg(value_parser = parse_name)]
+    #[arg(value_parser = parse_name_argument)]
     pub(in crate::cli) name: Option<String>,
     /// All names with a verdict of this state
     #[arg(long, value_name = "STATE", value_parser = ["trusted", "untrusted", "indeterminate"])]

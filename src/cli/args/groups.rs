@@ -21,8 +21,8 @@ const COLUMN: usize = 13;
 
 /// `program` with a help that lists its commands in groups and each option on one line. Options under their own heading
 /// appear only in the help of `verify`.
-pub(super) fn with_grouped_help(program: clap::Command) -> clap::Command {
-    let template = template(&program);
+pub(super) fn add_grouped_help(program: clap::Command) -> clap::Command {
+    let template = help_template(&program);
     program
         .mut_args(|arg| if arg.get_help_heading().is_some() { arg.hide(true) } else { arg })
         .mut_arg("form", inline_possible_values)
@@ -30,7 +30,7 @@ pub(super) fn with_grouped_help(program: clap::Command) -> clap::Command {
 }
 
 /// The template of the help. clap fills in the parts in braces.
-fn template(program: &clap::Command) -> String {
+fn help_template(program: &clap::Command) -> String {
     let styles = program.get_styles();
     let (header, literal) = (styles.get_header(), styles.get_literal());
     let mut template = "{about}\n\n{usage-heading} {usage}\n\n".to_owned();
@@ -60,11 +60,11 @@ fn inline_possible_values(form: clap::Arg) -> clap::Arg {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::args::parsing_command;
+    use crate::cli::args::parsing_clap_command;
 
     #[test]
     fn every_visible_command_is_in_exactly_one_group() {
-        let command = parsing_command();
+        let command = parsing_clap_command();
         let visible = command.get_subcommands().filter(|known| !known.is_hide_set());
         let mut visible: Vec<&str> = visible.map(clap::Command::get_name).collect();
         let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn template_has_no_braces_of_descriptions() {
-        let template = template(&parsing_command());
+        let template = help_template(&parsing_clap_command());
         let mut tags = template.split('{').skip(1).filter_map(|rest| rest.split('}').next());
         assert!(
             tags.all(|tag| ["about", "usage-heading", "usage", "options", "after-help"].contains(&tag)),

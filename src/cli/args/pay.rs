@@ -7,7 +7,7 @@ use clresolve_resolver::resolve::SellerUrl;
 
 use super::output::OutputArguments;
 use super::world::NetworkArguments;
-use crate::cli::hint::parse_name;
+use crate::cli::hint::parse_name_argument;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -23,7 +23,7 @@ Examples:
     clresolve decide a.eth summarize --url URL --terms -")]
 pub(in crate::cli) struct DecideArguments {
     /// The ENS name
-    #[arg(value_parser = parse_name)]
+    #[arg(value_parser = parse_name_argument)]
     pub(in crate::cli) name: String,
     /// The verb to be called
     pub(in crate::cli) verb: String,
@@ -60,7 +60,7 @@ Examples:
   clresolve route a.eth -o short")]
 pub(in crate::cli) struct RouteArguments {
     /// The ENS name
-    #[arg(value_parser = parse_name)]
+    #[arg(value_parser = parse_name_argument)]
     pub(in crate::cli) name: String,
     /// The verb to call [default: the entry's]
     pub(in crate::cli) verb: Option<String>,
@@ -82,7 +82,7 @@ Examples:
   clresolve probe a.eth summarize --json")]
 pub(in crate::cli) struct ProbeArguments {
     /// The ENS name
-    #[arg(value_parser = parse_name)]
+    #[arg(value_parser = parse_name_argument)]
     pub(in crate::cli) name: String,
     /// The verb to be called
     pub(in crate::cli) verb: String,
@@ -116,7 +116,7 @@ pub(in crate::cli) struct SellerCheckArguments {
     #[arg(required_unless_present = "list")]
     pub(in crate::cli) url: Option<SellerUrl>,
     /// The ENS name that you expect the seller to have
-    #[arg(long, value_name = "NAME", value_parser = parse_name)]
+    #[arg(long, value_name = "NAME", value_parser = parse_name_argument)]
     pub(in crate::cli) name: Option<String>,
     /// The verb to call, if the name has a card
     #[arg(long, value_name = "VERB")]

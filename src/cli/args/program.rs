@@ -16,7 +16,7 @@ Examples:
   clresolve explain CL-45                     the codes of a requirement")]
 pub(in crate::cli) struct ExplainArguments {
     /// Reason codes such as checksum-mismatch, or requirements such as CL-45 [default: list all]
-    #[arg(value_name = "CODE", value_parser = suggest::code_parser(), hide_possible_values = true)]
+    #[arg(value_name = "CODE", value_parser = suggest::reason_code_parser(), hide_possible_values = true)]
     pub(in crate::cli) codes: Vec<String>,
     #[command(flatten)]
     pub(in crate::cli) output: OutputArguments,

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
-use clresolve_resolver::config::{ProofDemand, parse_issuer};
+use clresolve_resolver::config::{ChainProofMode, parse_issuer};
 
 use super::output::{OutputArguments, VerdictFormat};
 use super::signing::{VerdictSigningArguments, parse_chain};
 use super::suggest;
 use super::world::NetworkArguments;
-use crate::cli::hint::parse_name;
+use crate::cli::hint::parse_name_argument;
 
 /// What is done with receipts.
 #[derive(Debug, Subcommand)]
@@ -47,7 +47,7 @@ pub(in crate::cli) struct ReceiptVerifyArguments {
     #[arg(value_name = "FILE|-")]
     pub(in crate::cli) receipt: PathBuf,
     /// The ENS name of the agent
-    #[arg(long, value_parser = parse_name)]
+    #[arg(long, value_parser = parse_name_argument)]
     pub(in crate::cli) name: String,
     /// The request
     #[arg(long, value_name = "FILE|-", group = "occasion")]
@@ -115,14 +115,14 @@ pub(in crate::cli) struct ReceiptCheckArguments {
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) jwks: PathBuf,
     /// The ENS name of the agent
-    #[arg(long, value_name = "NAME", value_parser = parse_name)]
+    #[arg(long, value_name = "NAME", value_parser = parse_name_argument)]
     pub(in crate::cli) name: String,
     /// Required chain, such as eip155:1 (mainnet)
     #[arg(long, value_name = "eip155:N", value_parser = parse_chain)]
     pub(in crate::cli) chain: Option<u64>,
     /// Weakest accepted proof: single-rpc, quorum, state-proof or consensus-proof
-    #[arg(long, value_name = "GRADE", value_parser = suggest::proof_parser(), hide_possible_values = true)]
-    pub(in crate::cli) proof: Option<ProofDemand>,
+    #[arg(long, value_name = "GRADE", value_parser = suggest::proof_demand_parser(), hide_possible_values = true)]
+    pub(in crate::cli) proof: Option<ChainProofMode>,
     /// Required issuer [default: any holder of the keys]
     #[arg(long, value_name = "ISSUER", value_parser = parse_issuer)]
     pub(in crate::cli) issuer: Option<String>,

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use super::output::{OutputArguments, OutputFileArguments};
 use super::world::NetworkArguments;
-use crate::cli::hint::parse_name;
+use crate::cli::hint::parse_name_argument;
 
 /// What is done with requests.
 #[derive(Debug, Subcommand)]
@@ -34,7 +34,7 @@ Examples:
     clresolve request check a.eth summarize -")]
 pub(in crate::cli) struct RequestCheckArguments {
     /// The ENS name of the agent
-    #[arg(value_parser = parse_name)]
+    #[arg(value_parser = parse_name_argument)]
     pub(in crate::cli) name: String,
     /// The verb to call
     pub(in crate::cli) verb: String,
@@ -58,7 +58,7 @@ Examples:
     --out request.json")]
 pub(in crate::cli) struct RequestTemplateArguments {
     /// The ENS name of the agent
-    #[arg(value_parser = parse_name)]
+    #[arg(value_parser = parse_name_argument)]
     pub(in crate::cli) name: String,
     /// The verb to call
     pub(in crate::cli) verb: String,

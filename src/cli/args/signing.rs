@@ -10,7 +10,7 @@ use clresolve_resolver::config::parse_issuer;
 use super::output::{OutputArguments, OutputFileArguments};
 use super::world::{ExpectedSubjectArguments, NetworkArguments};
 use crate::cli::expect::ExpectationArguments;
-use crate::cli::hint::parse_name;
+use crate::cli::hint::parse_name_argument;
 
 /// What is done with signatures.
 #[derive(Debug, Subcommand)]
@@ -143,7 +143,7 @@ pub(in crate::cli) struct VerdictVerifyArguments {
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) jwks: PathBuf,
     /// The ENS name of the verdict
-    #[arg(long, value_name = "NAME", value_parser = parse_name)]
+    #[arg(long, value_name = "NAME", value_parser = parse_name_argument)]
     pub(in crate::cli) name: String,
     /// Required chain, such as eip155:1 (mainnet)
     #[arg(long, value_name = "eip155:N", value_parser = parse_chain)]

@@ -5,24 +5,24 @@ use std::ffi::OsStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use clresolve_core::reason::{ReasonCode, Refusal};
-use clresolve_resolver::config::{ProofDemand, parse_profile};
+use clresolve_resolver::config::{ChainProofMode, parse_profile};
 use clresolve_verdict::profile::ConformanceProfiles;
 
 use crate::cli::explain::guard;
 
 /// A profile. Completion offers the built-in ones.
-pub(super) fn profile_parser() -> impl TypedValueParser<Value = String> {
-    SuggestingValueParser { parse: parse_profile, known: profile_suggestions }
+pub(super) fn conformance_profile_parser() -> impl TypedValueParser<Value = String> {
+    SuggestingValueParser { parse: parse_profile, known: conformance_profile_suggestions }
 }
 
 /// A grade of proof.
-pub(super) fn proof_parser() -> impl TypedValueParser<Value = ProofDemand> {
-    SuggestingValueParser { parse: str::parse, known: proof_suggestions }
+pub(super) fn proof_demand_parser() -> impl TypedValueParser<Value = ChainProofMode> {
+    SuggestingValueParser { parse: str::parse, known: proof_demand_suggestions }
 }
 
 /// A reason code, or a requirement of the checklist.
-pub(super) fn code_parser() -> impl TypedValueParser<Value = String> {
-    SuggestingValueParser { parse: |text| Ok(text.to_owned()), known: code_suggestions }
+pub(super) fn reason_code_parser() -> impl TypedValueParser<Value = String> {
+    SuggestingValueParser { parse: |text| Ok(text.to_owned()), known: reason_code_suggestions }
 }
 
 /// The value of one of the rows, each of which has a value, its name and its help.
@@ -33,16 +33,17 @@ pub(super) fn row_parser<T: Copy + Send + Sync>(
     names.map(|text| rows.iter().find(|(_, name, _)| *name == text).expect("the name of a row").0)
 }
 
-fn profile_suggestions() -> Vec<String> {
+fn conformance_profile_suggestions() -> Vec<String> {
     ConformanceProfiles::builtin().iter().map(|profile| profile.id().to_owned()).collect()
 }
 
-fn proof_suggestions() -> Vec<String> {
-    let grades = [ProofDemand::SingleRpc, ProofDemand::Quorum, ProofDemand::StateProof, ProofDemand::ConsensusProof];
+fn proof_demand_suggestions() -> Vec<String> {
+    let grades =
+        [ChainProofMode::SingleRpc, ChainProofMode::Quorum, ChainProofMode::StateProof, ChainProofMode::ConsensusProof];
     grades.iter().map(ToString::to_string).collect()
 }
 
-fn code_suggestions() -> Vec<String> {
+fn reason_code_suggestions() -> Vec<String> {
     let refusals = Refusal::ALL.iter().map(|refusal| refusal.slug());
     let others = refusals.chain(guard::CODES.iter().map(|code| code.code));
     ReasonCode::ALL.iter().map(|code| code.slug()).chain(others).map(str::to_owned).collect()

@@ -6,8 +6,8 @@ use std::time::Duration;
 use alloy_primitives::Address;
 use clap::{Args, ValueEnum};
 use clresolve_resolver::config::{
-    BlockSelector, ConnectToRule, HostPort, IpfsGateway, ProofDemand, RpcEndpointConfig, parse_address, parse_chain_id,
-    parse_duration, parse_quorum,
+    BlockSelector, ChainProofMode, ConnectToRule, HostPort, IpfsGateway, RpcEndpointConfig, parse_address,
+    parse_chain_id, parse_duration, parse_quorum,
 };
 use clresolve_verdict::verdict::ResolutionDepth;
 
@@ -29,8 +29,8 @@ pub(in crate::cli) struct NetworkArguments {
     #[arg(long, value_name = "URL")]
     pub(in crate::cli) rpc: Vec<RpcEndpointConfig>,
     /// Required proof of records: single-rpc, quorum, state-proof or consensus-proof
-    #[arg(long, value_name = "GRADE", value_parser = suggest::proof_parser(), hide_possible_values = true)]
-    pub(in crate::cli) proof: Option<ProofDemand>,
+    #[arg(long, value_name = "GRADE", value_parser = suggest::proof_demand_parser(), hide_possible_values = true)]
+    pub(in crate::cli) proof: Option<ChainProofMode>,
     /// Number of operators that must agree; 2 if several are configured
     #[arg(long, value_name = "K", value_parser = parse_quorum)]
     pub(in crate::cli) quorum: Option<usize>,
@@ -95,7 +95,7 @@ const DEPTHS: &[(ResolutionDepth, &str, &str)] = &[
 #[derive(Clone, Debug, Default, Args)]
 pub(in crate::cli) struct RulesArguments {
     /// Profile of rules, such as agent-cards/1.0.0
-    #[arg(long, value_name = "ID", value_parser = suggest::profile_parser(), hide_possible_values = true)]
+    #[arg(long, value_name = "ID", value_parser = suggest::conformance_profile_parser(), hide_possible_values = true)]
     pub(in crate::cli) profile: Option<String>,
     /// Depth: identity, or schemas to check the bound schemas too
     #[arg(long, value_parser = suggest::row_parser(DEPTHS))]
@@ -132,8 +132,8 @@ pub(in crate::cli) struct ExpectedSubjectArguments {
     #[command(flatten)]
     pub(in crate::cli) rules: RulesArguments,
     /// Weakest accepted proof: single-rpc, quorum, state-proof or consensus-proof
-    #[arg(long, value_name = "GRADE", value_parser = suggest::proof_parser(), hide_possible_values = true)]
-    pub(in crate::cli) proof: Option<ProofDemand>,
+    #[arg(long, value_name = "GRADE", value_parser = suggest::proof_demand_parser(), hide_possible_values = true)]
+    pub(in crate::cli) proof: Option<ChainProofMode>,
     /// Chain id; 1 is Ethereum mainnet
     #[arg(long, value_name = "N", value_parser = parse_chain_id)]
     pub(in crate::cli) chain_id: Option<u64>,

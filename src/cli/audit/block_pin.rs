@@ -46,17 +46,17 @@ pub(in crate::cli) struct BlockPin {
     path: Option<PathBuf>,
     /// Reads the finalized block.
     unpinned: Resolver,
-    state: Mutex<BlockPinState>,
+    state: Mutex<CurrentBlockPin>,
 }
 
-struct BlockPinState {
-    file: BlockPinDocument,
+struct CurrentBlockPin {
+    file: BlockPinFile,
     resolver: Resolver,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct BlockPinDocument {
+struct BlockPinFile {
     schema: String,
     world: String,
     chain: u64,
@@ -87,9 +87,9 @@ impl BlockPin {
             return Ok(None);
         }
         let shown = || file.map(input::escaped_path).unwrap_or_default();
-        let found = match file.map(BlockPinDocument::read).transpose().with_context(shown)?.flatten() {
+        let found = match file.map(BlockPinFile::read).transpose().with_context(shown)?.flatten() {
             Some(found) => found,
-            None => match (BlockPinDocument::begin(resolver, chain).await, file) {
+            None => match (BlockPinFile::begin(resolver, chain).await, file) {
                 (Err(error), _) => {
                     let error = UntrustedText::new(&format!("{error:#}")).to_string();
                     notice::print_notice(format_args!(
@@ -108,23 +108,23 @@ impl BlockPin {
     }
 
     async fn open(
-        file: BlockPinDocument,
+        file: BlockPinFile,
         path: Option<&Path>,
         resolver: &Resolver,
         chain: &EnsChainConfig,
     ) -> anyhow::Result<Self> {
-        file.check(chain)?;
+        file.check_network(chain)?;
         let unpinned = resolver.clone();
-        let state = Mutex::new(BlockPinState { resolver: file.resolver(&unpinned), file });
+        let state = Mutex::new(CurrentBlockPin { resolver: file.pinned_resolver(&unpinned), file });
         let pin = Self { path: path.map(Path::to_owned), unpinned, state };
         if pin.path.is_some() {
-            pin.check_hash().await?;
+            pin.check_block_hash().await?;
         }
         Ok(pin)
     }
 
     /// Rejects a pin whose block is not in the chain. If no endpoint answers, the rows will report that.
-    async fn check_hash(&self) -> anyhow::Result<()> {
+    async fn check_block_hash(&self) -> anyhow::Result<()> {
         let state = self.state.lock().await;
         let pinned = state.file.last_block();
         match read_block(&state.resolver).await {
@@ -161,12 +161,12 @@ impl BlockPin {
         notice::print_notice(format_args!(
             "clresolve: the endpoints no longer have the state of block {gone}; the audit continues at block {next}"
         ));
-        *state = BlockPinState { resolver: file.resolver(&self.unpinned), file };
+        *state = CurrentBlockPin { resolver: file.pinned_resolver(&self.unpinned), file };
         Ok(Some(state.last_block()))
     }
 
     /// Extends the pin by the current finalized block, and writes the file.
-    async fn extend_pin(&self, file: &BlockPinDocument) -> anyhow::Result<Option<BlockPinDocument>> {
+    async fn extend_pin(&self, file: &BlockPinFile) -> anyhow::Result<Option<BlockPinFile>> {
         let Ok(block) = read_finalized_block(&self.unpinned, file.chain).await else { return Ok(None) };
         if block.number <= file.last_block().number || file.blocks.len() >= MOST_BLOCKS {
             return Ok(None);
@@ -183,7 +183,7 @@ impl BlockPin {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub(super) async fn resolve(&self, name: &str) -> anyhow::Result<Resolution> {
+    pub(super) async fn resolve_at_pin(&self, name: &str) -> anyhow::Result<Resolution> {
         let (mut block, mut resolver) = self.state.lock().await.last_block();
         loop {
             let resolution = resolver.ask_anew(&NameQuestion::new(name)).await?;
@@ -217,7 +217,7 @@ async fn read_block_with_retry(resolver: &Resolver) -> Result<ChainBlock, ChainE
     loop {
         let began = Instant::now();
         let read = read_block(resolver).await;
-        match resolver.server_pause(began.elapsed()).filter(|_| read.is_err()) {
+        match resolver.longest_server_pause(began.elapsed()).filter(|_| read.is_err()) {
             Some(rest) if tries < MOST_TRIES => tokio::time::sleep(rest).await,
             _ => return read,
         }
@@ -230,14 +230,14 @@ async fn read_block(resolver: &Resolver) -> Result<ChainBlock, ChainError> {
     Ok(resolver.read_records(&name).await?.block)
 }
 
-impl BlockPinState {
+impl CurrentBlockPin {
     /// The number of the last block, and the resolver that reads it.
     fn last_block(&self) -> (u64, Resolver) {
         (self.file.last_block().number, self.resolver.clone())
     }
 }
 
-impl BlockPinDocument {
+impl BlockPinFile {
     /// Reads the pin in the file. `None` if the file does not exist.
     fn read(path: &Path) -> anyhow::Result<Option<Self>> {
         let text = match std::fs::File::open(path) {
@@ -270,7 +270,7 @@ impl BlockPinDocument {
     }
 
     /// Rejects a pin of another network.
-    fn check(&self, chain: &EnsChainConfig) -> anyhow::Result<()> {
+    fn check_network(&self, chain: &EnsChainConfig) -> anyhow::Result<()> {
         if (&self.world, self.chain) != (&chain.world, chain.id) {
             let own = UntrustedText::new(&self.world);
             bail!("it is of {own} eip155:{}, and this is {} eip155:{}", self.chain, chain.world, chain.id);
@@ -282,7 +282,7 @@ impl BlockPinDocument {
         self.blocks.last().expect("a pin has a block")
     }
 
-    fn resolver(&self, unpinned: &Resolver) -> Resolver {
+    fn pinned_resolver(&self, unpinned: &Resolver) -> Resolver {
         unpinned.at_block(BlockSelector::Pinned(self.last_block().number))
     }
 

@@ -19,8 +19,8 @@ pub(super) fn run(args: &AuditDiffArguments) -> anyhow::Result<ExitStatus> {
     let (before, after) =
         (super::history::read_past_report(&args.before)?, super::history::read_past_report(&args.after)?);
     let difference = AuditDifference::between(&before, &after)?;
-    let mut results = ResultWriter::single_result(output, args.output.output_format());
-    results.push(&difference, |_| format_text(&difference))?;
+    let mut results = ResultWriter::for_single_result(output, args.output.output_format());
+    results.push(&difference, |_| format_audit_changes(&difference))?;
     results.finish()?;
     Ok(difference.outcome(&args.fail_on).into())
 }
@@ -36,7 +36,7 @@ impl From<ComparisonOutcome> for ExitStatus {
 }
 
 /// The changes for people, name by name.
-fn format_text(difference: &AuditDifference) -> String {
+fn format_audit_changes(difference: &AuditDifference) -> String {
     let mut text = String::new();
     for warning in difference.warnings() {
         let _ = writeln!(text, "{warning}");

@@ -12,9 +12,11 @@ use crate::cli::input::escaped_path;
 use clresolve_audit::difference::{AuditChangeKind, check_same_network};
 use clresolve_audit::history::MAX_EARLIER_REPORTS;
 use clresolve_audit::past::MAX_REPORT_BYTES;
-use clresolve_audit::{AuditDifference, AuditEnding, AuditScope, ComparableReport, ReportStateCounts, SchemaAuditRow};
+use clresolve_audit::{
+    AuditDifference, AuditEnding, AuditScope, ComparableReport, PublishedSchemaRow, ReportStateCounts,
+};
 
-pub(super) struct EarlierReports {
+pub(super) struct EarlierAuditReports {
     pub(super) last: Option<ComparableReport>,
     /// Scope and counts of each report.
     counted: Vec<(AuditScope, ReportStateCounts)>,
@@ -22,7 +24,7 @@ pub(super) struct EarlierReports {
     pub(super) fail_on: Vec<AuditChangeKind>,
 }
 
-impl EarlierReports {
+impl EarlierAuditReports {
     /// Reads the report of `--since` and those of `--history`. Of the latter, only one at a time is in memory.
     pub(super) fn read(args: &EarlierReportsArguments) -> anyhow::Result<Self> {
         let EarlierReportsArguments { since, history, fail_on, .. } = args;
@@ -55,7 +57,7 @@ impl EarlierReports {
         scope: &AuditScope,
         ending: &AuditEnding,
         rows: &AuditRowFile,
-        schema_layers: Option<&[SchemaAuditRow]>,
+        schema_layers: Option<&[PublishedSchemaRow]>,
     ) -> anyhow::Result<Option<AuditDifference>> {
         let Some(earlier) = &self.last else { return Ok(None) };
         let mut now = ComparableReport::from_rows(scope, *ending == AuditEnding::Complete, rows)
@@ -77,8 +79,9 @@ impl EarlierReports {
 }
 
 pub(super) fn read_past_report(file: &Path) -> anyhow::Result<ComparableReport> {
-    let opened =
-        File::open(file).and_then(|file| into_seekable(file, MAX_REPORT_BYTES)).with_context(|| escaped_path(file))?;
+    let opened = File::open(file)
+        .and_then(|file| make_file_seekable(file, MAX_REPORT_BYTES))
+        .with_context(|| escaped_path(file))?;
     ComparableReport::read(BufReader::new(opened)).map_err(|error| anyhow!("{} {error}", escaped_path(file)))
 }
 
@@ -86,7 +89,7 @@ pub(super) fn read_past_report(file: &Path) -> anyhow::Result<ComparableReport> 
 ///
 /// # Errors
 /// If it cannot be read, or has more than `most` bytes.
-fn into_seekable(opened: File, most: u64) -> io::Result<File> {
+fn make_file_seekable(opened: File, most: u64) -> io::Result<File> {
     let found = opened.metadata()?;
     let (file, length) = if found.is_file() {
         (opened, found.len())
@@ -124,9 +127,9 @@ mod tests {
             file
         };
         for open in [&piped as &dyn Fn() -> File, &stored] {
-            let error = into_seekable(open(), 4).expect_err("one byte too many").to_string();
+            let error = make_file_seekable(open(), 4).expect_err("one byte too many").to_string();
             assert_eq!(error, "the report is larger than 4 bytes");
-            let read = into_seekable(open(), 5).and_then(io::read_to_string).expect("it can be read");
+            let read = make_file_seekable(open(), 5).and_then(io::read_to_string).expect("it can be read");
             assert_eq!(read, "12345");
         }
     }

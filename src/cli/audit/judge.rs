@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use clresolve_audit::list_digest::ListDigester;
-use clresolve_audit::{AgentPresence, AuditCounts, AuditEnding, AuditRow, ComparableReport, RegistryListing};
+use clresolve_audit::{
+    AuditCounts, AuditEnding, AuditRow, ComparableReport, OnChainAgentPresence, RegistryChainComparison,
+};
 use clresolve_core::digest::Digest;
 use clresolve_core::reading::ProofGradeDemand;
 use clresolve_core::reason::{ReasonCode, ReasonEffect, ResolutionStep};
@@ -17,7 +19,7 @@ use tokio::sync::Semaphore;
 
 use super::block_pin::{BlockPin, MOST_TRIES};
 use super::rows::AuditRowWriter;
-use super::sources::{AuditSourceLine, AuditSources};
+use super::sources::{AuditNameLine, AuditNameSources};
 use crate::cli::names::{DuplicateNameDetector, NameListError, NameListLine};
 use crate::cli::progress::ProgressLine;
 
@@ -50,7 +52,7 @@ impl AuditConcurrency {
     /// is read separately.
     pub(in crate::cli) fn from_config(config: &Config, at_once: u8) -> Self {
         let at_once = u32::from(at_once);
-        match config.chain.demand() {
+        match config.chain.proof_grade_demand() {
             Ok(ProofGradeDemand::SingleRpc | ProofGradeDemand::Quorum(_)) => {
                 let most = at_once * BEGUN_PER_TURN;
                 Self { group: (most / 2).clamp(1, MOST_TOGETHER), most }
@@ -62,7 +64,7 @@ impl AuditConcurrency {
     }
 
     /// One permit per name in progress.
-    fn name_permits(self) -> Semaphore {
+    fn name_semaphore(self) -> Semaphore {
         Semaphore::new(self.most as usize)
     }
 
@@ -82,26 +84,26 @@ impl NameListAudit<'_> {
     ///
     /// # Errors
     /// If a row cannot be written.
-    pub(in crate::cli) async fn run(
+    pub(in crate::cli) async fn judge_all_names(
         &self,
-        sources: AuditSources,
+        sources: AuditNameSources,
         writer: &mut AuditRowWriter,
         mut interrupt: impl Future<Output = ()> + Unpin,
     ) -> anyhow::Result<(AuditEnding, Option<Digest>)> {
         let known = sources.digest();
         let last = writer.last_line_number();
-        let progress = ProgressLine::start_counter(sources.remaining_names(writer.counts.names));
+        let progress = ProgressLine::start_counter(sources.remaining_name_count(writer.counts.names));
         let mut distinct = DuplicateNameDetector::default();
         let mut listed = ListDigester::default();
-        let mut is_due = |asked: &Result<AuditSourceLine, NameListError>| match asked {
-            Ok(AuditSourceLine { line, .. }) => {
-                listed.add(line.number(), &line.digest_key());
-                distinct.insert_line(line) && line.number() > last
+        let mut is_due = |asked: &Result<AuditNameLine, NameListError>| match asked {
+            Ok(AuditNameLine { line, .. }) => {
+                listed.add(line.line_number(), &line.digest_key());
+                distinct.insert_line(line) && line.line_number() > last
             }
             // An error of the list itself ends the audit.
             Err(_) => true,
         };
-        let (pace, places, served) = (self.pace, &self.pace.name_permits(), &AtomicUsize::new(0));
+        let (pace, places, served) = (self.pace, &self.pace.name_semaphore(), &AtomicUsize::new(0));
         let mut rows = Box::pin(
             stream::unfold(sources.read_in_thread(), |mut lines| async { Some((lines.recv().await?, lines)) })
                 .filter(|asked| ready(is_due(asked)))
@@ -165,12 +167,14 @@ impl NameListAudit<'_> {
         if !lacks_an_answer(resolution) {
             return None;
         }
-        self.resolver.server_pause(run).max(self.resolver.gateway_pause(run).filter(|_| lacks_content(resolution)))
+        self.resolver
+            .longest_server_pause(run)
+            .max(self.resolver.shortest_gateway_pause(run).filter(|_| lacks_content(resolution)))
     }
 
     async fn resolve_once(&self, name: &str) -> anyhow::Result<Resolution> {
         match self.pin {
-            Some(pin) => pin.resolve(name).await,
+            Some(pin) => pin.resolve_at_pin(name).await,
             None => Ok(self.resolver.ask_anew(&NameQuestion::new(name)).await?),
         }
     }
@@ -178,24 +182,25 @@ impl NameListAudit<'_> {
     /// Judges a line and returns its row.
     async fn judge_line(
         &self,
-        asked: Result<AuditSourceLine, NameListError>,
+        asked: Result<AuditNameLine, NameListError>,
         served: &AtomicUsize,
     ) -> anyhow::Result<AuditRow> {
-        let AuditSourceLine { line, listed } = asked?;
+        let AuditNameLine { line, listed } = asked?;
         let row = match line {
             NameListLine::Name { line, name } => {
                 let resolution = self.resolve_with_retries(&name, served).await?;
                 let mut row = AuditRow::from_verdict(line, resolution.verdict())
                     .with_card(resolution.card().map(|bytes| &**bytes));
-                let on_chain = AgentPresence::from_verdict(resolution.verdict());
-                row.registry = listed.map(|listed| RegistryListing { on_chain, ..listed });
+                let on_chain = OnChainAgentPresence::from_verdict(resolution.verdict());
+                row.registry = listed.map(|listed| RegistryChainComparison { on_chain, ..listed });
                 if let Some(earlier) = self.earlier {
                     row.carry_over_from_report(earlier);
                 }
                 row
             }
             NameListLine::Unreadable { line, start, whole, code: ReasonCode::NameInvalid, why } => {
-                let registry = listed.map(|listed| RegistryListing { on_chain: AgentPresence::Absent, ..listed });
+                let registry =
+                    listed.map(|listed| RegistryChainComparison { on_chain: OnChainAgentPresence::Absent, ..listed });
                 AuditRow { registry, ..AuditRow::unreadable(line, &start, whole, &why) }
             }
             NameListLine::Unreadable { line, start, whole, code, why } => {

@@ -18,14 +18,14 @@ use crate::cli::progress::ProgressLine;
 use crate::cli::world::{CommandContext, CommandInputFiles};
 
 pub(super) fn run(args: AuditListArguments) -> anyhow::Result<ExitStatus> {
-    crate::cli::runtime::run_async(list(args))
+    crate::cli::runtime::run_async(list_names_in_logs(args))
 }
 
-async fn list(args: AuditListArguments) -> anyhow::Result<ExitStatus> {
+async fn list_names_in_logs(args: AuditListArguments) -> anyhow::Result<ExitStatus> {
     let world = CommandInputFiles::from_arguments(&args.world);
     let read = [("--known", args.known.as_deref())].into_iter().chain(world.iter());
     let output = OutputSink::new_apart_from_inputs(&args.output.out, read)?;
-    let known = args.known.as_deref().map(names::open).transpose().context("--known")?;
+    let known = args.known.as_deref().map(names::open_name_list).transpose().context("--known")?;
     let world = CommandContext::open(&args.world).await?;
     let finder = world.resolver.name_finder().context("the chain is not read through endpoints")?;
     let progress = ProgressLine::start("reading logs".to_owned());
@@ -40,17 +40,17 @@ async fn list(args: AuditListArguments) -> anyhow::Result<ExitStatus> {
         }
     }
     let mut unspelt: BTreeSet<B256> = nodes.keys().copied().collect();
-    let mut spelt = progress.with_line_hidden(|| take_known_names(&mut unspelt, known.map(|list| list.reader)))?;
-    let NamehashPreimages { names, unanswered } = finder.fetch_spellings(unspelt).await;
+    let mut spelt = progress.with_line_hidden(|| take_listed_names(&mut unspelt, known.map(|list| list.reader)))?;
+    let NamehashPreimages { names, unanswered } = finder.fetch_node_names(unspelt).await;
     spelt.extend(names);
     drop(progress);
     if unanswered > 0 {
         anstream::eprintln!("clresolve: no endpoint returned the spelling of {unanswered} names in time");
         is_whole = false;
     }
-    let mut results = ResultWriter::result_list(output, args.output.output_format());
+    let mut results = ResultWriter::for_result_list(output, args.output.output_format());
     for listed in sorted_rows(&nodes, &spelt) {
-        results.push(&listed, |format| format_row(&listed, format))?;
+        results.push(&listed, |format| format_search_row(&listed, format))?;
     }
     results.finish()?;
     Ok(if is_whole { ExitStatus::Trusted } else { ExitStatus::Indeterminate })
@@ -79,15 +79,15 @@ fn report_endpoint_logs(wanted: &NameSearchScope, found: &FoundNames) -> bool {
 const MOST_TOLD: u64 = 10;
 
 /// Removes the nodes of the listed names from `nodes`, and returns their names. Reports invalid lines.
-fn take_known_names(
+fn take_listed_names(
     nodes: &mut BTreeSet<B256>,
     list: Option<names::NameListReader>,
 ) -> anyhow::Result<BTreeMap<B256, EnsName>> {
     let (mut known, mut nameless) = (BTreeMap::new(), 0_u64);
     for line in list.into_iter().flatten() {
         let line = line.context("--known")?;
-        let number = line.number();
-        match name_of(line) {
+        let number = line.line_number();
+        match name_of_line(line) {
             Ok(name) => {
                 if nodes.remove(&name.node()) {
                     known.insert(name.node(), name);
@@ -111,7 +111,7 @@ fn take_known_names(
 }
 
 /// The name in a line, or why there is none.
-fn name_of(line: NameListLine) -> Result<EnsName, String> {
+fn name_of_line(line: NameListLine) -> Result<EnsName, String> {
     match line {
         NameListLine::Name { name, .. } => EnsName::parse(&name).map_err(|error| error.to_string()),
         NameListLine::Unreadable { why, .. } => Err(why),
@@ -119,7 +119,7 @@ fn name_of(line: NameListLine) -> Result<EnsName, String> {
 }
 
 #[derive(Debug, PartialEq, Serialize)]
-struct ListedNameRow {
+struct NameSearchRow {
     /// The name, if it is known.
     name: Option<String>,
     /// Its node (EIP-137).
@@ -129,8 +129,8 @@ struct ListedNameRow {
 }
 
 /// Sorts by name. Nodes without a known name come last.
-fn sorted_rows(nodes: &BTreeMap<B256, u64>, spelt: &BTreeMap<B256, EnsName>) -> Vec<ListedNameRow> {
-    let listed = |(node, block): (&B256, &u64)| ListedNameRow {
+fn sorted_rows(nodes: &BTreeMap<B256, u64>, spelt: &BTreeMap<B256, EnsName>) -> Vec<NameSearchRow> {
+    let listed = |(node, block): (&B256, &u64)| NameSearchRow {
         name: spelt.get(node).map(|name| name.as_str().to_owned()),
         node: *node,
         block: *block,
@@ -142,8 +142,8 @@ fn sorted_rows(nodes: &BTreeMap<B256, u64>, spelt: &BTreeMap<B256, EnsName>) -> 
 
 /// Names are written unescaped, so that an audit can read them again. A normal form (ENSIP-15) contains no control or
 /// bidirectional characters, except for the joiners of emoji, which are part of the name.
-fn format_row(listed: &ListedNameRow, format: OutputFormat) -> String {
-    let ListedNameRow { name, node, block } = listed;
+fn format_search_row(listed: &NameSearchRow, format: OutputFormat) -> String {
+    let NameSearchRow { name, node, block } = listed;
     match (name, format) {
         (Some(name), OutputFormat::Short) => format!("{name}\n"),
         (Some(name), _) => format!("{name}  # block {block}\n"),
@@ -161,11 +161,11 @@ mod tests {
         let long = format!("{}.eth", ["a".repeat(63), "b".repeat(63), "c".repeat(63), "d".repeat(34)].join("."));
         for text in ["👨‍👩‍👦.eth", "🏴󠁧󠁢󠁥󠁮󠁧󠁿.eth", "1⃣.eth", &long] {
             let name = EnsName::parse(text).expect(text);
-            let listed = ListedNameRow { name: Some(name.as_str().to_owned()), node: name.node(), block: 7 };
+            let listed = NameSearchRow { name: Some(name.as_str().to_owned()), node: name.node(), block: 7 };
             for format in [OutputFormat::Short, OutputFormat::Text] {
                 let file = tempfile::NamedTempFile::new().unwrap();
-                std::fs::write(file.path(), format_row(&listed, format)).unwrap();
-                let lines: Vec<_> = names::open(file.path()).unwrap().reader.collect();
+                std::fs::write(file.path(), format_search_row(&listed, format)).unwrap();
+                let lines: Vec<_> = names::open_name_list(file.path()).unwrap().reader.collect();
                 let expected = NameListLine::Name { line: 1, name: name.as_str().to_owned() };
                 assert_eq!(lines, [Ok(expected)], "{text}");
             }

@@ -10,20 +10,20 @@ use bytes::Bytes;
 use clresolve_audit::list_digest::normalized_digest;
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::ReasonCode;
-use clresolve_core::text::{UntrustedText, excerpt, without_secrets};
+use clresolve_core::text::{UntrustedText, excerpt_text, strip_url_secrets};
 use clresolve_core::uri;
 use clresolve_resolver::resolve::REGISTRY_LIMIT;
 use clresolve_resolver::resolve::Resolver;
 use url::Url;
 
-use self::manifest::RegistryDocument;
+use self::manifest::ManifestOrDescriptor;
 use crate::cli::args::AuditArguments;
 use crate::cli::input::{self, STDIN};
 use crate::cli::names::{DuplicateNameDetector, NameListLine};
 
 pub(super) struct RegistryNameList {
     /// Its description in the report. `None` if it could not be read.
-    pub(super) about: Option<clresolve_audit::AuditedRegistry>,
+    pub(super) about: Option<clresolve_audit::AuditedRegistryManifest>,
     /// Its entries as lines of a list. An unreadable registry is a single line.
     entries: Vec<NameListLine>,
     /// The first entry of each name.
@@ -59,25 +59,25 @@ impl RegistryNameList {
     async fn read(location: &RegistryLocation, resolver: &Resolver) -> anyhow::Result<Self> {
         let (bytes, document) = location.fetch_document(resolver).await?;
         let to = match document {
-            RegistryDocument::Manifest(entries) => return Ok(Self::of_manifest(location, &bytes, entries)),
-            RegistryDocument::Descriptor(to) => RegistryLocation::from_descriptor(to),
+            ManifestOrDescriptor::Manifest(entries) => return Ok(Self::from_manifest(location, &bytes, entries)),
+            ManifestOrDescriptor::Descriptor(to) => RegistryLocation::from_descriptor(to),
         };
         match to.fetch_document(resolver).await {
-            Ok((bytes, RegistryDocument::Manifest(entries))) => Ok(Self::of_manifest(&to, &bytes, entries)),
-            Ok((_, RegistryDocument::Descriptor(_))) => Err(anyhow!("{to} is a descriptor too, not a manifest")),
+            Ok((bytes, ManifestOrDescriptor::Manifest(entries))) => Ok(Self::from_manifest(&to, &bytes, entries)),
+            Ok((_, ManifestOrDescriptor::Descriptor(_))) => Err(anyhow!("{to} is a descriptor too, not a manifest")),
             Err(error) => Err(error),
         }
         .with_context(|| format!("the descriptor at {location} leads on"))
     }
 
-    fn of_manifest(location: &RegistryLocation, bytes: &[u8], entries: Vec<NameListLine>) -> Self {
+    fn from_manifest(location: &RegistryLocation, bytes: &[u8], entries: Vec<NameListLine>) -> Self {
         let mut numbers = HashMap::new();
         for entry in &entries {
             if let NameListLine::Name { line, name } = entry {
                 numbers.entry(normalized_digest(name)).or_insert(*line);
             }
         }
-        let about = clresolve_audit::AuditedRegistry {
+        let about = clresolve_audit::AuditedRegistryManifest {
             manifest: location.redacted_location(),
             digest: Digest::compute(bytes).to_string(),
             proven: matches!(location, RegistryLocation::Ipfs(_)),
@@ -89,7 +89,7 @@ impl RegistryNameList {
     fn from_read_error(location: &RegistryLocation, error: &anyhow::Error) -> Self {
         let is_silence = error.chain().any(|cause| cause.is::<RegistryUnavailableError>());
         let code = if is_silence { ReasonCode::RegistryUnreachable } else { ReasonCode::RegistryMalformed };
-        let line = NameListLine::of_registry(location.redacted_location(), code, format!("{error:#}"));
+        let line = NameListLine::unreadable_registry(location.redacted_location(), code, format!("{error:#}"));
         Self { about: None, entries: vec![line], numbers: HashMap::new() }
     }
 
@@ -113,14 +113,18 @@ impl RegistryNameList {
     }
 
     /// The first entry of a name, in any spelling.
-    pub(super) fn entry_of(&self, name: &str) -> Option<u64> {
+    pub(super) fn entry_number_of_name(&self, name: &str) -> Option<u64> {
         self.numbers.get(&normalized_digest(name)).copied()
     }
 
     #[cfg(test)]
-    pub(super) fn of_names(names: &[&str]) -> Self {
+    pub(super) fn from_names(names: &[&str]) -> Self {
         let entry = |(line, name): (u64, &&str)| NameListLine::Name { line, name: (*name).to_owned() };
-        Self::of_manifest(&RegistryLocation::from_argument("manifest.json"), b"", (1..).zip(names).map(entry).collect())
+        Self::from_manifest(
+            &RegistryLocation::from_argument("manifest.json"),
+            b"",
+            (1..).zip(names).map(entry).collect(),
+        )
     }
 }
 
@@ -160,7 +164,7 @@ impl RegistryLocation {
         }
     }
 
-    async fn fetch_document(&self, resolver: &Resolver) -> anyhow::Result<(Bytes, RegistryDocument)> {
+    async fn fetch_document(&self, resolver: &Resolver) -> anyhow::Result<(Bytes, ManifestOrDescriptor)> {
         let bytes = self.fetch_bytes(resolver).await?;
         let document = manifest::parse(&bytes).with_context(|| self.to_string())?;
         Ok((bytes, document))
@@ -170,7 +174,7 @@ impl RegistryLocation {
         match self {
             Self::File(path) => input::read_file_or_stdin(Path::new(path), REGISTRY_LIMIT).map(Bytes::from),
             Self::Web(url) | Self::Ipfs(url) => resolver.fetch_registry_manifest(url).await.map_err(|fault| {
-                let why = format!("{self}: {}", UntrustedText::new(&excerpt(&fault.to_string())));
+                let why = format!("{self}: {}", UntrustedText::new(&excerpt_text(&fault.to_string())));
                 if fault.is_silence() { RegistryUnavailableError(why).into() } else { anyhow!(why) }
             }),
         }
@@ -179,16 +183,16 @@ impl RegistryLocation {
     /// The location without possible secrets.
     fn redacted_location(&self) -> String {
         let text = match self {
-            Self::File(path) => return excerpt(&crate::cli::uri::uri_reference(path)),
+            Self::File(path) => return excerpt_text(&crate::cli::uri::escaped_uri_reference(path)),
             Self::Web(text) | Self::Ipfs(text) => text,
         };
-        let Ok(mut url) = Url::parse(text) else { return excerpt(&without_secrets(text)) };
+        let Ok(mut url) = Url::parse(text) else { return excerpt_text(&strip_url_secrets(text)) };
         url.set_query(None);
         url.set_fragment(None);
         if url.username().is_empty() && url.password().is_none() {
-            excerpt(url.as_str())
+            excerpt_text(url.as_str())
         } else {
-            without_secrets(text)
+            strip_url_secrets(text)
         }
     }
 }
@@ -230,9 +234,13 @@ mod tests {
 
     #[test]
     fn a_name_has_its_first_entry_in_whatever_spelling() {
-        let registry = RegistryNameList::of_names(&["a.eth", "b.eth", "A.eth"]);
+        let registry = RegistryNameList::from_names(&["a.eth", "b.eth", "A.eth"]);
         assert_eq!(
-            (registry.distinct_name_count(), registry.entry_of("A.ETH"), registry.entry_of("c.eth")),
+            (
+                registry.distinct_name_count(),
+                registry.entry_number_of_name("A.ETH"),
+                registry.entry_number_of_name("c.eth")
+            ),
             (2, Some(1), None)
         );
     }

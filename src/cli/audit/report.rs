@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::Context as _;
 use clresolve_audit::waiver::WaiverStatus;
 use clresolve_audit::{
-    AuditCounts, AuditEnding, AuditReport, AuditReportFormat, AuditRows, AuditScope, AuditedNameList, SchemaAuditRow,
-    Waiver, Waivers,
+    AuditCounts, AuditEnding, AuditReport, AuditReportFormat, AuditRows, AuditScope, AuditedNameList,
+    PublishedSchemaRow, Waiver, Waivers,
 };
 use clresolve_core::state::TrustState;
 use clresolve_core::text::UntrustedText;
@@ -15,7 +15,7 @@ use clresolve_verdict::verdict::ToolVersion;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::history::EarlierReports;
+use super::history::EarlierAuditReports;
 use super::rows::AuditRowFile;
 use crate::cli::args::ReportOutputArguments;
 use crate::cli::exit::ExitStatus;
@@ -25,7 +25,7 @@ use crate::cli::output::{OutputSink, OutputWriteError};
 const UNREADABLE: &str = "cannot read the scratch file";
 
 /// As for several names, the worst state wins. An incomplete audit has its own status.
-pub(super) fn exit_status(worst: TrustState, ending: &AuditEnding) -> ExitStatus {
+pub(super) fn audit_exit_status(worst: TrustState, ending: &AuditEnding) -> ExitStatus {
     let worst = ExitStatus::from(worst);
     match ending {
         AuditEnding::Complete => worst,
@@ -41,7 +41,7 @@ pub(super) struct ReportMetadata {
     pub(super) scope: AuditScope,
     pub(super) ending: AuditEnding,
     pub(super) list: AuditedNameList,
-    pub(super) schema_layers: Option<Vec<SchemaAuditRow>>,
+    pub(super) schema_layers: Option<Vec<PublishedSchemaRow>>,
     pub(super) flags: Vec<String>,
     pub(super) waivers: Vec<Waiver>,
     pub(super) generated_at: Timestamp,
@@ -53,13 +53,13 @@ impl ReportMetadata {
         self,
         counts: AuditCounts,
         rows: &AuditRowFile,
-        history: &EarlierReports,
+        history: &EarlierAuditReports,
         outputs: &mut ReportOutputs,
     ) -> anyhow::Result<ExitStatus> {
         let Self { scope, ending, list, schema_layers, flags, waivers, generated_at } = self;
         let today = generated_at.to_zoned(TimeZone::UTC).date();
         let waivers = Waivers::apply(waivers, today, rows).context(UNREADABLE)?;
-        let mut exit = exit_status(waivers.worst_state(&counts, rows).context(UNREADABLE)?, &ending);
+        let mut exit = audit_exit_status(waivers.worst_state(&counts, rows).context(UNREADABLE)?, &ending);
         let warning = ending.warning();
         if let Some(warning) = &warning {
             anstream::eprintln!("clresolve: {}", UntrustedText::new(warning));
@@ -147,7 +147,7 @@ mod tests {
             let mut counts = AuditCounts::default();
             (counts.untrusted, counts.indeterminate) = (untrusted, indeterminate);
             let worst = Waivers::default().worst_state(&counts, &no_rows).expect("rows in memory");
-            exit_status(worst, &ending)
+            audit_exit_status(worst, &ending)
         };
         assert_eq!(exit(0, 0, AuditEnding::Complete), ExitStatus::Trusted);
         assert_eq!(exit(0, 2, AuditEnding::Complete), ExitStatus::Indeterminate);

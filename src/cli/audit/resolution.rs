@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use clresolve_audit::governance_log::{GovernanceLog, GovernanceLogFormat, MAX_LOG_BYTES, MalformedLogRow};
+use clresolve_audit::governance_log::{GovernanceLog, GovernanceTableLayout, MAX_LOG_BYTES, MalformedLogRow};
 use clresolve_audit::log_check::{GovernanceLogCheck, MissingLogRow, NamedLogRow};
 use clresolve_core::text::UntrustedText;
 
@@ -19,8 +19,8 @@ pub(super) fn run(args: &AuditResolutionArguments) -> anyhow::Result<ExitStatus>
     let log = read_governance_log(&args.log).context("--log")?;
     let earlier = args.since.as_deref().map(super::history::read_past_report).transpose()?;
     let check = GovernanceLogCheck::compare(&log, earlier.as_ref(), &super::history::read_past_report(&args.report)?)?;
-    let mut results = ResultWriter::single_result(output, args.output.output_format());
-    results.push(&check, |_| format_text(&check, log.form))?;
+    let mut results = ResultWriter::for_single_result(output, args.output.output_format());
+    results.push(&check, |_| format_governance_check(&check, log.form))?;
     results.finish()?;
     Ok(match (check.is_consistent(), check.is_complete()) {
         (false, _) => ExitStatus::Untrusted,
@@ -32,13 +32,13 @@ pub(super) fn run(args: &AuditResolutionArguments) -> anyhow::Result<ExitStatus>
 fn read_governance_log(file: &Path) -> anyhow::Result<GovernanceLog> {
     let bytes = input::read_file_or_stdin(file, MAX_LOG_BYTES)?;
     if bytes.len() > MAX_LOG_BYTES {
-        bail!("{} has more than {MAX_LOG_BYTES} bytes", UntrustedText::new(&input::input_name(file)));
+        bail!("{} has more than {MAX_LOG_BYTES} bytes", UntrustedText::new(&input::input_label(file)));
     }
     Ok(GovernanceLog::parse(bytes))
 }
 
 /// The findings, and the rows to add in the format of the log.
-fn format_text(check: &GovernanceLogCheck, form: GovernanceLogFormat) -> String {
+fn format_governance_check(check: &GovernanceLogCheck, form: GovernanceTableLayout) -> String {
     let mut text: String = check.warnings.iter().map(|warning| warning.clone() + "\n").collect();
     if !check.complete && check.warnings.is_empty() {
         text.push_str("The report is incomplete: what its missing names did is not known.\n");

@@ -47,7 +47,7 @@ pub(in crate::cli) struct AuditRowWriter {
 
 impl AuditRowWriter {
     /// Writes rows to a scratch file, which is deleted when the program ends.
-    pub(in crate::cli) fn scratch() -> anyhow::Result<Self> {
+    pub(in crate::cli) fn create_scratch() -> anyhow::Result<Self> {
         let file = tempfile::tempfile().map_err(|error| OutputWriteError::new("a scratch file", error))?;
         Ok(Self::new(file, None, &[]))
     }
@@ -56,7 +56,7 @@ impl AuditRowWriter {
     ///
     /// # Errors
     /// If the file is no journal or that of another audit, or another process writes it.
-    pub(super) fn resume(path: &Path, job: &AuditJournalHeader) -> anyhow::Result<Self> {
+    pub(super) fn resume_journal(path: &Path, job: &AuditJournalHeader) -> anyhow::Result<Self> {
         let context = || format!("--resume {}", escaped_path(path));
         let head = format!("{}\n", serde_json::to_string(job)?).into_bytes();
         let opened = File::options().read(true).write(true).create(true).truncate(false).open(path);
@@ -67,7 +67,7 @@ impl AuditRowWriter {
         }
         let mut lines = BufReader::new(file.try_clone().with_context(context)?);
         let mut rows = Self::new(file, Some(path.to_owned()), &head);
-        let found = next_line(&mut lines).with_context(context)?;
+        let found = read_next_line(&mut lines).with_context(context)?;
         if found != head {
             if !head.starts_with(&found) {
                 bail!("--resume {}: {}; name another file", escaped_path(path), job.mismatch_message(&found));
@@ -117,7 +117,7 @@ impl AuditRowWriter {
         let line = format!("{chain} {text}\n");
         self.write(line.as_bytes())?;
         self.end += line.len() as u64;
-        self.count(row, chain);
+        self.count_row(row, chain);
         self.unsynced += 1;
         if self.unsynced >= ROWS_PER_SYNC { self.sync() } else { Ok(()) }
     }
@@ -145,23 +145,23 @@ impl AuditRowWriter {
     }
 
     /// What to do if results cannot be written.
-    pub(super) fn advice(journal: &Path) -> String {
+    pub(super) fn journal_advice(journal: &Path) -> String {
         format!("{} contains the rows so far; free disk space and run the same command again", escaped_path(journal))
     }
 
-    fn count(&mut self, row: &AuditRow, chain: Digest) {
+    fn count_row(&mut self, row: &AuditRow, chain: Digest) {
         self.counts.add(row);
         (self.last, self.chain) = (row.line, chain);
     }
 
     fn write_head(&mut self, head: &[u8]) -> anyhow::Result<()> {
         let emptied = self.file.set_len(0).and_then(|()| self.file.rewind());
-        emptied.map_err(|error| self.write_error(error))?;
+        emptied.map_err(|error| self.row_write_error(error))?;
         self.write(head)
     }
 
     fn write(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
-        self.file.write_all(bytes).map_err(|error| self.write_error(error))
+        self.file.write_all(bytes).map_err(|error| self.row_write_error(error))
     }
 
     fn sync(&mut self) -> anyhow::Result<()> {
@@ -169,14 +169,14 @@ impl AuditRowWriter {
         if self.journal.is_none() {
             return Ok(());
         }
-        self.file.sync_data().map_err(|error| self.write_error(error))
+        self.file.sync_data().map_err(|error| self.row_write_error(error))
     }
 
-    fn write_error(&self, error: io::Error) -> anyhow::Error {
+    fn row_write_error(&self, error: io::Error) -> anyhow::Error {
         match &self.journal {
             None => OutputWriteError::new("the scratch file", error).into(),
             Some(path) => {
-                anyhow::Error::new(OutputWriteError::new(escaped_path(path), error)).context(Self::advice(path))
+                anyhow::Error::new(OutputWriteError::new(escaped_path(path), error)).context(Self::journal_advice(path))
             }
         }
     }
@@ -185,13 +185,13 @@ impl AuditRowWriter {
     fn recover_rows(&mut self, lines: &mut impl BufRead) -> io::Result<()> {
         let mut end = self.start;
         loop {
-            let line = next_line(lines)?;
+            let line = read_next_line(lines)?;
             let Some((row, chain)) = parse_intact_line(&line, self.chain).filter(|(row, _)| row.line > self.last)
             else {
                 break;
             };
             end += line.len() as u64;
-            self.count(&row, chain);
+            self.count_row(&row, chain);
         }
         let dropped = self.file.metadata()?.len().saturating_sub(end);
         if dropped > 0 {
@@ -222,7 +222,7 @@ impl AuditRowFile {
     ///
     /// # Errors
     /// If it cannot be removed.
-    pub(super) fn discard(self) -> anyhow::Result<()> {
+    pub(super) fn discard_journal(self) -> anyhow::Result<()> {
         let Some(path) = self.journal else { return Ok(()) };
         drop(self.file);
         std::fs::remove_file(&path).with_context(|| format!("the report is written; {} stays", escaped_path(&path)))?;
@@ -265,10 +265,11 @@ impl AuditJournalHeader {
         if list == Some(Path::new(STDIN)) {
             bail!("--resume needs a list in a file: standard input cannot be read again");
         }
-        let list =
-            list.map(|list| digest(list).with_context(|| format!("--names {}", escaped_path(list)))).transpose()?;
+        let list = list
+            .map(|list| compute_file_digest(list).with_context(|| format!("--names {}", escaped_path(list))))
+            .transpose()?;
         let since = since
-            .map(|report| digest(report).with_context(|| format!("--since {}", escaped_path(report))))
+            .map(|report| compute_file_digest(report).with_context(|| format!("--since {}", escaped_path(report))))
             .transpose()?;
         Ok(Self { schema: SCHEMA.to_owned(), tool: ToolVersion::default(), scope, list, since })
     }
@@ -308,13 +309,13 @@ fn parse_intact_line(line: &[u8], before: Digest) -> Option<(AuditRow, Digest)> 
     is_whole.then(|| Some((serde_json::from_str(row).ok()?, chain)))?
 }
 
-fn next_line(lines: &mut impl BufRead) -> io::Result<Vec<u8>> {
+fn read_next_line(lines: &mut impl BufRead) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     lines.take(MAX_LINE_BYTES).read_until(b'\n', &mut line)?;
     Ok(line)
 }
 
-fn digest(path: &Path) -> anyhow::Result<Digest> {
+fn compute_file_digest(path: &Path) -> anyhow::Result<Digest> {
     let file = File::open(path)?;
     if !file.metadata()?.is_file() {
         bail!("--resume needs a file, which can be read again");
@@ -338,7 +339,7 @@ fn pin_file_path(journal: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clresolve_audit::{AuditSettings, AuditedRegistry};
+    use clresolve_audit::{AuditedRegistryManifest, StateDecidingSettings};
     use clresolve_core::reading::ProofGradeDemand;
     use clresolve_verdict::verdict::{PinnedDocument, ResolutionDepth};
 
@@ -356,8 +357,8 @@ mod tests {
         rows
     }
 
-    fn demands(proof: ProofGradeDemand, settings: &str) -> Option<AuditSettings> {
-        Some(AuditSettings::from_grade_demand(proof, Digest::compute(settings.as_bytes()).to_string()))
+    fn demands(proof: ProofGradeDemand, settings: &str) -> Option<StateDecidingSettings> {
+        Some(StateDecidingSettings::from_grade_demand(proof, Digest::compute(settings.as_bytes()).to_string()))
     }
 
     fn job() -> AuditJournalHeader {
@@ -383,24 +384,24 @@ mod tests {
         }
     }
 
-    fn registry() -> AuditedRegistry {
+    fn registry() -> AuditedRegistryManifest {
         let digest = Digest::compute(b"manifest").to_string();
-        AuditedRegistry { manifest: "manifest.json".to_owned(), digest, proven: false, entries: 1 }
+        AuditedRegistryManifest { manifest: "manifest.json".to_owned(), digest, proven: false, entries: 1 }
     }
 
     /// Writes a journal with the rows of these lines, as left by a killed run.
     fn written(path: &Path, lines: std::ops::RangeInclusive<u64>) {
-        let mut kept = AuditRowWriter::resume(path, &job()).unwrap();
+        let mut kept = AuditRowWriter::resume_journal(path, &job()).unwrap();
         lines.for_each(|line| kept.push(&row(line)).unwrap());
     }
 
     fn refused(path: &Path, job: &AuditJournalHeader) -> String {
-        AuditRowWriter::resume(path, job).map(|_| ()).unwrap_err().to_string()
+        AuditRowWriter::resume_journal(path, job).map(|_| ()).unwrap_err().to_string()
     }
 
     #[test]
     fn kept_rows_come_back_in_order_and_more_than_once() {
-        let mut kept = AuditRowWriter::scratch().unwrap();
+        let mut kept = AuditRowWriter::create_scratch().unwrap();
         (1..=3).for_each(|line| kept.push(&row(line)).unwrap());
         let (counts, spool) = kept.finish().unwrap();
         assert_eq!((counts.names, counts.untrusted), (3, 3));
@@ -419,7 +420,7 @@ mod tests {
             whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect();
         for cut in 0..=whole.len() {
             std::fs::write(&path, &whole[..cut]).unwrap();
-            let mut kept = AuditRowWriter::resume(&path, &job()).unwrap();
+            let mut kept = AuditRowWriter::resume_journal(&path, &job()).unwrap();
             let last = ends.iter().filter(|end| **end <= cut).count().saturating_sub(1) as u64;
             assert_eq!((kept.last_line_number(), kept.counts.names), (last, last), "cut at {cut}");
             (last + 1..=3).for_each(|line| kept.push(&row(line)).unwrap());
@@ -446,7 +447,7 @@ mod tests {
             [lines[0], lines[1], "\0\0\0\n", lines[2]].concat(),
         ] {
             std::fs::write(&path, changed).unwrap();
-            let kept = AuditRowWriter::resume(&path, &job()).unwrap();
+            let kept = AuditRowWriter::resume_journal(&path, &job()).unwrap();
             assert_eq!(kept.last_line_number(), 1);
             assert_eq!(kept.file.metadata().unwrap().len(), (lines[0].len() + lines[1].len()) as u64);
         }
@@ -488,10 +489,10 @@ mod tests {
     fn two_runs_never_write_one_journal() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
-        let first = AuditRowWriter::resume(&path, &job()).unwrap();
+        let first = AuditRowWriter::resume_journal(&path, &job()).unwrap();
         assert!(refused(&path, &job()).contains("another run writes it"));
         drop(first);
-        assert!(AuditRowWriter::resume(&path, &job()).is_ok());
+        assert!(AuditRowWriter::resume_journal(&path, &job()).is_ok());
     }
 
     #[test]

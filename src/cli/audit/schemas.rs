@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use clresolve_audit::SchemaAuditRow;
+use clresolve_audit::PublishedSchemaRow;
 use clresolve_core::reason::Reason;
 use clresolve_core::state::TrustState;
 use clresolve_core::text::UntrustedText;
@@ -27,34 +27,34 @@ use crate::cli::world::{CommandContext, CommandInputFiles};
 const AT_ONCE: usize = 4;
 
 pub(super) fn run(args: AuditSchemasArguments) -> anyhow::Result<ExitStatus> {
-    crate::cli::runtime::run_async(audit(args))
+    crate::cli::runtime::run_async(write_schema_audit(args))
 }
 
-async fn audit(args: AuditSchemasArguments) -> anyhow::Result<ExitStatus> {
+async fn write_schema_audit(args: AuditSchemasArguments) -> anyhow::Result<ExitStatus> {
     let output =
         OutputSink::new_apart_from_inputs(&args.output.out, CommandInputFiles::from_arguments(&args.world).iter())?;
     let palette = output.palette();
     let world = CommandContext::open(&args.world).await?;
-    let profile = profile(&world)?;
+    let profile = configured_profile(&world)?;
     let progress = ProgressLine::start_counter(None);
-    let mut results = ResultWriter::result_list(output, args.output.output_format());
+    let mut results = ResultWriter::for_result_list(output, args.output.output_format());
     let mut worst = ExitStatus::Trusted;
     let mut judged = pin!(judge_schemas(&world, &profile));
     while let Some(schema) = judged.next().await {
         worst = worst.max(schema.state.into());
-        progress.with_line_hidden(|| results.push(&schema, |format| format_row(&schema, format, &palette)))?;
+        progress.with_line_hidden(|| results.push(&schema, |format| format_schema_row(&schema, format, &palette)))?;
     }
     drop(progress);
     results.finish()?;
     Ok(worst)
 }
 
-pub(super) async fn audit_schema_layers(world: &CommandContext) -> anyhow::Result<Vec<SchemaAuditRow>> {
-    let profile = profile(world)?;
+pub(super) async fn audit_schema_layers(world: &CommandContext) -> anyhow::Result<Vec<PublishedSchemaRow>> {
+    let profile = configured_profile(world)?;
     Ok(judge_schemas(world, &profile).collect().await)
 }
 
-fn profile(world: &CommandContext) -> anyhow::Result<Arc<ConformanceProfile>> {
+fn configured_profile(world: &CommandContext) -> anyhow::Result<Arc<ConformanceProfile>> {
     world.resolver.profiles().get(&world.config.rules.profile).context("the profile does not exist")
 }
 
@@ -62,12 +62,12 @@ fn profile(world: &CommandContext) -> anyhow::Result<Arc<ConformanceProfile>> {
 fn judge_schemas<'a>(
     world: &'a CommandContext,
     profile: &'a ConformanceProfile,
-) -> impl Stream<Item = SchemaAuditRow> + 'a {
+) -> impl Stream<Item = PublishedSchemaRow> + 'a {
     let sides = |verb| SchemaSide::ALL.map(|side| (verb, side));
     let schemas =
         profile.manifests().flat_map(move |layer| layer.verbs().iter().flat_map(sides).map(|of| (layer.id(), of)));
     let judge = move |(layer, (verb, side)): (&'a str, (&'a ManifestVerb, SchemaSide))| async move {
-        SchemaAuditRow::new(layer, verb, side, schema_faults(world, profile, verb, side).await)
+        PublishedSchemaRow::new(layer, verb, side, schema_faults(world, profile, verb, side).await)
     };
     stream::iter(schemas.collect::<Vec<_>>()).map(judge).buffered(AT_ONCE)
 }
@@ -80,7 +80,7 @@ async fn schema_faults(
     side: SchemaSide,
 ) -> Vec<Reason> {
     let entry = verb.schema(side);
-    let (canonical, mirrors) = world.resolver.published_schema(entry).await;
+    let (canonical, mirrors) = world.resolver.fetch_published_schema(entry).await;
     let alone = mirrors.is_empty().then_some(None);
     let mut reasons = Vec::new();
     for mirror in mirrors.into_iter().map(Some).chain(alone) {
@@ -94,8 +94,8 @@ async fn schema_faults(
     reasons
 }
 
-fn format_row(schema: &SchemaAuditRow, format: OutputFormat, palette: &Palette) -> String {
-    let SchemaAuditRow { layer, verb, path, state, reasons, .. } = schema;
+fn format_schema_row(schema: &PublishedSchemaRow, format: OutputFormat, palette: &Palette) -> String {
+    let PublishedSchemaRow { layer, verb, path, state, reasons, .. } = schema;
     let (mark, side) = (schema.state_in_words(), schema.side_in_words());
     let style = palette.state_style(*state);
     let mut text = format!("{style}{mark:<9}{style:#}  {layer}  {verb} {side}");

@@ -7,7 +7,8 @@ use anyhow::{anyhow, bail};
 use clresolve_audit::{AuditReportError, ComparableReport};
 use clresolve_core::text::UntrustedText;
 use clresolve_resolver::sign::{
-    MAX_SIGNATURE_BYTES, MAX_SIGNED_REPORT_BYTES, read_signing_key, read_trusted_keys, sign_report, verify_report,
+    MAX_SIGNATURE_BYTES, MAX_SIGNED_REPORT_BYTES, read_signing_key, read_trusted_keys, sign_audit_report,
+    verify_audit_report,
 };
 use serde_json::{Value, json};
 
@@ -19,7 +20,7 @@ use crate::cli::output::{OutputSink, ResultWriter};
 /// Maximum length of a line end after a signature, in bytes.
 const LINE_END: usize = 2;
 
-pub(super) fn sign(args: &AuditSignArguments) -> anyhow::Result<ExitStatus> {
+pub(super) fn write_report_signature(args: &AuditSignArguments) -> anyhow::Result<ExitStatus> {
     let output = OutputSink::new_apart_from_inputs(
         &args.out,
         [("the report", Some(&*args.report)), ("--key", Some(&*args.key))],
@@ -27,12 +28,12 @@ pub(super) fn sign(args: &AuditSignArguments) -> anyhow::Result<ExitStatus> {
     let key = read_signing_key(&args.key)?;
     let bytes = read_whole_file(&args.report)?;
     parse_past_report(&bytes)
-        .map_err(|error| anyhow!("{} {error}", UntrustedText::new(&input::input_name(&args.report))))?;
-    output.write_whole((sign_report(&key, &bytes) + "\n").as_bytes())?;
+        .map_err(|error| anyhow!("{} {error}", UntrustedText::new(&input::input_label(&args.report))))?;
+    output.write_whole((sign_audit_report(&key, &bytes) + "\n").as_bytes())?;
     Ok(ExitStatus::Trusted)
 }
 
-pub(super) fn verify(args: &AuditVerifyArguments) -> anyhow::Result<ExitStatus> {
+pub(super) fn check_signed_report(args: &AuditVerifyArguments) -> anyhow::Result<ExitStatus> {
     let read = [
         ("the report", Some(&*args.report)),
         ("--signature", args.signature.as_deref()),
@@ -47,14 +48,16 @@ pub(super) fn verify(args: &AuditVerifyArguments) -> anyhow::Result<ExitStatus> 
         Err(error) => return Ok(report_refused_file(&args.report, &error.to_string())),
     };
     let signed_by = match (&args.signature, keys) {
-        (Some(file), Some(keys)) => match verify_report(&read_signature(file)?, &bytes, &keys) {
+        (Some(file), Some(keys)) => match verify_audit_report(&read_signature(file)?, &bytes, &keys) {
             Ok(key_id) => Some(key_id),
             Err(error) => return Ok(report_refused_file(file, &format!("does not sign this report: {error}"))),
         },
         _ => None,
     };
-    let mut results = ResultWriter::single_result(output, args.output.output_format());
-    results.push(&json_output(&report, signed_by.as_deref()), |_| format_text(&report, signed_by.as_deref()))?;
+    let mut results = ResultWriter::for_single_result(output, args.output.output_format());
+    results.push(&signed_report_json(&report, signed_by.as_deref()), |_| {
+        format_signed_report(&report, signed_by.as_deref())
+    })?;
     results.finish()?;
     Ok(ExitStatus::Trusted)
 }
@@ -65,7 +68,7 @@ fn read_whole_file(file: &Path) -> anyhow::Result<Vec<u8>> {
     if bytes.len() > MAX_SIGNED_REPORT_BYTES {
         bail!(
             "{} has more than {MAX_SIGNED_REPORT_BYTES} bytes; audit fewer names in one report",
-            UntrustedText::new(&input::input_name(file))
+            UntrustedText::new(&input::input_label(file))
         );
     }
     Ok(bytes)
@@ -81,11 +84,11 @@ fn read_signature(file: &Path) -> anyhow::Result<String> {
 }
 
 fn report_refused_file(file: &Path, why: &str) -> ExitStatus {
-    anstream::eprintln!("clresolve: {} {}", UntrustedText::new(&input::input_name(file)), UntrustedText::new(why));
+    anstream::eprintln!("clresolve: {} {}", UntrustedText::new(&input::input_label(file)), UntrustedText::new(why));
     ExitStatus::Untrusted
 }
 
-fn json_output(report: &ComparableReport, signed_by: Option<&str>) -> Value {
+fn signed_report_json(report: &ComparableReport, signed_by: Option<&str>) -> Value {
     json!({
         "schema": "clresolve.audit-check/1",
         "scope": report.scope,
@@ -95,7 +98,7 @@ fn json_output(report: &ComparableReport, signed_by: Option<&str>) -> Value {
     })
 }
 
-fn format_text(report: &ComparableReport, signed_by: Option<&str>) -> String {
+fn format_signed_report(report: &ComparableReport, signed_by: Option<&str>) -> String {
     let scope = &report.scope;
     let count = report.rows;
     let about = format!(

@@ -1,7 +1,7 @@
 //! The sources of an audit's names: a list, a registry, or both, with the list first.
 
 use clresolve_audit::list_digest::ListDigester;
-use clresolve_audit::{AgentPresence, RegistryListing};
+use clresolve_audit::{OnChainAgentPresence, RegistryChainComparison};
 use clresolve_core::digest::Digest;
 use tokio::sync::mpsc;
 
@@ -12,21 +12,21 @@ use crate::cli::names::{NameList, NameListError, NameListLine, NameListReader};
 const READ_AHEAD: usize = 64;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct AuditSourceLine {
+pub(super) struct AuditNameLine {
     pub(super) line: NameListLine,
     /// Who lists it, if a registry is audited. The chain is not read yet.
-    pub(super) listed: Option<RegistryListing>,
+    pub(super) listed: Option<RegistryChainComparison>,
 }
 
-pub(in crate::cli) struct AuditSources {
+pub(in crate::cli) struct AuditNameSources {
     pub(super) list: Option<NameList>,
     pub(super) registry: Option<RegistryNameList>,
 }
 
-impl AuditSources {
+impl AuditNameSources {
     /// Number of distinct names after the `held` ones. `None` if it is unknown in advance, as for a list and a registry
     /// that may share names.
-    pub(super) fn remaining_names(&self, held: u64) -> Option<u64> {
+    pub(super) fn remaining_name_count(&self, held: u64) -> Option<u64> {
         let all = match (&self.list, &self.registry) {
             (Some(list), None) => list.counted.as_ref()?.names,
             (None, Some(registry)) => registry.distinct_name_count(),
@@ -43,16 +43,16 @@ impl AuditSources {
         };
         for entry in self.registry.iter().flat_map(RegistryNameList::entries) {
             let entry = entry.clone().shifted_by(lines);
-            digester.add(entry.number(), &entry.digest_key());
+            digester.add(entry.line_number(), &entry.digest_key());
         }
         Some(digester.digest())
     }
 
     /// Reads the sources in their own thread, since reading standard input may block.
-    pub(super) fn read_in_thread(self) -> mpsc::Receiver<Result<AuditSourceLine, NameListError>> {
+    pub(super) fn read_in_thread(self) -> mpsc::Receiver<Result<AuditNameLine, NameListError>> {
         let (sender, receiver) = mpsc::channel(READ_AHEAD);
         std::thread::spawn(move || {
-            for line in AuditSourceLines::from_sources(self) {
+            for line in AuditNameLines::from_sources(self) {
                 if sender.blocking_send(line).is_err() {
                     return;
                 }
@@ -62,12 +62,12 @@ impl AuditSources {
     }
 }
 
-const fn unread_listing(entry: Option<u64>, in_list: bool) -> RegistryListing {
-    RegistryListing { entry, in_list, on_chain: AgentPresence::Unknown }
+const fn unread_listing(entry: Option<u64>, in_list: bool) -> RegistryChainComparison {
+    RegistryChainComparison { entry, in_list, on_chain: OnChainAgentPresence::Unknown }
 }
 
 /// The lines of the list, followed by those of the registry.
-struct AuditSourceLines {
+struct AuditNameLines {
     list: Option<NameListReader>,
     registry: Option<RegistryNameList>,
     next: usize,
@@ -75,25 +75,25 @@ struct AuditSourceLines {
     before: u64,
 }
 
-impl AuditSourceLines {
-    fn from_sources(AuditSources { list, registry }: AuditSources) -> Self {
+impl AuditNameLines {
+    fn from_sources(AuditNameSources { list, registry }: AuditNameSources) -> Self {
         Self { list: list.map(|list| list.reader), registry, next: 0, before: 0 }
     }
 
-    fn of_list(&self, line: NameListLine) -> AuditSourceLine {
+    fn name_line_of_list(&self, line: NameListLine) -> AuditNameLine {
         let entry = |registry: &RegistryNameList| match &line {
-            NameListLine::Name { name, .. } => registry.entry_of(name),
+            NameListLine::Name { name, .. } => registry.entry_number_of_name(name),
             NameListLine::Unreadable { .. } => None,
         };
         let listed = self.readable_registry().map(|registry| unread_listing(entry(registry), true));
-        AuditSourceLine { line, listed }
+        AuditNameLine { line, listed }
     }
 
-    fn of_registry(&mut self) -> Option<AuditSourceLine> {
+    fn next_registry_line(&mut self) -> Option<AuditNameLine> {
         let entry = self.registry.as_ref()?.entries().get(self.next)?.clone();
         self.next += 1;
-        let listed = self.readable_registry().map(|_| unread_listing(Some(entry.number()), false));
-        Some(AuditSourceLine { line: entry.shifted_by(self.before), listed })
+        let listed = self.readable_registry().map(|_| unread_listing(Some(entry.line_number()), false));
+        Some(AuditNameLine { line: entry.shifted_by(self.before), listed })
     }
 
     /// The registry, unless it could not be read: its entries are then unknown.
@@ -102,18 +102,18 @@ impl AuditSourceLines {
     }
 }
 
-impl Iterator for AuditSourceLines {
-    type Item = Result<AuditSourceLine, NameListError>;
+impl Iterator for AuditNameLines {
+    type Item = Result<AuditNameLine, NameListError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if let Some(list) = &mut self.list {
             if let Some(line) = list.next() {
-                return Some(line.map(|line| self.of_list(line)));
+                return Some(line.map(|line| self.name_line_of_list(line)));
             }
             self.before = list.line_count();
             self.list = None;
         }
-        self.of_registry().map(Ok)
+        self.next_registry_line().map(Ok)
     }
 }
 
@@ -125,13 +125,13 @@ mod tests {
     fn asked(list: &str, registry: &[&str]) -> Vec<(u64, Option<u64>, bool)> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), list).unwrap();
-        let list = Some(names::open(file.path()).unwrap());
-        let sources = AuditSources { list, registry: Some(RegistryNameList::of_names(registry)) };
-        let seen = |asked: AuditSourceLine| {
+        let list = Some(names::open_name_list(file.path()).unwrap());
+        let sources = AuditNameSources { list, registry: Some(RegistryNameList::from_names(registry)) };
+        let seen = |asked: AuditNameLine| {
             let listed = asked.listed.expect("there is a registry");
-            (asked.line.number(), listed.entry, listed.in_list)
+            (asked.line.line_number(), listed.entry, listed.in_list)
         };
-        AuditSourceLines::from_sources(sources).map(|asked| seen(asked.unwrap())).collect()
+        AuditNameLines::from_sources(sources).map(|asked| seen(asked.unwrap())).collect()
     }
 
     #[test]
@@ -141,13 +141,13 @@ mod tests {
         names.push("A7.eth");
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), names.join("\n")).unwrap();
-        let listed = || AuditSources { list: Some(names::open(file.path()).unwrap()), registry: None };
-        let of_registry = || AuditSources { list: None, registry: Some(RegistryNameList::of_names(&names)) };
-        let left = |held| [listed(), of_registry()].map(|sources| sources.remaining_names(held));
+        let listed = || AuditNameSources { list: Some(names::open_name_list(file.path()).unwrap()), registry: None };
+        let of_registry = || AuditNameSources { list: None, registry: Some(RegistryNameList::from_names(&names)) };
+        let left = |held| [listed(), of_registry()].map(|sources| sources.remaining_name_count(held));
         assert_eq!(left(0), [Some(40); 2], "fresh");
         assert_eq!(left(15), [Some(25); 2], "gone on with");
-        let both = AuditSources { registry: Some(RegistryNameList::of_names(&names)), ..listed() };
-        assert_eq!(both.remaining_names(0), None, "what they share is not known");
+        let both = AuditNameSources { registry: Some(RegistryNameList::from_names(&names)), ..listed() };
+        assert_eq!(both.remaining_name_count(0), None, "what they share is not known");
     }
 
     #[test]

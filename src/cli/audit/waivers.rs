@@ -29,7 +29,7 @@ struct WaiversDocument {
 ///
 /// # Errors
 /// If the file cannot be read or parsed, or has two waivers for one finding. The error names the first wrong line.
-pub(super) fn read(file: &Path) -> anyhow::Result<Vec<Waiver>> {
+pub(super) fn read_waivers(file: &Path) -> anyhow::Result<Vec<Waiver>> {
     let bytes = input::read_file_or_stdin(file, MAX_BYTES)?;
     if bytes.len() > MAX_BYTES {
         bail!("{} has more than {MAX_BYTES} bytes", escaped_path(file));
@@ -42,7 +42,11 @@ fn parse(text: &str) -> anyhow::Result<Vec<Waiver>> {
     let WaiversDocument { waiver: waivers } = match toml::from_str(text) {
         Ok(file) => file,
         Err(error) => {
-            bail!("line {}: {}", line_number_at(text, error.span().map_or(0, |span| span.start)), message(&error))
+            bail!(
+                "line {}: {}",
+                line_number_at(text, error.span().map_or(0, |span| span.start)),
+                toml_error_message(&error)
+            )
         }
     };
     if waivers.len() > MAX_WAIVERS {
@@ -65,7 +69,7 @@ fn line_number_at(text: &str, offset: usize) -> usize {
     text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
-fn message(error: &toml::de::Error) -> String {
+fn toml_error_message(error: &toml::de::Error) -> String {
     UntrustedText::new(error.message()).with_limit(MAX_MESSAGE_CHARACTERS).to_string()
 }
 

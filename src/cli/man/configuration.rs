@@ -29,7 +29,7 @@ const VARIABLES: [(&str, &str); 3] = [
 ];
 
 /// Renders clresolve.toml(5). `source` and `manual` are part of its title.
-pub(super) fn render_page(source: &str, manual: &str) -> String {
+pub(super) fn render_config_page(source: &str, manual: &str) -> String {
     let keys = parse_documented_keys(FILE);
     let mut page = Roff::new();
     page.control("TH", ["clresolve.toml", "5", "\"\"", source, manual]);
@@ -49,7 +49,7 @@ pub(super) fn render_page(source: &str, manual: &str) -> String {
     }
     for table in tables {
         let of_table: Vec<&ConfigKeyDocumentation> = keys.iter().filter(|key| key.table == table).collect();
-        add_table(&mut page, table, &of_table);
+        add_config_table(&mut page, table, &of_table);
     }
     page.control("SH", ["FILES"]);
     page.text([roman(FILES)]);
@@ -58,10 +58,10 @@ pub(super) fn render_page(source: &str, manual: &str) -> String {
     page.render()
 }
 
-fn add_table(page: &mut Roff, table: &str, keys: &[&ConfigKeyDocumentation]) {
+fn add_config_table(page: &mut Roff, table: &str, keys: &[&ConfigKeyDocumentation]) {
     page.control("SS", [if table.is_empty() { "Top level" } else { table }]);
     // The key of a list describes its tables.
-    let about = keys.first().filter(|key| !key.is_of_a_list()).map_or("", |key| key.about_table.as_str());
+    let about = keys.first().filter(|key| !key.is_list_element_key()).map_or("", |key| key.about_table.as_str());
     if !about.is_empty() {
         page.text([roman(about)]);
     }
@@ -74,7 +74,7 @@ fn add_table(page: &mut Roff, table: &str, keys: &[&ConfigKeyDocumentation]) {
 
 /// Meaning, default and other names of a key.
 fn describe_key(key: &ConfigKeyDocumentation) -> Vec<Inline> {
-    let (label, value) = if key.is_of_a_list() || key.note.none {
+    let (label, value) = if key.is_list_element_key() || key.note.none {
         (" Example: ", key.value.as_str())
     } else {
         (" Default: ", key.default_value())
@@ -89,9 +89,10 @@ fn describe_key(key: &ConfigKeyDocumentation) -> Vec<Inline> {
 }
 
 /// The environment, as a section of a help text.
-pub(super) fn environment() -> String {
+pub(super) fn environment_section() -> String {
     let keys = parse_documented_keys(FILE);
-    let of_key = |key: &ConfigKeyDocumentation| Some((key.note.variable.clone()?, format!("the key `{}`", key.path())));
+    let of_key =
+        |key: &ConfigKeyDocumentation| Some((key.note.variable.clone()?, format!("the key `{}`", key.key_path())));
     let variables = VARIABLES.map(|(name, meaning)| (name.to_owned(), meaning.to_owned()));
     let mut text = "Environment:\n".to_owned();
     for (name, meaning) in keys.iter().filter_map(of_key).chain(variables) {

@@ -13,12 +13,12 @@ pub(crate) struct ConfigKeyDocumentation {
     pub(crate) meaning: String,
     /// The comment above its table.
     pub(crate) about_table: String,
-    pub(crate) note: ConfigKeyNote,
+    pub(crate) note: ConfigKeyFlagNote,
 }
 
 /// The line `#: --flag, VARIABLE, default VALUE` above a key; `none by default` may replace the default.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ConfigKeyNote {
+pub(crate) struct ConfigKeyFlagNote {
     pub(crate) flag: Option<String>,
     pub(crate) variable: Option<String>,
     pub(crate) default: Option<String>,
@@ -26,7 +26,7 @@ pub(crate) struct ConfigKeyNote {
     pub(crate) none: bool,
 }
 
-impl ConfigKeyNote {
+impl ConfigKeyFlagNote {
     fn parse(text: &str) -> Self {
         let (names, default) = match text.split_once("default ") {
             Some((names, default)) => (names, Some(default.to_owned())),
@@ -47,11 +47,11 @@ impl ConfigKeyNote {
 
 impl ConfigKeyDocumentation {
     /// Whether it is a key of an element of a list, which has an example and no default.
-    pub(crate) fn is_of_a_list(&self) -> bool {
+    pub(crate) fn is_list_element_key(&self) -> bool {
         self.table.starts_with("[[")
     }
 
-    pub(crate) fn path(&self) -> String {
+    pub(crate) fn key_path(&self) -> String {
         let table = self.table.trim_matches(['[', ']']);
         if table.is_empty() { self.key.clone() } else { format!("{table}.{}", self.key) }
     }
@@ -60,7 +60,7 @@ impl ConfigKeyDocumentation {
         match &self.note.default {
             Some(default) => default,
             None => {
-                debug_assert!(!self.set, "{} is set, and its default is not documented", self.path());
+                debug_assert!(!self.set, "{} is set, and its default is not documented", self.key_path());
                 &self.value
             }
         }
@@ -71,10 +71,10 @@ impl ConfigKeyDocumentation {
 pub(crate) fn parse_documented_keys(file: &str) -> Vec<ConfigKeyDocumentation> {
     let mut keys: Vec<ConfigKeyDocumentation> = Vec::new();
     let (mut table, mut about_table, mut meaning, mut note) =
-        (String::new(), String::new(), String::new(), ConfigKeyNote::default());
+        (String::new(), String::new(), String::new(), ConfigKeyFlagNote::default());
     for line in file.lines() {
         if let Some(names) = line.strip_prefix("#: ") {
-            note = ConfigKeyNote::parse(names);
+            note = ConfigKeyFlagNote::parse(names);
             continue;
         }
         let (line, set) = line.strip_prefix("# ").map_or((line, true), |rest| (rest, false));

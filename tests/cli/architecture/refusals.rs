@@ -15,9 +15,13 @@ const ENDINGS: [&str; 4] = ["Error", "Flaw", "Fault", "Refusal"];
 /// Refusals that no test can bring about.
 const UNTESTED: [(&str, &str, &str); 4] = [
     ("CardSignError", "Library", "the library's own failure to sign with a key that it has read"),
-    ("KeyError", "NoRandomness", "the system gives no randomness"),
-    ("NoSigner", "NotBuilt", "of a build without `signatures`, which the tests of the crate have"),
-    ("SchemaFault", "NotAsked", "stands for an answer that nobody looks at: an entry without bytes is refused before"),
+    ("Ed25519KeyError", "NoRandomness", "the system gives no randomness"),
+    ("SignerRecoveryError", "NotBuilt", "of a build without `signatures`, which the tests of the crate have"),
+    (
+        "SchemaFetchError",
+        "NotAsked",
+        "stands for an answer that nobody looks at: an entry without bytes is refused before",
+    ),
 ];
 
 /// Folders below the tests that hold what others wrote.

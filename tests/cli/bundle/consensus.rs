@@ -1,7 +1,7 @@
 //! Bundles of grade `consensus-proof`: the reader verifies the header from a checkpoint that it names itself.
 
 use alloy_primitives::B256;
-use clresolve_bundle::TrustAnchors;
+use clresolve_bundle::BundleTrustAnchors;
 use clresolve_bundle::purchase::{PurchaseBundle, PurchaseDocuments, PurchaseEvidence};
 use clresolve_messages::receipt::judge::ReceiptSigner;
 
@@ -17,11 +17,11 @@ static CONSENSUS: LazyLock<(Value, B256)> = LazyLock::new(|| {
     runtime.block_on(async {
         let sandbox = Sandbox::start().await.expect("the sandbox starts");
         let mut config = sandbox.config();
-        config.chain.proof = Some(ProofDemand::ConsensusProof);
+        config.chain.proof = Some(ChainProofMode::ConsensusProof);
         let checkpoint = config.beacon.checkpoint.expect("the sandbox has a beacon chain");
         let resolver = Resolver::new(&config).await.expect("its configuration is good");
         let bundle = resolver.export(&NameQuestion::new(RAW)).await.expect("it is exported");
-        (bundle.bundle().to_json(), checkpoint)
+        (bundle.unsigned_bundle().to_json(), checkpoint)
     })
 });
 
@@ -30,26 +30,26 @@ pub(super) fn consensus() -> &'static Value {
 }
 
 /// The rules of the sandbox, and the checkpoint of [`consensus`].
-pub(super) fn anchors() -> TrustAnchors<'static> {
+pub(super) fn anchors() -> BundleTrustAnchors<'static> {
     from(Some(CONSENSUS.1))
 }
 
-fn from(checkpoint: Option<B256>) -> TrustAnchors<'static> {
-    TrustAnchors { profiles: profiles(), checkpoint }
+fn from(checkpoint: Option<B256>) -> BundleTrustAnchors<'static> {
+    BundleTrustAnchors { profiles: profiles(), checkpoint }
 }
 
-fn class_of(bundle: Value, anchors: TrustAnchors<'_>) -> &'static str {
-    let read = ResolutionBundle::read(&resealed(bundle)).expect("it has the form of a bundle");
-    let judged = read.judge(anchors).map(drop);
-    let error = read.verify(anchors).map(drop).expect_err("not verified");
+fn class_of(bundle: Value, anchors: BundleTrustAnchors<'_>) -> &'static str {
+    let read = ResolutionBundle::from_bytes(&resealed(bundle)).expect("it has the form of a bundle");
+    let judged = read.judge_evidence(anchors).map(drop);
+    let error = read.verify_by_replay(anchors).map(drop).expect_err("not verified");
     assert_eq!(judged, Err(error.clone()), "a forger who writes the verdict gets no further");
-    error.class()
+    error.error_class()
 }
 
 #[test]
 fn bundle_verifies_from_the_checkpoint_of_its_reader() {
-    let bundle = ResolutionBundle::read(&bytes(consensus())).expect("a bundle");
-    let verified = bundle.verify(anchors()).expect("it verifies");
+    let bundle = ResolutionBundle::from_bytes(&bytes(consensus())).expect("a bundle");
+    let verified = bundle.verify_by_replay(anchors()).expect("it verifies");
     let verdict = verified.replay.verdict();
     assert_eq!(verdict.state, TrustState::Trusted);
     let proof = verdict.anchor.as_ref().expect("a trusted verdict has an anchor").proof;
@@ -57,7 +57,7 @@ fn bundle_verifies_from_the_checkpoint_of_its_reader() {
     let starts = |clauses: &[String], what: &str| clauses.iter().any(|clause| clause.starts_with(what));
     assert!(starts(&verified.proven, "block: the validators of chain eip155:31337"), "{:?}", verified.proven);
     assert!(!starts(&verified.attested, "header:"), "{:?}", verified.attested);
-    assert_eq!(bundle.checkpoint(), Some(CONSENSUS.1));
+    assert_eq!(bundle.light_client_checkpoint(), Some(CONSENSUS.1));
 }
 
 #[test]
@@ -119,8 +119,8 @@ fn each_byte_of_the_light_clients_proof_counts() {
             changed[position] ^= 1 << (position % 8);
             let mut bundle = consensus().clone();
             *bundle.pointer_mut(&place).expect("a part") = json!(alloy_primitives::hex::encode_prefixed(changed));
-            let read = ResolutionBundle::read(&resealed(bundle)).expect("it has the form of a bundle");
-            if let Ok(verified) = read.verify(anchors()) {
+            let read = ResolutionBundle::from_bytes(&resealed(bundle)).expect("it has the form of a bundle");
+            if let Ok(verified) = read.verify_by_replay(anchors()) {
                 assert_eq!(verified.replay.verdict().id, genuine, "{part}, byte {position}");
                 without_meaning.push((part.clone(), position));
             }
@@ -133,8 +133,8 @@ fn each_byte_of_the_light_clients_proof_counts() {
 
 #[test]
 fn purchase_around_the_bundle_needs_the_checkpoint_too() {
-    let bundle = ResolutionBundle::read(&bytes(consensus())).expect("a bundle");
-    let agent = bundle.verify(anchors()).expect("it verifies");
+    let bundle = ResolutionBundle::from_bytes(&bytes(consensus())).expect("a bundle");
+    let agent = bundle.verify_by_replay(anchors()).expect("it verifies");
     let sample = Sandbox::sample_receipts().iter().find(|sample| sample.file == "agent-sdk.json").expect("a receipt");
     let papers = PurchaseDocuments { receipt: sample.text.as_bytes().to_vec(), ..PurchaseDocuments::default() };
     let key = Ed25519SigningKey::generate().expect("randomness").public_key().clone();
@@ -147,13 +147,13 @@ fn purchase_around_the_bundle_needs_the_checkpoint_too() {
         lent: Vec::new(),
     };
     let evidence = PurchaseEvidence { signer: Some(signer), transaction: None, at: agent.made_at };
-    let (purchase, _) = PurchaseBundle::pack(bundle, &agent, &papers, evidence).expect("it is consistent");
+    let (purchase, _) = PurchaseBundle::pack_purchase(bundle, &agent, &papers, evidence).expect("it is consistent");
     let purchase = purchase.to_json().to_string();
-    let read = PurchaseBundle::read(purchase.as_bytes()).expect("a purchase");
-    let undecided = read.bundle().verify(profiles()).expect_err("no checkpoint");
-    assert_eq!(undecided.class(), "checkpoint-unrelated");
-    let agent = read.bundle().verify(anchors()).expect("it verifies");
-    assert!(read.verify(&agent).is_ok());
+    let read = PurchaseBundle::from_bytes(purchase.as_bytes()).expect("a purchase");
+    let undecided = read.name_bundle().verify_by_replay(profiles()).expect_err("no checkpoint");
+    assert_eq!(undecided.error_class(), "checkpoint-unrelated");
+    let agent = read.name_bundle().verify_by_replay(anchors()).expect("it verifies");
+    assert!(read.verify_evidence(&agent).is_ok());
 
     let output = clresolve(&["bundle", "verify", "-"], &purchase);
     assert_eq!(output.status.code(), Some(3), "{output:?}");

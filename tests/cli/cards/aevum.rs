@@ -2,7 +2,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clresolve_cards::ledger::{AgentMetrics, DecayRate, LedgerMetrics, MAX_AGENTS, PacrLedger, PacrLedgerError};
+use clresolve_cards::ledger::{
+    MAX_AGENTS, PacrAgentMetrics, PacrDecayRate, PacrLedger, PacrLedgerError, PacrLedgerMetrics,
+};
 use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -45,18 +47,18 @@ fn by(agent: &str) -> Vec<u8> {
 fn read(records: &[Value]) -> Result<PacrLedger, PacrLedgerError> {
     let mut ledger = PacrLedger::default();
     for record in records {
-        ledger.push(record.to_string().as_bytes())?;
+        ledger.add_line(record.to_string().as_bytes())?;
     }
     Ok(ledger)
 }
 
-fn project(records: &[Value]) -> LedgerMetrics {
+fn project(records: &[Value]) -> PacrLedgerMetrics {
     let at = Timestamp::from_millisecond(NOW as i64).expect("a moment");
     let lambda = LAMBDA.parse().expect("a number");
     read(records).expect("a ledger").compute_metrics(at, lambda).expect("few links")
 }
 
-fn of(projection: &LedgerMetrics, agent: &str) -> AgentMetrics {
+fn of(projection: &PacrLedgerMetrics, agent: &str) -> PacrAgentMetrics {
     let found = projection.agents.iter().find(|known| known.agent_id.as_str() == agent);
     found.unwrap_or_else(|| panic!("{agent} is not in {projection:#?}")).metadata
 }
@@ -65,7 +67,7 @@ fn of(projection: &LedgerMetrics, agent: &str) -> AgentMetrics {
 fn the_example_is_a_ledger() {
     let mut ledger = PacrLedger::default();
     for line in include_str!("../../../examples/ledger.jsonl").lines() {
-        ledger.push(line.as_bytes()).expect("a record");
+        ledger.add_line(line.as_bytes()).expect("a record");
     }
     let agents = ledger.compute_metrics(Timestamp::now(), LAMBDA.parse().expect("a number")).expect("few links").agents;
     assert_eq!(agents.len(), 2);
@@ -194,7 +196,7 @@ fn a_line_that_is_no_record_is_refused_with_its_place() {
         ("[]", Some("line 3: the JSON text is a list, not an object")),
         (r#"{"id": 1, "id": 2}"#, Some("line 4: column 14: the member /id occurs twice")),
     ] {
-        let refused = ledger.push(line.as_bytes()).err().map(|refused| refused.to_string());
+        let refused = ledger.add_line(line.as_bytes()).err().map(|refused| refused.to_string());
         assert_eq!(refused.is_some(), expected.is_some(), "{line}");
         let refused = refused.unwrap_or_default();
         assert!(refused.starts_with(expected.unwrap_or_default()), "{refused}");
@@ -210,15 +212,18 @@ fn links_without_end_are_refused() {
     let first: Vec<String> = (0..AGENTS).map(|number| id(NOW - 2000, number)).collect();
     for (number, id) in (0..).zip(&first) {
         let line = record(id, &[], &by(&agent(number)), 1.0, 1.0).to_string();
-        ledger.push(line.as_bytes()).expect("a record");
+        ledger.add_line(line.as_bytes()).expect("a record");
     }
     let before: Vec<&str> = first.iter().map(String::as_str).collect();
     for number in 0..AGENTS / 2 {
         let line = record(&id(NOW, number), &before, &by(&agent(number)), 1.0, 1.0).to_string();
-        ledger.push(line.as_bytes()).expect("a record");
+        ledger.add_line(line.as_bytes()).expect("a record");
     }
     let at = Timestamp::from_millisecond(NOW as i64).expect("a moment");
-    assert_eq!(ledger.compute_metrics(at, DecayRate::default()), Err(PacrLedgerError::TooManyLinks { agents: 600 }));
+    assert_eq!(
+        ledger.compute_metrics(at, PacrDecayRate::default()),
+        Err(PacrLedgerError::TooManyLinks { agents: 600 })
+    );
 }
 
 #[test]
@@ -226,7 +231,7 @@ fn agents_without_end_are_refused() {
     let mut ledger = PacrLedger::default();
     let mut push = |number: usize| {
         let agent = by(&format!("01HZQK3P8EMXR9V7T5N2{number:06}"));
-        ledger.push(record(&id(NOW, number as u64), &[], &agent, 1.0, 1.0).to_string().as_bytes())
+        ledger.add_line(record(&id(NOW, number as u64), &[], &agent, 1.0, 1.0).to_string().as_bytes())
     };
     assert!((0..MAX_AGENTS).all(|number| push(number).is_ok()));
     let refused = PacrLedgerError::TooMany { line: MAX_AGENTS + 1, what: "agents", limit: MAX_AGENTS };
@@ -280,7 +285,7 @@ proptest! {
 
     #[test]
     fn no_line_panics(line in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let _ = PacrLedger::default().push(&line);
+        let _ = PacrLedger::default().add_line(&line);
     }
 }
 

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use clresolve_cards::generate::{CardGenerationError, GeneratedCards, MAX_BYTES, ResourceFile, ResourcePosition};
+use clresolve_cards::generate::{
+    CardGenerationError, GeneratedOrlojCards, MAX_BYTES, OrlojResourceFile, OrlojResourcePosition,
+};
 use clresolve_cards::system::{CardRules, CardSystem, CardSystemDetection, detect};
 use clresolve_core::reason::{ReasonCode, ReasonEffect};
 use clresolve_resolver::clock::Clock;
 use clresolve_resolver::config::{Config, ConfigLayer};
 use clresolve_resolver::resolve::Resolver;
-use clresolve_server::http::{self, HttpDaemon, ServeError, SystemCardError};
+use clresolve_server::http::{self, HttpDaemon, OrlojCardsError, ServeError};
 use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::profile::{ConformanceProfiles, DEFAULT};
 use jiff::{SignedDuration, Timestamp};
@@ -63,8 +65,8 @@ spec: {type: http, input_schema: {}, description: ''}
 const INTERNAL: &str =
     "---\napiVersion: orloj.dev/v1\nkind: AgentSystem\nmetadata: {name: cellar}\nspec: {agents: []}\n";
 
-fn made(text: &str) -> Result<GeneratedCards, CardGenerationError> {
-    GeneratedCards::generate_cards(&[ResourceFile { file: "o.yaml", bytes: text.as_bytes() }], None)
+fn made(text: &str) -> Result<GeneratedOrlojCards, CardGenerationError> {
+    GeneratedOrlojCards::generate_cards(&[OrlojResourceFile { file: "o.yaml", bytes: text.as_bytes() }], None)
 }
 
 fn card(text: &str) -> Value {
@@ -371,7 +373,7 @@ fn descriptions_fall_back_to_the_agents_word_and_then_to_its_prompt() {
 #[test]
 fn errors_name_the_line_and_what_to_do() {
     let missing = CardGenerationError::AgentMissing {
-        place: ResourcePosition { file: "o.yaml".to_owned(), line: 13 },
+        place: OrlojResourcePosition { file: "o.yaml".to_owned(), line: 13 },
         system: "library".to_owned(),
         agent: "porter".to_owned(),
     };
@@ -399,9 +401,9 @@ fn errors_name_the_line_and_what_to_do() {
         let found = refused(&text);
         assert!(found.starts_with(&format!("o.yaml, {expected}")), "{expected}: {found}");
     }
-    let place = ResourcePosition { file: "\u{1b}[31m.yaml".to_owned(), line: 3 };
+    let place = OrlojResourcePosition { file: "\u{1b}[31m.yaml".to_owned(), line: 3 };
     assert_eq!(place.to_string(), "\\u{1b}[31m.yaml, line 3");
-    let bytes = GeneratedCards::generate_cards(&[ResourceFile { file: "o.yaml", bytes: b"a: \xff" }], None)
+    let bytes = GeneratedOrlojCards::generate_cards(&[OrlojResourceFile { file: "o.yaml", bytes: b"a: \xff" }], None)
         .expect_err("no text");
     assert_eq!(bytes, CardGenerationError::NotUtf8 { file: "o.yaml".to_owned(), offset: 3 });
     let deep = changed("{title: {type: string, minLength: 1}}", &format!("{}1{}", "{a: ".repeat(14), "}".repeat(14)));
@@ -409,8 +411,8 @@ fn errors_name_the_line_and_what_to_do() {
     let long = vec![b' '; MAX_BYTES + 1];
     let halves = long.split_at(MAX_BYTES / 2);
     let of = |bytes: &[&[u8]]| {
-        let sources: Vec<_> = bytes.iter().map(|bytes| ResourceFile { file: "o.yaml", bytes }).collect();
-        GeneratedCards::generate_cards(&sources, None).map(|_| ())
+        let sources: Vec<_> = bytes.iter().map(|bytes| OrlojResourceFile { file: "o.yaml", bytes }).collect();
+        GeneratedOrlojCards::generate_cards(&sources, None).map(|_| ())
     };
     assert_eq!(of(&[halves.0, halves.1]), Err(CardGenerationError::TooLarge { limit: MAX_BYTES }));
     assert_eq!(of(&[halves.0, &halves.1[1..]]), Ok(()));
@@ -486,7 +488,7 @@ impl Daemon {
         config.orloj.resources = vec![file.path().to_owned()];
         let clock = Arc::new(Stopped::default());
         let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("a resolver");
-        let server = HttpDaemon::bind_with(&config, resolver).await.expect("the daemon starts");
+        let server = HttpDaemon::bind_with_resolver(&config, resolver).await.expect("the daemon starts");
         let root = format!("http://{}", server.address());
         let (stop, stopped) = oneshot::channel::<()>();
         tokio::spawn(server.run(async move { drop(stopped.await) }));
@@ -640,16 +642,16 @@ fn resources_that_make_no_cards_keep_the_daemon_from_starting() {
         let layer = ConfigLayer::from_file(&folder.path().join("c.toml")).expect("a configuration");
         Config::default().with_layers([layer]).expect("a world")
     };
-    let refused = |text| http::check(&config(text)).expect_err("refused");
+    let refused = |text| http::check_config(&config(text)).expect_err("refused");
     // Paths are taken from the folder of the configuration.
     match refused("[orloj]\nresources = [\"o.yaml\"]\n") {
-        ServeError::Systems(SystemCardError::Generate(CardGenerationError::Invalid { place, detail })) => {
+        ServeError::Systems(OrlojCardsError::Generate(CardGenerationError::Invalid { place, detail })) => {
             assert_eq!((place.line, detail.as_str()), (1, "the document: apiVersion is missing; add it"));
         }
         other => panic!("{other:?}"),
     }
     match refused("[orloj]\nresources = [\"none.yaml\"]\n") {
-        error @ ServeError::Systems(SystemCardError::Unreadable { .. }) => {
+        error @ ServeError::Systems(OrlojCardsError::Unreadable { .. }) => {
             let missing = error.to_string();
             assert!(missing.starts_with("orloj.resources: cannot read ") && missing.contains("none.yaml"), "{missing}");
         }

@@ -280,7 +280,7 @@ fn row_of_key(key: &ConfigKeyDocumentation) -> [String; 3] {
         toml::Value::String(text) if is_duration(text) => "duration",
         value => value.type_str(),
     };
-    let default = if key.is_of_a_list() || key.note.none { kind.to_owned() } else { code(key.default_value()) };
+    let default = if key.is_list_element_key() || key.note.none { kind.to_owned() } else { code(key.default_value()) };
     let sources = [&key.note.flag, &key.note.variable].into_iter().flatten().map(|name| format!("`{name}`"));
     let sources = sources.collect::<Vec<_>>().join(", ");
     let sources = if sources.is_empty() { sources } else { format!(" ({sources})") };

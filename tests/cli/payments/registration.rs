@@ -2,10 +2,12 @@
 //! word of enough operators, and the agent's registration names the name back.
 
 use clresolve_payment::decision::{DecisionOutcome, PaymentDecision};
-use clresolve_resolver::config::{BlockSelector, ChainId, Config, ProofDemand, RegistryChainConfig, RpcEndpointConfig};
+use clresolve_resolver::config::{
+    BlockSelector, ChainId, ChainProofMode, Config, RegistryChainConfig, RpcEndpointConfig,
+};
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sandbox::CustomSandbox;
-use clresolve_sandbox::chain::RpcFault;
+use clresolve_sandbox::chain::SandboxRpcFault;
 use clresolve_sandbox::{IpfsGatewayBehaviour, ServedChainState};
 
 use super::{NAME, URL, asked, confirmed, neighbours, with_entry, world_with_seller};
@@ -59,7 +61,7 @@ fn cause(decision: &PaymentDecision) -> String {
 fn under(endpoints: Vec<RpcEndpointConfig>, own: &RegistryChainConfig) -> RegistryChainConfig {
     let mut registry = own.clone();
     registry.endpoints = endpoints;
-    registry.proof = Some(ProofDemand::Quorum);
+    registry.proof = Some(ChainProofMode::Quorum);
     registry
 }
 
@@ -123,7 +125,7 @@ async fn a_registration_may_lie_in_ipfs() {
     let other = decided(&world(&record(1), "ipfs = true, ens = \"other.eth\"").await, |_| {}).await;
     assert!(cause(&other).contains("the agent's registration names other.eth"), "{}", cause(&other));
     for manners in [IpfsGatewayBehaviour::Missing, IpfsGatewayBehaviour::Lie] {
-        let gateway = stored.gateway(manners);
+        let gateway = stored.ipfs_gateway(manners);
         let decision = decided(&stored, |config| config.gateways = vec![gateway]).await;
         assert!(decision.abort, "{manners:?}: {decision:#?}");
     }
@@ -191,7 +193,8 @@ async fn a_registry_that_cannot_be_asked_contradicts_nobody() {
     let world = world_with_seller(&format!("{stranger}\n{}erc8004 = {{ }}\n", record(1))).await;
     let asked = decided(&world, |_| {}).await;
     assert_eq!(asked.decision, DecisionOutcome::Allow, "{asked:#?}");
-    let stopped = world.endpoint(RpcFault::None, ServedChainState::Stopped, true).await.expect("a port");
+    let stopped =
+        world.start_rpc_endpoint(SandboxRpcFault::None, ServedChainState::Stopped, true).await.expect("a port");
     let decision = decided(&world, |config| registry(config).endpoints = vec![stopped]).await;
     assert_eq!(decision.codes, ["payee-unproven"], "{decision:#?}");
     assert_eq!((decision.decision, decision.abort), (DecisionOutcome::Undecided, true));
@@ -231,8 +234,8 @@ async fn without_a_registry_on_that_chain_nothing_is_proven() {
 #[tokio::test(flavor = "multi_thread")]
 async fn endpoints_that_disagree_about_a_wallet_prove_nothing() {
     let world = world(&record(1), "").await;
-    let honest = || world.endpoint(RpcFault::None, ServedChainState::Growing, false);
-    let liar = || world.endpoint(RpcFault::OtherWallets, ServedChainState::Growing, false);
+    let honest = || world.start_rpc_endpoint(SandboxRpcFault::None, ServedChainState::Growing, false);
+    let liar = || world.start_rpc_endpoint(SandboxRpcFault::OtherWallets, ServedChainState::Growing, false);
     let of =
         |endpoint: RpcEndpointConfig, operator: &str| RpcEndpointConfig { operator: operator.to_owned(), ..endpoint };
     let (first, second) = (of(liar().await.expect("a port"), "one"), of(honest().await.expect("a port"), "two"));
@@ -252,11 +255,13 @@ async fn endpoints_that_disagree_about_a_wallet_prove_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_gate_would_not_rely_on_proves_no_payee() {
     let world = world(&record(1), "").await;
-    let stopped = world.endpoint(RpcFault::None, ServedChainState::Stopped, true).await.expect("a port");
+    let stopped =
+        world.start_rpc_endpoint(SandboxRpcFault::None, ServedChainState::Stopped, true).await.expect("a port");
     let decision = decided(&world, |config| registry(config).endpoints = vec![stopped]).await;
     assert_eq!(decision.codes, ["payee-unproven"], "{decision:#?}");
     assert!(cause(&decision).contains("chain-behind"), "{}", cause(&decision));
-    let stranger = world.endpoint(RpcFault::None, ServedChainState::Growing, false).await.expect("a port");
+    let stranger =
+        world.start_rpc_endpoint(SandboxRpcFault::None, ServedChainState::Growing, false).await.expect("a port");
     let decision = decided(&world, |config| registry(config).endpoints = vec![stranger]).await;
     assert_eq!(decision.codes, ["payee-unproven"], "{decision:#?}");
     assert!(cause(&decision).contains("single-rpc"), "{}", cause(&decision));
@@ -265,7 +270,9 @@ async fn what_the_gate_would_not_rely_on_proves_no_payee() {
 #[tokio::test(flavor = "multi_thread")]
 async fn where_state_proofs_are_demanded_a_registration_proves_nothing() {
     let world = world(&record(1), "").await;
-    for (proof, grade) in [(ProofDemand::StateProof, "state-proof"), (ProofDemand::ConsensusProof, "consensus-proof")] {
+    for (proof, grade) in
+        [(ChainProofMode::StateProof, "state-proof"), (ChainProofMode::ConsensusProof, "consensus-proof")]
+    {
         let decision = decided(&world, |config| config.chain.proof = Some(proof)).await;
         assert_eq!(decision.codes, ["payee-unproven"], "{decision:#?}");
         assert!(cause(&decision).contains(&format!("the configured grade is {grade}, ")), "{}", cause(&decision));

@@ -10,7 +10,7 @@ use clresolve_messages::receipt::ReceiptVerificationDocument;
 use clresolve_payment::request::PaymentDecisionRequest;
 use clresolve_payment::settlement::SettlementEvidenceKind;
 use clresolve_resolver::ExportError;
-use clresolve_resolver::config::{ProofDemand, ProofGrade};
+use clresolve_resolver::config::{ChainProofMode, ProofGrade};
 use clresolve_resolver::resolve::{NameQuestion, Resolver};
 use clresolve_resolver::sandbox::{CustomSandbox, Sandbox};
 use clresolve_sandbox::purchase::SandboxPurchase;
@@ -44,9 +44,9 @@ async fn exported(papers: &PurchaseDocuments) -> Value {
 
 /// Judged again, with nothing but its bytes.
 fn replayed(bundle: &Value) -> Result<VerifiedPurchase, BundleError> {
-    let purchase = PurchaseBundle::read(bundle.to_string().as_bytes())?;
-    let agent = purchase.bundle().verify(&Sandbox::profiles())?;
-    purchase.verify(&agent)
+    let purchase = PurchaseBundle::from_bytes(bundle.to_string().as_bytes())?;
+    let agent = purchase.name_bundle().verify_by_replay(&Sandbox::profiles())?;
+    purchase.verify_evidence(&agent)
 }
 
 /// The bundle with another value at a place, and with digests that fit: what a forger would hand on.
@@ -71,7 +71,7 @@ async fn a_purchase_is_judged_again_from_its_bytes() {
         let errors: Vec<_> = schema.iter_errors(&bundle).map(|error| error.to_string()).collect();
         assert!(errors.is_empty(), "{errors:?}");
         let purchase = replayed(&bundle).expect("it follows from its evidence");
-        assert_eq!(purchase.state(), reply.state, "{}", reply.file);
+        assert_eq!(purchase.trust_state(), reply.state, "{}", reply.file);
         assert_eq!(purchase.verification.to_value(), bundle["verification"]);
         let says_proven = purchase.proven.iter().any(|clause| clause.contains("moved the payment"));
         assert_eq!(says_proven, reply.state == TrustState::Trusted, "{:?}", purchase.proven);
@@ -89,7 +89,7 @@ async fn a_purchase_is_judged_again_from_its_bytes() {
     }
     let unpaid = exported(&PurchaseDocuments { payment: None, settlement: None, ..papers("") }).await;
     let unpaid = replayed(&unpaid).expect("it follows from its evidence");
-    assert_eq!((unpaid.state(), unpaid.verification.settlement), (TrustState::Trusted, None));
+    assert_eq!((unpaid.trust_state(), unpaid.verification.settlement), (TrustState::Trusted, None));
 }
 
 /// The bound schema with all that it refers to is no part of a bundle.
@@ -109,13 +109,13 @@ async fn what_the_name_publishes_is_judged_by_its_bundle() {
     let alone = |file| PurchaseDocuments { receipt: sample(file).as_bytes().to_vec(), ..PurchaseDocuments::default() };
     let good = exported(&alone("x402-eip712.json")).await;
     let shown = replayed(&good).expect("it follows from its evidence");
-    assert_eq!((shown.state(), &*shown.verification.unchecked), (TrustState::Trusted, &["bound-schema"][..]));
+    assert_eq!((shown.trust_state(), &*shown.verification.unchecked), (TrustState::Trusted, &["bound-schema"][..]));
     fits(&shown.verification);
     let attested = vec!["that the name publishes these addresses and endpoints".to_owned()];
     assert_eq!((good["signer"].clone(), shown.attested), (Value::Null, attested));
     assert!(shown.proven.contains(&"the receipt's signature by an address that the name's bundle has".to_owned()));
     let by_key = replayed(&exported(&alone("x402-jws.json")).await).expect("it follows from its evidence");
-    assert_eq!((by_key.state(), by_key.verification.unchecked.contains(&"signer")), (TrustState::Trusted, true));
+    assert_eq!((by_key.trust_state(), by_key.verification.unchecked.contains(&"signer")), (TrustState::Trusted, true));
     fits(&by_key.verification);
     for file in ["x402-eip712-forged.json", "x402-eip712-altered.json"] {
         let receipt = json!(STANDARD.encode(sample(file)));
@@ -196,7 +196,7 @@ async fn a_receipt_for_a_place_that_the_name_does_not_publish_is_undecided_by_a_
 async fn no_bundle_passes_its_signer_off_as_proven() {
     let sandbox = Sandbox::start().await.expect("it starts");
     let mut config = sandbox.config();
-    config.chain.proof = Some(ProofDemand::StateProof);
+    config.chain.proof = Some(ChainProofMode::StateProof);
     let resolver = Resolver::new(&config).await.expect("its configuration is good");
     let papers =
         PurchaseDocuments { receipt: sample("agent-sdk.json").as_bytes().to_vec(), ..PurchaseDocuments::default() };
@@ -326,9 +326,9 @@ async fn no_member_of_a_purchase_can_be_exchanged() {
         ("/receipt", encoded(receipt), trusted),
         ("/request", encoded(b"{}"), Some((TrustState::Untrusted, Some(SettlementEvidenceKind::Proven)))),
         ("/request", Value::Null, trusted),
-        ("/payment", json!(SandboxPurchase::Earlier.payment()), without(TrustState::Untrusted)),
+        ("/payment", json!(SandboxPurchase::Earlier.payment_header()), without(TrustState::Untrusted)),
         ("/payment", Value::Null, refused),
-        ("/settlement", json!(SandboxPurchase::Earlier.settlement()), without(TrustState::Untrusted)),
+        ("/settlement", json!(SandboxPurchase::Earlier.settlement_header()), without(TrustState::Untrusted)),
         ("/settlement", Value::Null, refused),
         ("/signer/name", other("thief.eth"), Some((TrustState::Untrusted, Some(SettlementEvidenceKind::Proven)))),
         ("/signer/key", encoded(&[7; 32]), refused),
@@ -375,7 +375,7 @@ async fn no_member_of_a_purchase_can_be_exchanged() {
 async fn decided() -> (Value, Value) {
     let sandbox = Sandbox::start().await.expect("it starts");
     let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
-    let route = resolver.route(&resolver.resolve(NAME).await, Some("summarize")).expect("a route");
+    let route = resolver.agent_route(&resolver.resolve(NAME).await, Some("summarize")).expect("a route");
     let reply = resolver.send_unpaid_request(route.url().as_str(), Some("{}")).await.expect("the seller answers");
     let body = String::from_utf8(reply.body).expect("UTF-8");
     let response = json!({"status": reply.status, "url": route.url().as_str(), "headers": reply.headers, "body": body});
@@ -454,9 +454,9 @@ type Anew = Option<(TrustState, Option<SettlementEvidenceKind>)>;
 /// What is said of a bundle as it stands, and what a forger would write into it.
 fn judged(bundle: &Value) -> (Result<VerifiedPurchase, BundleError>, Result<ReceiptVerificationDocument, BundleError>) {
     let read = || {
-        let purchase = PurchaseBundle::read(bundle.to_string().as_bytes())?;
-        let agent = purchase.bundle().verify(&Sandbox::profiles())?;
-        Ok((purchase.verify(&agent), purchase.judge(&agent)))
+        let purchase = PurchaseBundle::from_bytes(bundle.to_string().as_bytes())?;
+        let agent = purchase.name_bundle().verify_by_replay(&Sandbox::profiles())?;
+        Ok((purchase.verify_evidence(&agent), purchase.judge_evidence(&agent)))
     };
     read().unwrap_or_else(|error: BundleError| (Err(error.clone()), Err(error)))
 }

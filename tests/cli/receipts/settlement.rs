@@ -7,11 +7,11 @@ use clresolve_core::state::TrustState;
 use clresolve_messages::receipt::judge::{ReceiptCheck, ReceiptCheckResult, StepStatus};
 use clresolve_messages::receipt::{ReceiptVerificationDocument, ReceiptVerificationRequest};
 use clresolve_payment::settlement::{Purchase, SettlementEvidenceKind};
-use clresolve_resolver::config::{ChainId, Config, ProofDemand, ProofGrade, RegistryChainConfig, RpcEndpointConfig};
+use clresolve_resolver::config::{ChainId, ChainProofMode, Config, ProofGrade, RegistryChainConfig, RpcEndpointConfig};
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sandbox::{CustomSandbox, Sandbox};
 use clresolve_sandbox::ServedChainState;
-use clresolve_sandbox::chain::{CHAIN_ID, RpcFault};
+use clresolve_sandbox::chain::{CHAIN_ID, SandboxRpcFault};
 use clresolve_sandbox::purchase::SandboxPurchase;
 use clresolve_sandbox::spec::SandboxSpec;
 use serde_json::Value;
@@ -28,7 +28,7 @@ fn bought(settlement: &str) -> ReceiptVerificationRequest {
 }
 
 fn paid(payment: &str, settlement: &str) -> ReceiptVerificationRequest {
-    let purchase = Purchase::read(None, Some(payment), Some(settlement.to_owned()));
+    let purchase = Purchase::from_documents(None, Some(payment), Some(settlement.to_owned()));
     ReceiptVerificationRequest { purchase: purchase.expect("a purchase"), ..question(NAME, sample("agent-sdk.json")) }
 }
 
@@ -37,22 +37,23 @@ fn row(found: &ReceiptVerificationDocument) -> &ReceiptCheckResult {
 }
 
 /// A world, and a configuration whose endpoints for the chain that is paid on have these faults.
-async fn with_endpoints(faults: &[RpcFault]) -> (CustomSandbox, Config) {
+async fn with_endpoints(faults: &[SandboxRpcFault]) -> (CustomSandbox, Config) {
     let spec = format!("[[agent]]\nname = \"{NAME}\"\nabout = \"Good.\"\n");
     let world = CustomSandbox::start(&SandboxSpec::parse(&spec).expect("it is a world")).await.expect("it starts");
     let mut config = world.config();
     let mut endpoints = Vec::new();
     for fault in faults {
-        let endpoint = world.endpoint(*fault, ServedChainState::Growing, faults.len() == 1).await.expect("a port");
+        let endpoint =
+            world.start_rpc_endpoint(*fault, ServedChainState::Growing, faults.len() == 1).await.expect("a port");
         endpoints.push(RpcEndpointConfig { operator: endpoint.label.clone(), ..endpoint });
     }
     let mut chain = RegistryChainConfig::new(endpoints);
-    chain.proof = Some(if faults.len() == 1 { ProofDemand::SingleRpc } else { ProofDemand::Quorum });
+    chain.proof = Some(if faults.len() == 1 { ChainProofMode::SingleRpc } else { ChainProofMode::Quorum });
     config.chains.insert(ChainId::new(CHAIN_ID).expect("an id"), chain);
     (world, config)
 }
 
-async fn seen(faults: &[RpcFault], settlement: &str) -> ReceiptVerificationDocument {
+async fn seen(faults: &[SandboxRpcFault], settlement: &str) -> ReceiptVerificationDocument {
     let (_world, config) = with_endpoints(faults).await;
     let resolver = Resolver::new(&config).await.expect("its configuration is good");
     resolver.verify_receipt(&bought(settlement)).await
@@ -123,10 +124,10 @@ async fn a_receipt_of_another_transaction_is_a_mismatch() {
 /// What stands in the newest block alone may yet be gone.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_transaction_in_a_block_that_is_not_final_is_none() {
-    let (_world, config) = with_endpoints(&[RpcFault::None]).await;
+    let (_world, config) = with_endpoints(&[SandboxRpcFault::None]).await;
     let resolver = Resolver::new(&config).await.expect("its configuration is good");
     let pending = SandboxPurchase::Pending;
-    let found = resolver.verify_receipt(&paid(&pending.payment(), &pending.settlement())).await;
+    let found = resolver.verify_receipt(&paid(&pending.payment_header(), &pending.settlement_header())).await;
     assert_eq!(row(&found).status, StepStatus::Unknown, "{found:#?}");
     let observed = row(&found).observed.clone().unwrap_or_default();
     assert!(observed.starts_with(UNKNOWN), "{observed}");
@@ -143,9 +144,9 @@ async fn without_an_endpoint_for_the_network_nothing_is_decided() {
     assert_eq!((found.state, row(&found).status), (TrustState::Indeterminate, StepStatus::Unknown));
     assert_eq!(found.codes, [ReasonCode::SettlementUnproven.slug()]);
     for (payment, settlement) in
-        [(None, Some(SandboxPurchase::Settled.settlement())), (Some(Sandbox::sample_payment().1), None)]
+        [(None, Some(SandboxPurchase::Settled.settlement_header())), (Some(Sandbox::sample_payment().1), None)]
     {
-        let purchase = Purchase::read(None, payment.as_deref(), settlement).expect("a purchase");
+        let purchase = Purchase::from_documents(None, payment.as_deref(), settlement).expect("a purchase");
         let part = ReceiptVerificationRequest { purchase, ..question(NAME, sample("agent-sdk.json")) };
         assert_eq!(resolver.verify_receipt(&part).await.codes, [ReasonCode::SettlementUnproven.slug()]);
     }
@@ -154,7 +155,7 @@ async fn without_an_endpoint_for_the_network_nothing_is_decided() {
 /// A lie that holds together by itself: the transaction stands in a block that the chain has, with logs that fit.
 #[tokio::test(flavor = "multi_thread")]
 async fn endpoints_that_lie_are_outvoted() {
-    const FORGED: RpcFault = RpcFault::ForgedTransactions;
+    const FORGED: SandboxRpcFault = SandboxRpcFault::ForgedTransactions;
     let none = Sandbox::sample_replies()[2].header.clone();
     let alone = seen(&[FORGED], &none).await;
     let settlement = alone.settlement.as_ref().expect("it is judged");
@@ -163,9 +164,9 @@ async fn endpoints_that_lie_are_outvoted() {
         Some(SettlementEvidenceKind::Reported),
         "the word of the operator's own endpoint, and no proof"
     );
-    let outvoted = seen(&[FORGED, RpcFault::None, RpcFault::None], &none).await;
+    let outvoted = seen(&[FORGED, SandboxRpcFault::None, SandboxRpcFault::None], &none).await;
     assert_eq!(row(&outvoted).status, StepStatus::Unknown, "{outvoted:#?}");
-    let divided = seen(&[FORGED, RpcFault::None], &none).await;
+    let divided = seen(&[FORGED, SandboxRpcFault::None], &none).await;
     assert_eq!(row(&divided).status, StepStatus::Unknown, "{divided:#?}");
     assert!(divided.settlement.expect("it is judged").block.is_none());
 }
@@ -173,13 +174,16 @@ async fn endpoints_that_lie_are_outvoted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_about_another_transaction_or_block_is_none() {
     let good = Sandbox::sample_replies()[0].header.clone();
-    for fault in [RpcFault::OtherTransactions, RpcFault::NoSuchBlock] {
+    for fault in [SandboxRpcFault::OtherTransactions, SandboxRpcFault::NoSuchBlock] {
         // The decoy is the transaction of the purchase itself, so another one is asked for.
-        let asked =
-            if fault == RpcFault::OtherTransactions { SandboxPurchase::Earlier.settlement() } else { good.clone() };
+        let asked = if fault == SandboxRpcFault::OtherTransactions {
+            SandboxPurchase::Earlier.settlement_header()
+        } else {
+            good.clone()
+        };
         let alone = seen(&[fault], &asked).await;
         assert_eq!(row(&alone).status, StepStatus::Unknown, "{fault:?}: {alone:#?}");
-        let among_honest = seen(&[fault, RpcFault::None, RpcFault::None], &good).await;
+        let among_honest = seen(&[fault, SandboxRpcFault::None, SandboxRpcFault::None], &good).await;
         assert_eq!(row(&among_honest).status, StepStatus::Pass, "{fault:?}: {among_honest:#?}");
     }
 }
@@ -187,7 +191,7 @@ async fn an_answer_about_another_transaction_or_block_is_none() {
 /// An endpoint that contradicts itself says nothing, not even that there is no such transaction.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_receipt_without_its_transaction_is_no_answer() {
-    let found = seen(&[RpcFault::ReceiptsAlone], &Sandbox::sample_replies()[0].header).await;
+    let found = seen(&[SandboxRpcFault::ReceiptsAlone], &Sandbox::sample_replies()[0].header).await;
     let observed = row(&found).observed.clone().unwrap_or_default();
     assert!(row(&found).status == StepStatus::Unknown && !observed.starts_with(UNKNOWN), "{found:#?}");
 }
@@ -195,7 +199,7 @@ async fn a_receipt_without_its_transaction_is_no_answer() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_the_receipts_of_the_block_it_is_reported() {
     let good = Sandbox::sample_replies()[0].header.clone();
-    let found = seen(&[RpcFault::NoBlockReceipts; 2], &good).await;
+    let found = seen(&[SandboxRpcFault::NoBlockReceipts; 2], &good).await;
     let settlement = found.settlement.as_ref().expect("it is judged");
     assert_eq!((row(&found).status, settlement.shown_by), (StepStatus::Pass, Some(SettlementEvidenceKind::Reported)));
     assert_eq!(settlement.proof.map(|proof| (proof.agreed, proof.asked)), Some((2, 2)));
@@ -204,7 +208,7 @@ async fn without_the_receipts_of_the_block_it_is_reported() {
 /// Nor is what is known lost where the receipts of the block do not come.
 #[tokio::test(flavor = "multi_thread")]
 async fn while_the_receipts_of_the_block_stall_it_is_reported() {
-    let (_world, mut config) = with_endpoints(&[RpcFault::StalledBlockReceipts]).await;
+    let (_world, mut config) = with_endpoints(&[SandboxRpcFault::StalledBlockReceipts]).await;
     config.timeout = Duration::from_secs(20);
     let resolver = Resolver::new(&config).await.expect("its configuration is good");
     let found = resolver.verify_receipt(&bought(&Sandbox::sample_replies()[0].header)).await;
@@ -218,7 +222,7 @@ async fn while_the_receipts_of_the_block_stall_it_is_reported() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_receipt_of_another_call_is_no_answer() {
-    let found = seen(&[RpcFault::OtherCallees], &Sandbox::sample_replies()[0].header).await;
+    let found = seen(&[SandboxRpcFault::OtherCallees], &Sandbox::sample_replies()[0].header).await;
     let observed = row(&found).observed.clone().unwrap_or_default();
     assert!(row(&found).status == StepStatus::Unknown && observed.contains("two contracts"), "{found:#?}");
 }
@@ -226,7 +230,7 @@ async fn a_receipt_of_another_call_is_no_answer() {
 /// Whoever sends one receipt over and over makes no request to the chain with it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_settlement_is_read_once_beside_a_verdict() {
-    let (world, mut config) = with_endpoints(&[RpcFault::None]).await;
+    let (world, mut config) = with_endpoints(&[SandboxRpcFault::None]).await;
     let own = config.chain.endpoints.clone();
     config.chains.values_mut().for_each(|chain| chain.endpoints.clone_from(&own));
     let resolver = Resolver::new(&config).await.expect("its configuration is good");
@@ -243,9 +247,9 @@ async fn a_settlement_is_read_once_beside_a_verdict() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_gate_demands_of_names_settlements_must_have() {
     for (fault, least, status) in [
-        (RpcFault::NoBlockReceipts, ProofGrade::Quorum, StepStatus::Unknown),
-        (RpcFault::NoBlockReceipts, ProofGrade::StateProof, StepStatus::Unknown),
-        (RpcFault::None, ProofGrade::StateProof, StepStatus::Pass),
+        (SandboxRpcFault::NoBlockReceipts, ProofGrade::Quorum, StepStatus::Unknown),
+        (SandboxRpcFault::NoBlockReceipts, ProofGrade::StateProof, StepStatus::Unknown),
+        (SandboxRpcFault::None, ProofGrade::StateProof, StepStatus::Pass),
     ] {
         let (_world, mut config) = with_endpoints(&[fault]).await;
         config.gate.min_proof = Some(least);

@@ -1,11 +1,13 @@
 //! Signed documents about receipts: made from a live verdict, and held to agent, receipt, request, time and key.
 
 use clresolve_core::reading::ProofStrength;
-use clresolve_messages::receipt::document::ReceiptVerificationInputs;
+use clresolve_messages::receipt::document::ReceiptVerificationDocumentInputs;
 use clresolve_messages::receipt::judge::ReceiptKnowledge;
-use clresolve_messages::receipt::{ReceiptVerificationDocument, judge};
-use clresolve_payment::settlement::{Settlement, SettlementEvidenceKind};
-use clresolve_resolver::sign::{ExpectedReceipt, RECEIPT_TYPE, VerifiedReceipt, sign_receipt, verify_receipt};
+use clresolve_messages::receipt::{ReceiptVerificationDocument, judge_receipt};
+use clresolve_payment::settlement::{SettlementCheckResult, SettlementEvidenceKind};
+use clresolve_resolver::sign::{
+    ExpectedReceiptResult, RECEIPT_TYPE, VerifiedReceiptResult, sign_receipt_result, verify_signed_receipt_result,
+};
 use clresolve_verdict::verdict::ChainAnchor;
 
 use super::*;
@@ -23,7 +25,7 @@ fn document_of(verdict: &Verdict) -> ReceiptVerificationDocument {
 }
 
 /// The same, with what is said of a settlement.
-fn document_with(verdict: &Verdict, settlement: Option<&Settlement>) -> ReceiptVerificationDocument {
+fn document_with(verdict: &Verdict, settlement: Option<&SettlementCheckResult>) -> ReceiptVerificationDocument {
     let unknown = Reason::new(ReasonCode::ReceiptKeyUnpublished);
     let known = ReceiptKnowledge {
         agent: None,
@@ -34,7 +36,7 @@ fn document_with(verdict: &Verdict, settlement: Option<&Settlement>) -> ReceiptV
         schema: None,
         now: at(NOW),
     };
-    let setting = ReceiptVerificationInputs {
+    let setting = ReceiptVerificationDocumentInputs {
         verdict,
         signer: None,
         is_signer_attested: false,
@@ -43,12 +45,12 @@ fn document_with(verdict: &Verdict, settlement: Option<&Settlement>) -> ReceiptV
         settlement,
         now: at(NOW),
     };
-    ReceiptVerificationDocument::from_judgement(judge(RECEIPT, &known), &setting)
+    ReceiptVerificationDocument::from_judgement(judge_receipt(RECEIPT, &known), &setting)
 }
 
-fn expected() -> ExpectedReceipt {
+fn expected() -> ExpectedReceiptResult {
     let name = EnsName::parse(NAME).expect("a name");
-    ExpectedReceipt {
+    ExpectedReceiptResult {
         name,
         receipt: Digest::compute(RECEIPT),
         request: None,
@@ -62,33 +64,39 @@ fn expected() -> ExpectedReceipt {
 }
 
 fn signed() -> String {
-    sign_receipt(&VerdictIssuer::new(key(), ISSUER), &document(), &live_resolution(verdict(NOW), None), at(NOW))
+    sign_receipt_result(&VerdictIssuer::new(key(), ISSUER), &document(), &live_resolution(verdict(NOW), None), at(NOW))
         .expect("it is fresh")
 }
 
 #[test]
 fn a_signed_document_is_about_one_receipt_agent_and_request() {
     let jws = signed();
-    let found = verify_receipt(&jws, &keys(), &expected(), at(NOW)).expect("it holds");
-    let VerifiedReceipt { document: said, state, issuer, key_id } = found;
+    let found = verify_signed_receipt_result(&jws, &keys(), &expected(), at(NOW)).expect("it holds");
+    let VerifiedReceiptResult { document: said, state, issuer, key_id } = found;
     assert_eq!((said, state), (document().to_value(), TrustState::Indeterminate));
     assert_eq!((issuer.as_str(), key_id.as_str()), (ISSUER, THUMBPRINT));
     let other = Digest::compute(b"other");
     for (expected, what) in [
-        (ExpectedReceipt { name: EnsName::parse("thief.eth").expect("a name"), ..expected() }, MismatchedPart::Name),
-        (ExpectedReceipt { receipt: other, ..expected() }, MismatchedPart::Receipt),
-        (ExpectedReceipt { request: Some(other), ..expected() }, MismatchedPart::Request),
-        (ExpectedReceipt { decision: Some(other.to_string()), ..expected() }, MismatchedPart::Decision),
-        (ExpectedReceipt { requires_settlement: true, ..expected() }, MismatchedPart::Settlement),
+        (
+            ExpectedReceiptResult { name: EnsName::parse("thief.eth").expect("a name"), ..expected() },
+            MismatchedPart::Name,
+        ),
+        (ExpectedReceiptResult { receipt: other, ..expected() }, MismatchedPart::Receipt),
+        (ExpectedReceiptResult { request: Some(other), ..expected() }, MismatchedPart::Request),
+        (ExpectedReceiptResult { decision: Some(other.to_string()), ..expected() }, MismatchedPart::Decision),
+        (ExpectedReceiptResult { requires_settlement: true, ..expected() }, MismatchedPart::Settlement),
     ] {
-        let refused = verify_receipt(&jws, &keys(), &expected, at(NOW));
+        let refused = verify_signed_receipt_result(&jws, &keys(), &expected, at(NOW));
         assert!(
             matches!(&refused, Err(VerdictVerifyError::Other { what: found, .. }) if *found == what),
             "{refused:?}"
         );
     }
-    let issuer = ExpectedReceipt { issuer: Some("https://other.example".to_owned()), ..expected() };
-    assert!(matches!(verify_receipt(&jws, &keys(), &issuer, at(NOW)), Err(VerdictVerifyError::Issuer { .. })));
+    let issuer = ExpectedReceiptResult { issuer: Some("https://other.example".to_owned()), ..expected() };
+    assert!(matches!(
+        verify_signed_receipt_result(&jws, &keys(), &issuer, at(NOW)),
+        Err(VerdictVerifyError::Issuer { .. })
+    ));
 }
 
 /// Who expects a payment to be settled takes no document that says nothing of it, or by less than is demanded.
@@ -96,14 +104,20 @@ fn a_signed_document_is_about_one_receipt_agent_and_request() {
 fn a_signed_document_shows_the_settlement_by_the_grade_that_is_demanded() {
     let of = |shown_by: Option<SettlementEvidenceKind>, grade: ProofGrade, least: Option<ProofGrade>| {
         let proof = Some(ProofStrength { grade, asked: 2, agreed: 2, own: false });
-        let settlement = Settlement { shown_by, due: None, block: None, proof, decision: None, objection: None };
+        let settlement =
+            SettlementCheckResult { shown_by, due: None, block: None, proof, decision: None, objection: None };
         let mut verdict = verdict(NOW);
         verdict.anchor.as_mut().expect("it has one").proof.grade = ProofGrade::StateProof;
         let verdict = verdict.with_digests();
         let document = document_with(&verdict, Some(&settlement));
-        let jws = sign_receipt(&VerdictIssuer::new(key(), ISSUER), &document, &live_resolution(verdict, None), at(NOW));
-        let expected = ExpectedReceipt { requires_settlement: true, proof: least, ..expected() };
-        verify_receipt(&jws.expect("it is fresh"), &keys(), &expected, at(NOW)).map(|found| found.state)
+        let jws = sign_receipt_result(
+            &VerdictIssuer::new(key(), ISSUER),
+            &document,
+            &live_resolution(verdict, None),
+            at(NOW),
+        );
+        let expected = ExpectedReceiptResult { requires_settlement: true, proof: least, ..expected() };
+        verify_signed_receipt_result(&jws.expect("it is fresh"), &keys(), &expected, at(NOW)).map(|found| found.state)
     };
     let reported = Some(SettlementEvidenceKind::Reported);
     assert_eq!(of(reported, ProofGrade::Quorum, None), Ok(TrustState::Indeterminate));
@@ -121,14 +135,14 @@ fn a_signed_document_shows_the_settlement_by_the_grade_that_is_demanded() {
 /// A daemon that has the same key and looks at another chain says nothing of this one.
 #[test]
 fn a_signed_document_is_held_to_world_chain_and_proof_as_a_verdict_is() {
-    let of = |verdict: &Verdict, expected: &ExpectedReceipt| {
-        let jws = sign_receipt(
+    let of = |verdict: &Verdict, expected: &ExpectedReceiptResult| {
+        let jws = sign_receipt_result(
             &VerdictIssuer::new(key(), ISSUER),
             &document_of(verdict),
             &live_resolution(verdict.clone(), None),
             at(NOW),
         );
-        verify_receipt(&jws.expect("it is fresh"), &keys(), expected, at(NOW)).map(|found| found.state)
+        verify_signed_receipt_result(&jws.expect("it is fresh"), &keys(), expected, at(NOW)).map(|found| found.state)
     };
     let anchored = |change: fn(&mut ChainAnchor)| {
         let mut verdict = verdict(NOW);
@@ -139,23 +153,23 @@ fn a_signed_document_is_held_to_world_chain_and_proof_as_a_verdict_is() {
     assert!(matches!(lab, Err(VerdictVerifyError::Other { what: MismatchedPart::World, .. })), "{lab:?}");
     let other = of(&anchored(|anchor| anchor.chain = "eip155:5".to_owned()), &expected());
     assert!(matches!(other, Err(VerdictVerifyError::Other { what: MismatchedPart::Chain, .. })), "{other:?}");
-    let quorum = ExpectedReceipt { proof: Some(ProofGrade::Quorum), ..expected() };
+    let quorum = ExpectedReceiptResult { proof: Some(ProofGrade::Quorum), ..expected() };
     assert_eq!(of(&verdict(NOW), &quorum), Err(VerdictVerifyError::ProofTooWeak));
     let strangers = strangers_word(NOW);
     assert_eq!(of(&strangers, &expected()), Err(VerdictVerifyError::OneStrangersWord));
-    let enough = ExpectedReceipt { proof: Some(ProofGrade::SingleRpc), ..expected() };
+    let enough = ExpectedReceiptResult { proof: Some(ProofGrade::SingleRpc), ..expected() };
     assert_eq!(of(&strangers, &enough), Ok(TrustState::Indeterminate));
 }
 
 #[test]
 fn a_signed_document_holds_as_long_as_the_verdict() {
     let jws = signed();
-    assert!(verify_receipt(&jws, &keys(), &expected(), at(NOW + 299)).is_ok());
-    let late = verify_receipt(&jws, &keys(), &expected(), at(NOW + 300 + SKEW));
+    assert!(verify_signed_receipt_result(&jws, &keys(), &expected(), at(NOW + 299)).is_ok());
+    let late = verify_signed_receipt_result(&jws, &keys(), &expected(), at(NOW + 300 + SKEW));
     assert_eq!(late, Err(VerdictVerifyError::Expired { ago: SKEW }));
-    let early = verify_receipt(&jws, &keys(), &expected(), at(NOW - SKEW - 1));
+    let early = verify_signed_receipt_result(&jws, &keys(), &expected(), at(NOW - SKEW - 1));
     assert_eq!(early, Err(VerdictVerifyError::IssuedInTheFuture));
-    let stale = sign_receipt(
+    let stale = sign_receipt_result(
         &VerdictIssuer::new(key(), ISSUER),
         &document(),
         &live_resolution(verdict(NOW), None),
@@ -166,13 +180,17 @@ fn a_signed_document_holds_as_long_as_the_verdict() {
 
 #[test]
 fn what_was_signed_for_another_purpose_or_changed_is_refused() {
-    let verdict =
-        VerdictIssuer::new(key(), ISSUER).sign(&live_resolution(verdict(NOW), None), at(NOW)).expect("it is fresh");
-    assert!(matches!(verify_receipt(&verdict, &keys(), &expected(), at(NOW)), Err(VerdictVerifyError::Jws(_))));
+    let verdict = VerdictIssuer::new(key(), ISSUER)
+        .sign_verdict(&live_resolution(verdict(NOW), None), at(NOW))
+        .expect("it is fresh");
+    assert!(matches!(
+        verify_signed_receipt_result(&verdict, &keys(), &expected(), at(NOW)),
+        Err(VerdictVerifyError::Jws(_))
+    ));
     let claims = |receipt: Value| json!({"iss": ISSUER, "iat": NOW, "exp": NOW + 300, "receipt": receipt});
     let of = |claims: Value| {
         let jws = key().sign_compact(RECEIPT_TYPE, claims.to_string().as_bytes());
-        verify_receipt(&jws, &keys(), &expected(), at(NOW))
+        verify_signed_receipt_result(&jws, &keys(), &expected(), at(NOW))
     };
     assert!(of(claims(document().to_value())).is_ok());
     let mut changed = document().to_value();
@@ -193,8 +211,8 @@ fn the_command_checks_a_signed_document() {
     };
     let now = Timestamp::now();
     let signer = VerdictIssuer::new(key(), ISSUER);
-    let jws =
-        sign_receipt(&signer, &document(), &live_resolution(verdict(now.as_second()), None), now).expect("it is fresh");
+    let jws = sign_receipt_result(&signer, &document(), &live_resolution(verdict(now.as_second()), None), now)
+        .expect("it is fresh");
     let (jws, receipt) = (file("a.jws", jws.as_bytes()), file("r.json", RECEIPT));
     let keys = file("keys.json", keys().to_jwks().to_string().as_bytes());
     let run = |name: &str| {

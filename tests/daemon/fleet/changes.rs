@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clresolve_core::reason::ResolutionStep;
 use clresolve_core::state::TrustState;
-use clresolve_resolver::cache::CacheStatus;
+use clresolve_resolver::cache::CacheKeyStatus;
 use clresolve_resolver::resolve::{NameQuestion, Resolver};
 use clresolve_verdict::trust::Resolution;
 use jiff::Timestamp;
@@ -28,7 +28,7 @@ fn codes(resolution: &Resolution) -> Vec<&'static str> {
 async fn notices(daemon: &Resolver) {
     let question = NameQuestion::new(AGENT);
     let noticed = async {
-        while let CacheStatus::Fresh(found) = daemon.cache_status(&question).await.expect("a good question")
+        while let CacheKeyStatus::Fresh(found) = daemon.cache_status(&question).await.expect("a good question")
             && found.verdict().state == TrustState::Trusted
         {
             tokio::task::yield_now().await;

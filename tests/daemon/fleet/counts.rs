@@ -93,7 +93,7 @@ fn stored(stage: &Stage, key: &CacheKey) -> SharedEvidence {
 /// Writes a value as one of the fleet would.
 fn put(stage: &Stage, key: &CacheKey, value: &SharedEvidence) {
     let keys = MacKeys::parse(KEY).expect("a good key");
-    let bytes = value.with_mac(&keys, SharedEvidenceBinding { version: VERSION, key }).expect("it is short");
+    let bytes = value.encode_with_mac(&keys, SharedEvidenceBinding { version: VERSION, key }).expect("it is short");
     stage.redis.set(&place(key), &bytes);
 }
 

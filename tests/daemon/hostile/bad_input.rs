@@ -9,13 +9,13 @@ use std::time::Duration;
 use axum::Router;
 use bytes::Bytes;
 use clresolve_resolver::clock::{Clock, SystemClock};
-use clresolve_resolver::config::{Config, ProofDemand, RpcEndpointConfig};
+use clresolve_resolver::config::{ChainProofMode, Config, RpcEndpointConfig};
 use clresolve_resolver::resolve::Resolver;
-use clresolve_resolver::resolve::doctor::examine;
+use clresolve_resolver::resolve::doctor::examine_upstreams;
 use clresolve_resolver::sandbox::CustomSandbox;
 use clresolve_resolver::telemetry::PrometheusExposition;
 use clresolve_sandbox::ServedChainState;
-use clresolve_sandbox::chain::RpcFault;
+use clresolve_sandbox::chain::SandboxRpcFault;
 use jiff::{SignedDuration, Timestamp};
 use reqwest::Client;
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ async fn world() -> CustomSandbox {
 fn config(world: &CustomSandbox, endpoints: Vec<RpcEndpointConfig>) -> Config {
     let mut config = patient(world);
     config.chain.endpoints = endpoints;
-    config.chain.proof = Some(ProofDemand::SingleRpc);
+    config.chain.proof = Some(ChainProofMode::SingleRpc);
     config
 }
 
@@ -74,7 +74,7 @@ async fn before(
 
 /// The advice of `doctor`, as one text.
 async fn advice(config: &Config, clock: &dyn Clock) -> String {
-    examine(config, clock).await.unwrap().advice.join("\n")
+    examine_upstreams(config, clock).await.unwrap().advice.join("\n")
 }
 
 /// The state of the verdict, and its reasons as one text.
@@ -105,7 +105,8 @@ async fn shows(config: &Config, minutes: i64, doctor: &str, reasons: &[&str], me
 #[tokio::test]
 async fn endpoint_on_another_chain() {
     let world = world().await;
-    let other = world.endpoint(RpcFault::WrongChainId(5), ServedChainState::Growing, true).await.unwrap();
+    let other =
+        world.start_rpc_endpoint(SandboxRpcFault::WrongChainId(5), ServedChainState::Growing, true).await.unwrap();
     let config = config(&world, vec![RpcEndpointConfig { label: "bad".to_owned(), ..other }]);
     let metric = "clresolve_rpc_answers_refused_total{endpoint=\"bad\",why=\"wrong-chain\"}";
     shows(&config, 0, "bad serves chain 5, not chain 31337", &["chain 5"], metric).await;
@@ -183,7 +184,7 @@ async fn operator_that_is_listed_twice() {
     let down = "http://127.0.0.1:1".parse().unwrap();
     let endpoints = vec![of("first", "one", &own.url), of("second", "one", &own.url), of("third", "two", &down)];
     let mut config = config(&world, endpoints);
-    config.chain.proof = Some(ProofDemand::Quorum);
+    config.chain.proof = Some(ChainProofMode::Quorum);
     let doctor = "endpoints of 2 operators are needed, and 1 can be used (first and second count once)";
     let metric = "clresolve_upstream_up{kind=\"rpc\",endpoint=\"third\"} 0";
     shows(&config, 0, doctor, &["rpc-unreachable", "third"], metric).await;

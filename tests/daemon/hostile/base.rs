@@ -13,10 +13,10 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use clresolve_payment::PaymentDecisionRequest;
 use clresolve_payment::decision::{DecisionOutcome, PaymentDecision};
-use clresolve_resolver::config::{ChainId, Config, ProofDemand, RegistryChainConfig, RpcEndpointConfig};
+use clresolve_resolver::config::{ChainId, ChainProofMode, Config, RegistryChainConfig, RpcEndpointConfig};
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sandbox::CustomSandbox;
-use clresolve_verdict::evidence::links::AgentRegistration;
+use clresolve_verdict::evidence::links::RegisteredAgentId;
 use reqwest::Client;
 use serde_json::{Value, json};
 use url::Url;
@@ -157,7 +157,7 @@ impl Stage {
             RpcEndpointConfig { operator: label.clone(), label, url, own: false }
         };
         let mut base = RegistryChainConfig::new(self.operators.iter().enumerate().map(endpoint).collect());
-        base.proof = Some(ProofDemand::Quorum);
+        base.proof = Some(ChainProofMode::Quorum);
         base.max_head_age = Some(HEAD_AGE);
         base.agents.insert(NAME.to_owned(), 1);
         config.chains.insert(ChainId::new(BASE).unwrap(), base);
@@ -167,7 +167,7 @@ impl Stage {
     /// The decision about a payment to `pay_to` on Base.
     async fn decided(&self, pay_to: &str, dead: &[usize]) -> PaymentDecision {
         let resolver = Resolver::new(&self.config(dead)).await.unwrap();
-        let route = resolver.route(&resolver.resolve(NAME).await, Some("summarize")).unwrap();
+        let route = resolver.agent_route(&resolver.resolve(NAME).await, Some("summarize")).unwrap();
         let url = route.url().to_string();
         let mut reply = resolver.send_unpaid_request(&url, Some("{}")).await.unwrap();
         let (_, header) = reply.headers.iter_mut().find(|(name, _)| name == "payment-required").unwrap();
@@ -194,7 +194,7 @@ impl Stage {
 /// The keys of a seller with a registration on Base, whose name has the record of ENSIP-25.
 fn registered() -> String {
     let registry = RegistryChainConfig::new(Vec::new()).registry;
-    let key = AgentRegistration::new(BASE, registry, 1.try_into().unwrap()).key();
+    let key = RegisteredAgentId::new(BASE, registry, 1.try_into().unwrap()).key();
     format!("records.\"{key}\" = \"1\"\nerc8004 = {{ }}")
 }
 

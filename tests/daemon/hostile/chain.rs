@@ -1,6 +1,6 @@
 //! Endpoints behind proxies that alter one thing, and the verdict of each proof grade.
 
-use clresolve_resolver::config::{BlockSelector, Config, ProofDemand, RpcEndpointConfig};
+use clresolve_resolver::config::{BlockSelector, ChainProofMode, Config, RpcEndpointConfig};
 use clresolve_resolver::sandbox::CustomSandbox;
 use serde_json::Value;
 
@@ -107,7 +107,7 @@ impl Stage {
     }
 
     /// The verdict where these endpoints are asked, and `2` of them must agree.
-    async fn ask(&self, proof: ProofDemand, endpoints: &[Altered], block: Option<BlockSelector>) -> Value {
+    async fn ask(&self, proof: ChainProofMode, endpoints: &[Altered], block: Option<BlockSelector>) -> Value {
         let mut config: Config = patient(&self.world);
         let upstream = config.chain.endpoints[0].url.clone();
         config.chain.endpoints.clear();
@@ -156,7 +156,7 @@ impl Stage {
 #[tokio::test]
 async fn every_lie_is_caught_by_the_grades_that_can() {
     use Altered::Nothing;
-    use ProofDemand::{Quorum, StateProof};
+    use ChainProofMode::{Quorum, StateProof};
     let stage = Stage::new().await;
     for lie in LIES {
         let bad = lie.altered;
@@ -180,10 +180,10 @@ async fn every_lie_is_caught_by_the_grades_that_can() {
 async fn as_many_liars_as_must_agree_fool_a_quorum_and_not_a_state_proof() {
     let stage = Stage::new().await;
     let liars = [Altered::Record, Altered::Record, Altered::Nothing];
-    let fooled = stage.ask(ProofDemand::Quorum, &liars[..2], None).await;
+    let fooled = stage.ask(ChainProofMode::Quorum, &liars[..2], None).await;
     expect("a quorum of liars", &fooled, "untrusted", &["txt-entry-mismatch"]);
     assert_eq!(fooled["anchor"]["proof"]["grade"], "quorum");
-    let seen = stage.ask(ProofDemand::StateProof, &liars, Some(BlockSelector::Number(1))).await;
+    let seen = stage.ask(ChainProofMode::StateProof, &liars, Some(BlockSelector::Number(1))).await;
     assert_eq!((&seen["state"], &seen["anchor"]["proof"]["grade"]), (&"trusted".into(), &"state-proof".into()));
     assert_eq!(seen["identity"], stage.honest["identity"]);
 }

@@ -1,7 +1,7 @@
 //! Names in ENSv2 under the daemon: a relinked record, a deleted name and a migration each close the gate at the next
 //! head, and heads that change nothing confirm a migrated name.
 
-use clresolve_sandbox::chain::{Ensv1Remnant, RpcFault};
+use clresolve_sandbox::chain::{Ensv1Remnant, SandboxRpcFault};
 
 use crate::hostile::heads::{GOOD, OTHER, Stage, good, parsed, quorum};
 
@@ -26,7 +26,8 @@ async fn relinked_name_closes_the_gate() {
     for traces in ["cleared", "kept"] {
         let mut stage = Stage::new(&[GOOD, OTHER].map(|name| migrated(name, traces)).concat(), &[], |_| {}).await;
         stage.heat(&[GOOD, OTHER]).await;
-        let block = stage.world.change(|chain| chain.relink(&parsed(GOOD), &parsed(OTHER))).unwrap();
+        let block =
+            stage.world.apply_in_new_block(|chain| chain.link_to_record_of(&parsed(GOOD), &parsed(OTHER))).unwrap();
         stage.until_denied(GOOD).await;
         stage.stays_allowed(OTHER, &block).await;
     }
@@ -38,7 +39,7 @@ async fn deleted_name_is_not_that_of_its_parents_wildcard() {
     let agents = format!("{}{}chain.migrated = \"taken\"\n", migrated(CHILD, "kept"), wildcard());
     let mut stage = Stage::new(&agents, &[], |_| {}).await;
     stage.heat(&[CHILD, WILDCARD]).await;
-    let block = stage.world.change(|chain| chain.delete(&parsed(CHILD))).unwrap();
+    let block = stage.world.apply_in_new_block(|chain| chain.delete_from_ensv2(&parsed(CHILD))).unwrap();
     stage.until_denied(CHILD).await;
     stage.stays_allowed(WILDCARD, &block).await;
 }
@@ -47,9 +48,10 @@ async fn deleted_name_is_not_that_of_its_parents_wildcard() {
 #[tokio::test(flavor = "multi_thread")]
 async fn migration_closes_the_gate_though_all_records_stay() {
     let agents = [good(OTHER), wildcard()].concat();
-    let mut stage = Stage::new(&agents, &[RpcFault::None], quorum).await;
+    let mut stage = Stage::new(&agents, &[SandboxRpcFault::None], quorum).await;
     stage.heat(&[OTHER, WILDCARD]).await;
-    let block = stage.world.change(|chain| chain.migrate(&parsed(PARENT), Ensv1Remnant::Taken)).unwrap();
+    let block =
+        stage.world.apply_in_new_block(|chain| chain.migrate_to_ensv2(&parsed(PARENT), Ensv1Remnant::Taken)).unwrap();
     stage.until_denied(WILDCARD).await;
     stage.stays_allowed(OTHER, &block).await;
     let verdict = stage.report(WILDCARD).await;

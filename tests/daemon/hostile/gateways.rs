@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 
 use bytes::Bytes;
 use clresolve_ipfs::ContentId;
-use clresolve_ipfs::build::{DagLayout, build_tree, write_car};
+use clresolve_ipfs::build::{DagLayout, build_directory_tree, write_car};
 use clresolve_resolver::config::{Config, HedgeDelay, IpfsGateway, ListenAddress};
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sandbox::CustomSandbox;
@@ -65,7 +65,7 @@ impl Deep {
         let bytes = resolution.card().cloned().unwrap();
         let readme = Bytes::from_static(b"Agent-Cards of the sandbox.\n");
         let files = [("README.md".to_owned(), readme), (path.clone(), bytes.clone())].into();
-        let (root, blocks) = build_tree(&files, layout);
+        let (root, blocks) = build_directory_tree(&files, layout);
         assert_eq!(card["cid"], root.to_string(), "the sandbox lays its cards out like this");
         let conclusion = verdict["conclusion"].as_str().unwrap().to_owned();
         Self { world, content: Content { root, path, blocks, card: bytes }, conclusion }
@@ -135,7 +135,7 @@ async fn no_fault_changes_the_conclusion_beside_an_honest_gateway() {
     stream::iter(FAULTS)
         .for_each_concurrent(AT_ONCE, |(name, fault, _)| async move {
             let bad = deep.failing(fault).await;
-            let honest = deep.world.gateway(IpfsGatewayBehaviour::Ok);
+            let honest = deep.world.ipfs_gateway(IpfsGatewayBehaviour::Ok);
             let mut config = deep.with_gateways(vec![gateway("bad", &bad), honest]);
             config.network.hedging = HedgeDelay::Learnt;
             let verdict = crate::hostile::judged(&config, NAME).await;
@@ -222,7 +222,7 @@ async fn a_leaf_on_which_a_gateway_stalls_is_that_of_the_host() {
     let deep = Deep::with_raw_leaf().await;
     let stalling = deep.without_leaf(|| Answer::Stall(Vec::new())).await;
     for beside in [None, Some(IpfsGatewayBehaviour::Missing)] {
-        let beside = beside.map(|manners| deep.world.gateway(manners));
+        let beside = beside.map(|manners| deep.world.ipfs_gateway(manners));
         let mut config = deep.with_gateways(beside.into_iter().chain([gateway("stalling", &stalling)]).collect());
         config.timeout = LIMIT;
         let verdict = crate::hostile::judged(&config, NAME).await;

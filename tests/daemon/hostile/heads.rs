@@ -13,14 +13,14 @@ use axum::http::StatusCode;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::ChainBlock;
 use clresolve_resolver::clock::Clock;
-use clresolve_resolver::config::{Config, ListenAddress, ProofDemand};
+use clresolve_resolver::config::{ChainProofMode, Config, ListenAddress};
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sandbox::CustomSandbox;
 use clresolve_resolver::telemetry::PrometheusExposition;
 use clresolve_sandbox::ServedChainState;
-use clresolve_sandbox::chain::RpcFault;
+use clresolve_sandbox::chain::SandboxRpcFault;
 use clresolve_server::http::HttpDaemon;
-use clresolve_verdict::verdict::VerdictConfirmation;
+use clresolve_verdict::verdict::LastConfirmationPoint;
 use futures_util::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use reqwest::Client;
@@ -53,12 +53,12 @@ const CALLS_PER_HEAD: usize = 3;
 const BACKWARDS_FROM: usize = 5;
 
 /// The faults of one endpoint of three. `None`: it reports ever older blocks.
-const FAULTS: [(&str, Option<RpcFault>); 6] = [
-    ("stalled", Some(RpcFault::Stall)),
-    ("silent", Some(RpcFault::Status(500))),
-    ("other records", Some(RpcFault::OtherRecords)),
-    ("other blocks", Some(RpcFault::OtherBlocks)),
-    ("blocks to come", Some(RpcFault::BlocksToCome(8))),
+const FAULTS: [(&str, Option<SandboxRpcFault>); 6] = [
+    ("stalled", Some(SandboxRpcFault::Stall)),
+    ("silent", Some(SandboxRpcFault::Status(500))),
+    ("other records", Some(SandboxRpcFault::OtherRecords)),
+    ("other blocks", Some(SandboxRpcFault::OtherBlocks)),
+    ("blocks to come", Some(SandboxRpcFault::BlocksToCome(8))),
     ("backwards", None),
 ];
 
@@ -225,7 +225,7 @@ pub(crate) struct Stage {
 
 impl Stage {
     /// A daemon over the sandbox's own endpoint, and third parties' endpoints with these faults.
-    pub(crate) async fn new(agents: &str, others: &[RpcFault], set: impl FnOnce(&mut Config)) -> Self {
+    pub(crate) async fn new(agents: &str, others: &[SandboxRpcFault], set: impl FnOnce(&mut Config)) -> Self {
         let clock = Arc::new(Standing(Timestamp::now(), AtomicI64::new(0)));
         let world = CustomSandbox::start(&spec(agents)).await.unwrap();
         let mut config: Config = world.config();
@@ -233,10 +233,13 @@ impl Stage {
         config.gate.deadline = PATIENCE;
         config.http.listen = ListenAddress::loopback(0);
         config.http.cold_runs_per_minute = u32::MAX;
-        config.chain.proof = Some(ProofDemand::SingleRpc);
+        config.chain.proof = Some(ChainProofMode::SingleRpc);
         config.chain.head_poll = POLL;
         for fault in others {
-            config.chain.endpoints.push(world.endpoint(*fault, ServedChainState::Growing, false).await.unwrap());
+            config
+                .chain
+                .endpoints
+                .push(world.start_rpc_endpoint(*fault, ServedChainState::Growing, false).await.unwrap());
         }
         let (mut taps, mut proxies) = (Vec::new(), Vec::new());
         for endpoint in &mut config.chain.endpoints {
@@ -247,7 +250,7 @@ impl Stage {
         }
         set(&mut config);
         let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.unwrap();
-        let server = HttpDaemon::bind_with(&config, resolver.clone()).await.unwrap();
+        let server = HttpDaemon::bind_with_resolver(&config, resolver.clone()).await.unwrap();
         let address = server.address().to_string();
         let daemon = tokio::spawn(server.run(std::future::pending()));
         let client = Client::builder().no_proxy().build().unwrap();
@@ -276,7 +279,7 @@ impl Stage {
         let is_confirmed = async || {
             let confirmed = self.resolver.resolve(name).await.verdict().freshness.confirmed;
             self.allows(name).await;
-            matches!(confirmed, Some(VerdictConfirmation::Head(at)) if at >= head.number)
+            matches!(confirmed, Some(LastConfirmationPoint::Head(at)) if at >= head.number)
         };
         until(&format!("block {} confirms {name}", head.number), is_confirmed).await;
     }
@@ -361,7 +364,7 @@ pub(crate) fn parsed(name: &str) -> EnsName {
 
 /// Two of the endpoints' operators must agree.
 pub(crate) fn quorum(config: &mut Config) {
-    config.chain.proof = Some(ProofDemand::Quorum);
+    config.chain.proof = Some(ChainProofMode::Quorum);
 }
 
 /// An agent about which nothing is wrong. Further keys may follow.
@@ -411,7 +414,7 @@ async fn change_closes_the_gate_before_any_time_ends() {
 /// The head is the newest block that the light client verified, and names are computed there over proven state.
 #[tokio::test(flavor = "multi_thread")]
 async fn change_closes_the_gate_under_consensus_proof() {
-    let consensus = |config: &mut Config| config.chain.proof = Some(ProofDemand::ConsensusProof);
+    let consensus = |config: &mut Config| config.chain.proof = Some(ChainProofMode::ConsensusProof);
     let mut stage = Stage::new(&two(), &[], consensus).await;
     stage.heat(&[GOOD, OTHER]).await;
     let resolutions = stage.cost();
@@ -426,7 +429,7 @@ async fn change_closes_the_gate_under_consensus_proof() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_faulty_endpoint_of_three_changes_nothing() {
     for (what, fault) in FAULTS {
-        let mut stage = Stage::new(&two(), &[RpcFault::None, fault.unwrap_or_default()], quorum).await;
+        let mut stage = Stage::new(&two(), &[SandboxRpcFault::None, fault.unwrap_or_default()], quorum).await;
         if fault.is_none() {
             stage.taps[2].set(Manner::Backwards);
         }
@@ -448,7 +451,7 @@ async fn one_faulty_endpoint_of_three_changes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn third_parties_beside_an_own_node_are_not_asked() {
-    let faults = [RpcFault::BlocksToCome(1_000_000), RpcFault::OtherRecords];
+    let faults = [SandboxRpcFault::BlocksToCome(1_000_000), SandboxRpcFault::OtherRecords];
     let mut stage = Stage::new(&two(), &faults, |_| {}).await;
     stage.heat(&[GOOD, OTHER]).await;
     stage.pass_blocks(BLOCKS, &[GOOD, OTHER]).await;
@@ -461,7 +464,7 @@ async fn third_parties_beside_an_own_node_are_not_asked() {
 #[tokio::test(flavor = "multi_thread")]
 async fn change_without_events_closes_the_gate() {
     let wildcard = format!("{}chain.resolver = \"parent-wildcard\"\n", good("a.wild.eth"));
-    let mut stage = Stage::new(&wildcard, &[RpcFault::NoLogs, RpcFault::EveryLog], quorum).await;
+    let mut stage = Stage::new(&wildcard, &[SandboxRpcFault::NoLogs, SandboxRpcFault::EveryLog], quorum).await;
     stage.heat(&["a.wild.eth"]).await;
     stage.write("wild.eth", "cl.owner", "thief.eth");
     stage.until_denied("a.wild.eth").await;
@@ -481,7 +484,7 @@ async fn reorganisation_costs_a_hot_name_one_resolution_at_most() {
     let resolved = tap.resolutions();
     let calls = || tap.count(|asked| asked.method == "eth_call");
     let before = calls();
-    let branch = stage.world.endpoint(RpcFault::None, ServedChainState::Ahead, true).await.unwrap();
+    let branch = stage.world.start_rpc_endpoint(SandboxRpcFault::None, ServedChainState::Ahead, true).await.unwrap();
     let first = tap.turn_to(branch.url);
     until("the other branch is read", async || calls() > before).await;
     stage.allows(OTHER).await;
@@ -515,7 +518,7 @@ async fn missed_slot_expires_nothing_and_a_stalled_head_denies() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn outage_of_all_endpoints_denies_after_15_seconds() {
-    let mut stage = Stage::new(&good(GOOD), &[RpcFault::None; 2], quorum).await;
+    let mut stage = Stage::new(&good(GOOD), &[SandboxRpcFault::None; 2], quorum).await;
     stage.heat(&[GOOD]).await;
     let cost = stage.cost();
     for tap in &stage.taps {
@@ -539,7 +542,7 @@ async fn outage_of_all_endpoints_denies_after_15_seconds() {
 /// Otherwise each poll would prolong the operator's rate limit.
 #[tokio::test(flavor = "multi_thread")]
 async fn limited_endpoint_is_not_polled_while_it_rests() {
-    let mut stage = Stage::new(&good(GOOD), &[RpcFault::None; 2], quorum).await;
+    let mut stage = Stage::new(&good(GOOD), &[SandboxRpcFault::None; 2], quorum).await;
     stage.heat(&[GOOD]).await;
     let [first, second, limited] = &stage.taps[..] else { panic!("three endpoints") };
     let (first, second, limited) = (first.clone(), second.clone(), limited.clone());
@@ -644,7 +647,7 @@ async fn off_chain_name_that_cannot_be_resolved_is_not_tried_by_each_question() 
 #[tokio::test(flavor = "multi_thread")]
 async fn decision_about_a_changed_name_aborts() {
     let mut stage = Stage::new(&format!("{}seller = \"\"\n", good(GOOD)), &[], |_| {}).await;
-    let route = stage.resolver.route(&stage.resolver.resolve(GOOD).await, Some("summarize")).unwrap();
+    let route = stage.resolver.agent_route(&stage.resolver.resolve(GOOD).await, Some("summarize")).unwrap();
     let url = route.url().to_string();
     let reply = stage.resolver.send_unpaid_request(&url, Some("{}")).await.unwrap();
     let body = String::from_utf8_lossy(&reply.body);

@@ -6,10 +6,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use clresolve_ipfs::ContentId;
 use clresolve_ipfs::build::write_car;
-use clresolve_resolver::config::{Config, HedgeDelay, ProofDemand, RpcEndpointConfig};
+use clresolve_resolver::config::{ChainProofMode, Config, HedgeDelay, RpcEndpointConfig};
 use clresolve_resolver::sandbox::CustomSandbox;
 use clresolve_sandbox::ServedChainState;
-use clresolve_sandbox::chain::RpcFault;
+use clresolve_sandbox::chain::SandboxRpcFault;
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 
@@ -240,14 +240,16 @@ async fn what_endpoints_flood_the_daemon_with_takes_at_most_64_mib() {
     })
     .await;
     let mut endpoints = Vec::new();
-    for fault in [RpcFault::HugeBody, RpcFault::AliasedOffsets, RpcFault::Garbage, RpcFault::NotJson] {
-        let mut endpoint = world.endpoint(fault, ServedChainState::Growing, false).await.unwrap();
+    for fault in
+        [SandboxRpcFault::HugeBody, SandboxRpcFault::AliasedOffsets, SandboxRpcFault::Garbage, SandboxRpcFault::NotJson]
+    {
+        let mut endpoint = world.start_rpc_endpoint(fault, ServedChainState::Growing, false).await.unwrap();
         endpoint.operator = endpoint.label.clone();
         endpoints.push(endpoint);
     }
     let label = "endless".to_owned();
     endpoints.push(RpcEndpointConfig { operator: label.clone(), label, url: endless.url(), own: false });
-    for proof in [ProofDemand::Quorum, ProofDemand::StateProof] {
+    for proof in [ChainProofMode::Quorum, ChainProofMode::StateProof] {
         let mut config = world.config();
         config.chain.endpoints.clone_from(&endpoints);
         config.chain.proof = Some(proof);

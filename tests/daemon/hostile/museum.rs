@@ -21,10 +21,10 @@ use axum::Router;
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode};
 use bytes::Bytes;
 use clresolve_resolver::clock::SystemClock;
-use clresolve_resolver::config::{Config, HedgeDelay, IpfsGateway, ProofDemand, RpcEndpointConfig};
+use clresolve_resolver::config::{ChainProofMode, Config, HedgeDelay, IpfsGateway, RpcEndpointConfig};
 use clresolve_resolver::fetch::{Egress, EgressConfig};
 use clresolve_resolver::resolve::Resolver;
-use clresolve_resolver::resolve::doctor::examine;
+use clresolve_resolver::resolve::doctor::examine_upstreams;
 use clresolve_resolver::sandbox::CustomSandbox;
 use clresolve_sandbox::IpfsGatewayBehaviour;
 use serde_json::Value;
@@ -102,7 +102,7 @@ impl Stage {
     fn config(&self, endpoints: Vec<RpcEndpointConfig>, quorum: usize) -> Config {
         let mut config = patient(&self.world);
         config.chain.endpoints = endpoints;
-        config.chain.proof = Some(if quorum > 1 { ProofDemand::Quorum } else { ProofDemand::SingleRpc });
+        config.chain.proof = Some(if quorum > 1 { ChainProofMode::Quorum } else { ChainProofMode::SingleRpc });
         config.chain.quorum = (quorum > 1).then_some(quorum);
         config
     }
@@ -122,7 +122,7 @@ impl Stage {
         expect(&format!("{} beside two others", exhibit.name), &beside, "trusted", &[]);
         assert_eq!(beside["conclusion"], self.honest["conclusion"], "{}", exhibit.name);
 
-        let found = examine(&alone, &SystemClock).await.unwrap();
+        let found = examine_upstreams(&alone, &SystemClock).await.unwrap();
         let mut doctor: Vec<String> =
             found.advice.iter().filter_map(|advice| advice.strip_prefix("endpoint ")).map(finding).collect();
         let lacks: Vec<&str> = found.endpoints[0].lacks.iter().map(|lack| lack.as_str()).collect();
@@ -251,7 +251,7 @@ async fn visit_ipfs_gateway(deep: &Deep, exhibit: &Exhibit<Fault>) -> Row {
     let alone = crate::hostile::judged(&with(vec![gateway.clone()]), exhibit.asked).await;
     assert!(server.connections() > 0, "{}", exhibit.name);
 
-    let mut among = with(vec![gateway, deep.world.gateway(IpfsGatewayBehaviour::Ok)]);
+    let mut among = with(vec![gateway, deep.world.ipfs_gateway(IpfsGatewayBehaviour::Ok)]);
     among.network.hedging = HedgeDelay::Learnt;
     let beside = crate::hostile::judged(&among, exhibit.asked).await;
     assert_eq!(beside["conclusion"], deep.conclusion, "{}: {:#}", exhibit.name, beside["reasons"]);
@@ -289,7 +289,7 @@ impl CardStage {
         }
         let beside = crate::hostile::judged(&config, exhibit.asked).await;
         assert!(server.connections() > 0, "{}", exhibit.name);
-        config.gateways = vec![self.world.gateway(IpfsGatewayBehaviour::Missing)];
+        config.gateways = vec![self.world.ipfs_gateway(IpfsGatewayBehaviour::Missing)];
         let alone = crate::hostile::judged(&config, exhibit.asked).await;
         let verdicts = format!("{}; with a gateway: {}", outcome(&alone), outcome(&beside));
         exhibit.row(verdicts, [cell(exhibit.cause(&alone))])

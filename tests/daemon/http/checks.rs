@@ -8,7 +8,7 @@ use clresolve_payment::check::{SellerCheckDocument, SellerCheckRequest};
 use clresolve_payment::request::PaymentDemand;
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sandbox::Sandbox;
-use clresolve_sandbox::sellers::ExpectedSellerDecision;
+use clresolve_sandbox::sellers::ExpectedSellerCheck;
 use clresolve_server::http::HttpDaemon;
 use futures_util::StreamExt as _;
 use futures_util::stream;
@@ -79,19 +79,19 @@ fn matching(check: Value) -> Value {
 
 /// What is wrong with the decision and the codes about a seller.
 #[track_caller]
-fn difference(by: &str, seller: &ExpectedSellerDecision, check: &Value) -> Option<String> {
+fn difference(by: &str, seller: &ExpectedSellerCheck, check: &Value) -> Option<String> {
     let mut codes: Vec<&str> = check["codes"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     codes.sort_unstable();
     let kinds: Vec<_> = check["evidence"].as_array().into_iter().flatten().map(|row| &row["kind"]).collect();
     assert_eq!(kinds, ["card", "name", "erc8004", "offer", "history"], "{by}, {}: {check:#}", seller.url);
     assert_eq!(check["abort"], check["decision"] != "allow", "{by}, {}: {check:#}", seller.url);
     let is_expected = check["decision"] == seller.decision && codes == seller.codes;
-    let ExpectedSellerDecision { url, decision, codes: expected, .. } = seller;
+    let ExpectedSellerCheck { url, decision, codes: expected, .. } = seller;
     (!is_expected).then(|| format!("{by}, {url}: {} {codes:?} instead of {decision} {expected:?}", check["decision"]))
 }
 
 /// What the program prints about a seller of its own sandbox, and its exit status.
-fn printed(seller: &ExpectedSellerDecision) -> (Option<i32>, Value) {
+fn printed(seller: &ExpectedSellerCheck) -> (Option<i32>, Value) {
     let named = seller.name.iter().flat_map(|name| ["--name", name]);
     let arguments: Vec<&str> = ["check", "--sandbox", &seller.url, "--json"].into_iter().chain(named).collect();
     let output = program(&arguments).output().expect("the program runs");

@@ -4,14 +4,14 @@ use alloy_primitives::B256;
 use clresolve_core::reading::ProofGrade;
 use clresolve_core::reason::ReasonCode;
 use clresolve_core::state::TrustState;
-use clresolve_resolver::config::{Config, ProofDemand};
+use clresolve_resolver::config::{ChainProofMode, Config};
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sandbox::Sandbox;
 
 use super::{Daemon, GOOD, patient};
 
 /// A gate that requires `consensus-proof`, over records with this proof.
-fn strict(proof: ProofDemand) -> impl FnOnce(&mut Config) {
+fn strict(proof: ChainProofMode) -> impl FnOnce(&mut Config) {
     move |config| {
         config.chain.proof = Some(proof);
         config.gate.min_proof = Some(ProofGrade::ConsensusProof);
@@ -20,7 +20,7 @@ fn strict(proof: ProofDemand) -> impl FnOnce(&mut Config) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn gate_that_requires_consensus_opens_for_nothing_less() {
-    let daemon = Daemon::start(strict(ProofDemand::ConsensusProof)).await;
+    let daemon = Daemon::start(strict(ChainProofMode::ConsensusProof)).await;
     daemon.ready().await;
     let gate = daemon.get(&format!("/v1/gate/{GOOD}")).await;
     assert_eq!((gate.status, gate.header("clresolve-state")), (200, "trusted"), "{}", gate.header("clresolve-code"));
@@ -32,7 +32,7 @@ async fn gate_that_requires_consensus_opens_for_nothing_less() {
         assert!(metrics.contains(&format!("\nclresolve_beacon_{family} ")), "{family}");
     }
 
-    let daemon = Daemon::start(strict(ProofDemand::StateProof)).await;
+    let daemon = Daemon::start(strict(ChainProofMode::StateProof)).await;
     daemon.get(&format!("/v1/gate/{GOOD}")).await.is_closed_gate("proof-too-weak");
 }
 
@@ -40,7 +40,7 @@ async fn gate_that_requires_consensus_opens_for_nothing_less() {
 async fn reload_with_another_checkpoint_starts_from_there() {
     let sandbox = Sandbox::start().await.expect("the sandbox starts");
     let mut config = patient(&sandbox);
-    config.chain.proof = Some(ProofDemand::ConsensusProof);
+    config.chain.proof = Some(ChainProofMode::ConsensusProof);
     let resolver = Resolver::new(&config).await.expect("the configuration is good");
     assert_eq!(resolver.resolve(GOOD).await.verdict().state, TrustState::Trusted);
 

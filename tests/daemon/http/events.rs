@@ -142,7 +142,7 @@ async fn of_world(change: impl FnOnce(&mut Config)) -> (Daemon, Resolver, Custom
 }
 
 async fn server(config: &Config, resolver: &Resolver) -> HttpDaemon {
-    HttpDaemon::bind_with(config, resolver.clone()).await.expect("the daemon starts")
+    HttpDaemon::bind_with_resolver(config, resolver.clone()).await.expect("the daemon starts")
 }
 
 fn name(text: &str) -> EnsName {

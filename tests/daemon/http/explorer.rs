@@ -2,7 +2,7 @@
 
 use clresolve_core::reading::BlockSelector;
 use clresolve_core::reason::ReasonCode;
-use clresolve_resolver::config::{Config, ProofDemand, ProofGrade};
+use clresolve_resolver::config::{ChainProofMode, Config, ProofGrade};
 use clresolve_resolver::sandbox::Sandbox;
 use clresolve_server::http::HttpDaemon;
 use reqwest::Method;
@@ -130,7 +130,7 @@ async fn only_the_sandbox_offers_its_names() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_command_asks_the_world_that_the_daemon_asks() {
     let another = Daemon::start(|config| {
-        (config.chain.world, config.chain.proof) = ("dev".to_owned(), Some(ProofDemand::StateProof));
+        (config.chain.world, config.chain.proof) = ("dev".to_owned(), Some(ChainProofMode::StateProof));
     });
     let another = another.await;
     let (_, page) = another.page(&format!("?name={GOOD}")).await;

@@ -11,7 +11,7 @@ use clresolve_core::name::EnsName;
 use clresolve_core::reading::BlockSelector;
 use clresolve_resolver::clock::Clock;
 use clresolve_resolver::config::{Config, RpcEndpointConfig};
-use clresolve_resolver::resolve::{CacheStatus, NameQuestion, Resolver};
+use clresolve_resolver::resolve::{CacheKeyStatus, NameQuestion, Resolver};
 use clresolve_resolver::sandbox::CustomSandbox;
 use clresolve_sandbox::spec::SandboxSpec;
 use clresolve_server::http::HttpDaemon;
@@ -90,7 +90,7 @@ impl Scene {
     }
 
     pub(super) async fn daemon(self) -> (Daemon, Arc<Shifted>, watch::Sender<Manner>, watch::Receiver<u64>) {
-        let server = HttpDaemon::bind_with(&self.config, self.resolver).await.expect("a daemon");
+        let server = HttpDaemon::bind_with_resolver(&self.config, self.resolver).await.expect("a daemon");
         (Daemon::run(server, self.world), self.clock, self.manner, self.asked)
     }
 }
@@ -226,7 +226,7 @@ async fn refreshes_keep_to_their_number_of_runs() {
     refreshing.await.expect("both are refreshed");
     scene.at(400);
     for name in [NAME, OTHER] {
-        assert!(matches!(under_way(name).await.0, CacheStatus::Fresh(_)), "{name}");
+        assert!(matches!(under_way(name).await.0, CacheKeyStatus::Fresh(_)), "{name}");
     }
 }
 
@@ -385,7 +385,7 @@ async fn the_names_that_were_hot_are_asked_again_after_a_start_and_nothing_else_
     asked.wait_for(|asked| *asked > 0).await.expect("a name is asked again");
     daemon.get(&format!("/v1/gate/{OTHER}")).await.is_closed_gate("rpc-unreachable");
     let status = async |name| resolver.cache_status(&NameQuestion::new(name)).await.expect("the profile exists");
-    while !matches!(status(NAME).await, CacheStatus::Fresh(_)) {
+    while !matches!(status(NAME).await, CacheKeyStatus::Fresh(_)) {
         tokio::task::yield_now().await;
     }
     assert_eq!(stop(daemon).await, format!("{OTHER}\n{NAME}\n"), "of which nothing is known stays on the list");
@@ -393,7 +393,7 @@ async fn the_names_that_were_hot_are_asked_again_after_a_start_and_nothing_else_
     let ((daemon, ..), resolver) = start(Manner::Honest).await;
     let status = async |name| resolver.cache_status(&NameQuestion::new(name)).await.expect("the profile exists");
     for name in [OTHER, NAME] {
-        while !matches!(status(name).await, CacheStatus::Fresh(_)) {
+        while !matches!(status(name).await, CacheKeyStatus::Fresh(_)) {
             tokio::task::yield_now().await;
         }
     }

@@ -4,7 +4,7 @@ use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
 use clresolve_jose::{Ed25519KeySet, Ed25519SigningKey};
 use clresolve_resolver::sandbox::Sandbox;
-use clresolve_resolver::sign::{ExpectedReceipt, save_signing_key, verify_receipt};
+use clresolve_resolver::sign::{ExpectedReceiptResult, save_signing_key, verify_signed_receipt_result};
 use jiff::Timestamp;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -135,7 +135,7 @@ async fn a_daemon_with_a_key_signs_what_it_says_of_a_receipt() {
         let signed = answer(asked.header("accept", "application/jose").body(body)).await;
         assert_eq!((signed.status, signed.header("content-type")), (200, "application/jose"), "{file}");
         assert_eq!((signed.header("cache-control"), signed.header("vary")), ("no-store", "accept"));
-        let expected = ExpectedReceipt {
+        let expected = ExpectedReceiptResult {
             name: EnsName::parse(GOOD).expect("a name"),
             receipt: Digest::compute(receipt.as_bytes()),
             request: Some(Digest::compute(request.as_bytes())),
@@ -147,7 +147,7 @@ async fn a_daemon_with_a_key_signs_what_it_says_of_a_receipt() {
             issuer: Some(ISSUER.to_owned()),
         };
         let jws = std::str::from_utf8(&signed.body).expect("ASCII");
-        let found = verify_receipt(jws, &keys, &expected, Timestamp::now()).expect("it holds");
+        let found = verify_signed_receipt_result(jws, &keys, &expected, Timestamp::now()).expect("it holds");
         let codes: Vec<Value> = sample.codes.iter().map(|code| code.slug().into()).collect();
         assert_eq!((found.state, &found.document["codes"]), (sample.state, &codes.into()), "{file}");
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clresolve_resolver::clock::Clock;
-use clresolve_resolver::config::{Config, ListenAddress, ProofDemand, RpcEndpointConfig};
+use clresolve_resolver::config::{ChainProofMode, Config, ListenAddress, RpcEndpointConfig};
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sandbox::CustomSandbox;
 use clresolve_sandbox::spec::SandboxSpec;
@@ -58,7 +58,7 @@ impl Scene {
             senders.push(sender);
         }
         config.chain.endpoints = endpoints;
-        config.chain.proof = Some(ProofDemand::Quorum);
+        config.chain.proof = Some(ChainProofMode::Quorum);
         config.chain.max_head_age = Some(MAX_HEAD_AGE);
         config.timeout = PATIENCE;
         config.gate.deadline = PATIENCE;
@@ -67,7 +67,7 @@ impl Scene {
         config.chain.head_poll = NO_POLLS;
         let clock = Arc::new(Shifted::default());
         let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("a resolver");
-        let server = HttpDaemon::bind_with(&config, resolver).await.expect("a daemon");
+        let server = HttpDaemon::bind_with_resolver(&config, resolver).await.expect("a daemon");
         Self { daemon: Daemon::run(server, ()), clock, manners: senders }
     }
 

@@ -33,20 +33,23 @@ const ALL_MODES: [HostileResolverMode; 17] = [
     HostileResolverMode::Ssrf,
 ];
 
-fn misbehaving(text: &str, mode: HostileResolverMode, arg: &str) -> NameRegistration {
-    registration(text, ResolverKind::Hostile { mode, arg: arg.to_owned() })
+fn misbehaving(text: &str, mode: HostileResolverMode, arg: &str) -> SandboxNameRegistration {
+    registration(text, EnsResolverKind::Hostile { mode, arg: arg.to_owned() })
 }
 
 /// Honest names of every kind.
-fn honest() -> Vec<NameRegistration> {
-    let bare =
-        |text: &str, resolver| NameRegistration { texts: BTreeMap::new(), addr: None, ..registration(text, resolver) };
+fn honest() -> Vec<SandboxNameRegistration> {
+    let bare = |text: &str, resolver| SandboxNameRegistration {
+        texts: BTreeMap::new(),
+        addr: None,
+        ..registration(text, resolver)
+    };
     let mut names: Vec<_> =
-        (0..8).map(|number| registration(&format!("agent-{number}.eth"), ResolverKind::Public)).collect();
+        (0..8).map(|number| registration(&format!("agent-{number}.eth"), EnsResolverKind::Public)).collect();
     names.extend([
-        bare("none.eth", ResolverKind::None),
-        bare("nocode.eth", ResolverKind::Address(NO_CODE)),
-        registration("fleet.eth", ResolverKind::Wildcard),
+        bare("none.eth", EnsResolverKind::None),
+        bare("nocode.eth", EnsResolverKind::Address(NO_CODE)),
+        registration("fleet.eth", EnsResolverKind::Wildcard),
         registration("off.eth", offchain()),
     ]);
     names
@@ -56,13 +59,13 @@ fn honest() -> Vec<NameRegistration> {
 struct Both {
     alone: RpcEnsReader,
     batched: RpcEnsReader,
-    servers: [RpcServer; 2],
+    servers: [SandboxRpcServer; 2],
     /// What names are told alone.
     expected: HashMap<EnsName, Result<NameReading, ChainError>>,
 }
 
 impl Both {
-    async fn of(registrations: &[NameRegistration]) -> Self {
+    async fn of(registrations: &[SandboxNameRegistration]) -> Self {
         let chain = chain_of(registrations);
         let gateway = Gateway::new({
             let chain = Arc::clone(&chain);
@@ -72,7 +75,8 @@ impl Both {
                     .map_err(|e| CcipReadGatewayError::new(e.to_string()))
             }
         });
-        let servers = [RpcServer::bind(Arc::clone(&chain)).await.unwrap(), RpcServer::bind(chain).await.unwrap()];
+        let servers =
+            [SandboxRpcServer::bind(Arc::clone(&chain)).await.unwrap(), SandboxRpcServer::bind(chain).await.unwrap()];
         let [alone, batched] = servers
             .each_ref()
             .map(|server| ChainReaderConfig { timeout: UNHURRIED, ..config(vec![endpoint("sandbox", &server.url())]) });
@@ -84,9 +88,9 @@ impl Both {
 
     /// Reads these names at once, in this order; each is told what it is told alone. Number of requests to the chain.
     async fn read(&mut self, names: &[EnsName]) -> u64 {
-        let before = self.servers[1].requests();
+        let before = self.servers[1].request_count();
         let readings = join_all(names.iter().map(|name| self.batched.read_name(name, FIRST))).await;
-        let requests = self.servers[1].requests() - before;
+        let requests = self.servers[1].request_count() - before;
         for (name, reading) in names.iter().zip(readings) {
             if !self.expected.contains_key(name) {
                 self.expected.insert(name.clone(), self.alone.read_name(name, FIRST).await);
@@ -97,14 +101,14 @@ impl Both {
     }
 }
 
-fn names_of(registrations: &[NameRegistration]) -> Vec<EnsName> {
+fn names_of(registrations: &[SandboxNameRegistration]) -> Vec<EnsName> {
     registrations.iter().map(|registration| registration.name.clone()).collect()
 }
 
 #[tokio::test]
 async fn as_many_names_as_one_call_takes_cost_one_request() {
     let names: Vec<_> =
-        (0..FULL).map(|number| registration(&format!("agent-{number}.eth"), ResolverKind::Public)).collect();
+        (0..FULL).map(|number| registration(&format!("agent-{number}.eth"), EnsResolverKind::Public)).collect();
     let mut both = Both::of(&names).await;
     assert_eq!(both.read(&names_of(&names)).await, 1);
 }
@@ -112,7 +116,7 @@ async fn as_many_names_as_one_call_takes_cost_one_request() {
 #[tokio::test]
 async fn names_without_records_are_told_so_in_the_same_request() {
     let mut names = honest();
-    names.retain(|honest| !matches!(honest.resolver, ResolverKind::Offchain { .. }));
+    names.retain(|honest| !matches!(honest.resolver, EnsResolverKind::Offchain { .. }));
     let mut both = Both::of(&names).await;
     let further = ["nobody.eth", "sub.agent-1.eth", "a.b.fleet.eth"].map(name);
     assert_eq!(both.read(&[names_of(&names), further.to_vec()].concat()).await, 1);
@@ -146,7 +150,7 @@ async fn hostile_names_among_themselves_are_what_they_are_alone() {
 async fn a_gas_burner_costs_one_request_more_once_the_endpoint_has_taken_long_batches() {
     for mode in [HostileResolverMode::Burn, HostileResolverMode::Invalid] {
         let mut names: Vec<_> =
-            (1..FULL).map(|number| registration(&format!("agent-{number}.eth"), ResolverKind::Public)).collect();
+            (1..FULL).map(|number| registration(&format!("agent-{number}.eth"), EnsResolverKind::Public)).collect();
         names.insert(0, misbehaving("evil.eth", mode, ""));
         let mut both = Both::of(&names).await;
         let mut requests = Vec::new();
@@ -163,7 +167,7 @@ async fn a_gas_burner_costs_one_request_more_once_the_endpoint_has_taken_long_ba
 async fn names_after_burners_are_not_starved() {
     for (burners, mates) in (1..=4).flat_map(|burners| (1..=3).map(move |mates| (burners, mates))) {
         let burner = |number| misbehaving(&format!("evil-{number}.eth"), HostileResolverMode::Burn, "");
-        let mate = |number| registration(&format!("agent-{number}.eth"), ResolverKind::Public);
+        let mate = |number| registration(&format!("agent-{number}.eth"), EnsResolverKind::Public);
         let names: Vec<_> = (0..burners).map(burner).chain((0..mates).map(mate)).collect();
         let mut both = Both::of(&names).await;
         both.read(&names_of(&names)).await;
@@ -178,9 +182,9 @@ async fn owners_are_asked_for_together_and_each_owner_once() {
         reader.read_holding(owner, &reading.block, &reading.endpoints).await
     };
     let asked = async |owners: Vec<EnsName>| {
-        let before = both.servers[1].requests();
+        let before = both.servers[1].request_count();
         let together = join_all(owners.iter().map(|owner| holding(&both.batched, owner))).await;
-        let requests = both.servers[1].requests() - before;
+        let requests = both.servers[1].request_count() - before;
         for (owner, held) in owners.iter().zip(together) {
             assert_eq!(held, holding(&both.alone, owner).await, "{owner}");
         }
@@ -197,14 +201,14 @@ async fn further_texts_share_a_request_with_each_other_and_with_owners() {
     let reading = both.batched.read_name(&name("agent-0.eth"), FIRST).await.unwrap();
     let keys = ["cl.entry", "cl.entri"].map(str::to_owned);
     let (block, endpoints) = (&reading.block, &reading.endpoints);
-    let before = both.servers[1].requests();
+    let before = both.servers[1].request_count();
     let names = ["agent-1.eth", "agent-2.eth", "none.eth", "nobody.eth"].map(name);
-    let texts = join_all(names.iter().map(|name| both.batched.read_texts_at_block(name, block, endpoints, &keys)));
+    let texts = join_all(names.iter().map(|name| both.batched.read_owner_details(name, block, endpoints, &keys)));
     let owner = name("agent-3.eth");
     let (texts, held) = join(texts, both.batched.read_holding(&owner, block, endpoints)).await;
-    assert_eq!(both.servers[1].requests() - before, 1);
+    assert_eq!(both.servers[1].request_count() - before, 1);
     for (name, texts) in names.iter().zip(texts) {
-        assert_eq!(texts, both.alone.read_texts_at_block(name, block, endpoints, &keys).await, "{name}");
+        assert_eq!(texts, both.alone.read_owner_details(name, block, endpoints, &keys).await, "{name}");
     }
     assert_eq!(held, both.alone.read_holding(&owner, block, endpoints).await);
 }

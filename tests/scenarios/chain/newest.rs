@@ -11,13 +11,13 @@ const TWIN: Address = Address::repeat_byte(0x7d);
 
 /// A name that was sold in a block that is not final, and the resolver that it keeps.
 fn sold_chain() -> (Arc<SandboxChain>, Address) {
-    let mut builder = ChainBuilder::new().unwrap();
+    let mut builder = SandboxChainBuilder::new().unwrap();
     let agent = agent();
-    builder.register(&agent).unwrap();
-    builder.seal(time(NOON)).unwrap();
-    builder.finalize().unwrap();
-    builder.transfer(&agent.name, BUYER).unwrap();
-    builder.seal(time(LATER)).unwrap();
+    builder.register_name(&agent).unwrap();
+    builder.seal_block(time(NOON)).unwrap();
+    builder.finalize_newest_block().unwrap();
+    builder.transfer_name(&agent.name, BUYER).unwrap();
+    builder.seal_block(time(LATER)).unwrap();
     let resolver = builder.public_resolver();
     (Arc::new(builder.build().unwrap()), resolver)
 }
@@ -32,8 +32,14 @@ struct Mask {
 
 #[async_trait]
 impl RpcHttpTransport for Mask {
-    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
-        let reply = self.door.post(url, body, cap, timeout).await?;
+    async fn post_json(
+        &self,
+        url: &Url,
+        body: Bytes,
+        cap: usize,
+        timeout: Duration,
+    ) -> Result<Bytes, HttpRequestError> {
+        let reply = self.door.post_json(url, body, cap, timeout).await?;
         if *url != self.door.first {
             return Ok(reply);
         }
@@ -51,7 +57,7 @@ impl RpcHttpTransport for Mask {
 /// Reads the name through a liar, which answers first, and this number of honest endpoints.
 async fn read_behind_a_mask(demand: ProofGradeDemand, honest: usize) -> NameReading {
     let (chain, resolver) = sold_chain();
-    let (_servers, endpoints): (Vec<RpcServer>, _) = endpoints_of(&vec![&chain; honest + 1]).await;
+    let (_servers, endpoints): (Vec<SandboxRpcServer>, _) = endpoints_of(&vec![&chain; honest + 1]).await;
     let first = endpoints[0].url.clone();
     let door = FirstFirst { door: http(), first, answered: tokio::sync::Semaphore::new(0) };
     let config = ChainReaderConfig { demand, ..config(endpoints) };
@@ -89,16 +95,16 @@ async fn one_endpoint_beside_one_hides_no_change_either() {
 #[tokio::test]
 async fn one_endpoint_alone_hides_no_removed_text() {
     let key = "agent-registration[0x01][1]";
-    let mut builder = ChainBuilder::new().unwrap();
+    let mut builder = SandboxChainBuilder::new().unwrap();
     let agent = agent();
-    builder.register(&agent).unwrap();
+    builder.register_name(&agent).unwrap();
     builder.set_text(&agent.name, key, "1").unwrap();
-    builder.seal(time(NOON)).unwrap();
-    builder.finalize().unwrap();
+    builder.seal_block(time(NOON)).unwrap();
+    builder.finalize_newest_block().unwrap();
     let newest = |value: &str| {
         let mut builder = builder.clone();
         builder.set_text(&agent.name, key, value).unwrap();
-        builder.seal(time(LATER)).unwrap();
+        builder.seal_block(time(LATER)).unwrap();
         Arc::new(builder.build().unwrap())
     };
     let (removed, other) = (newest(""), newest("x"));
@@ -122,9 +128,15 @@ struct Dated {
 
 #[async_trait]
 impl RpcHttpTransport for Dated {
-    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
+    async fn post_json(
+        &self,
+        url: &Url,
+        body: Bytes,
+        cap: usize,
+        timeout: Duration,
+    ) -> Result<Bytes, HttpRequestError> {
         let asked: Value = serde_json::from_slice(&body).unwrap();
-        let reply = self.door.post(url, body, cap, timeout).await?;
+        let reply = self.door.post_json(url, body, cap, timeout).await?;
         let host = |first: &str| alloy_primitives::hex::encode(format!("{first}.sandbox"));
         let (from, to) = (host("ccip"), host(self.blocks[url]));
         let is_at_latest = |reply: &Value| {
@@ -158,17 +170,17 @@ const BEHIND: &str = "b002";
 /// made in the block that one of them alone has, and `other` in what the gateway says to look-ups of that block.
 async fn read_a_block_apart(
     demand: ProofGradeDemand,
-    change: impl FnOnce(&mut ChainBuilder),
-    other: impl FnOnce(&mut ChainBuilder),
+    change: impl FnOnce(&mut SandboxChainBuilder),
+    other: impl FnOnce(&mut SandboxChainBuilder),
 ) -> NameReading {
-    let mut builder = ChainBuilder::new().unwrap();
-    builder.register(&registration("off.eth", offchain())).unwrap();
-    builder.seal(time(NOON)).unwrap();
-    builder.finalize().unwrap();
-    builder.seal(time("2026-11-20T12:00:12Z")).unwrap();
+    let mut builder = SandboxChainBuilder::new().unwrap();
+    builder.register_name(&registration("off.eth", offchain())).unwrap();
+    builder.seal_block(time(NOON)).unwrap();
+    builder.finalize_newest_block().unwrap();
+    builder.seal_block(time("2026-11-20T12:00:12Z")).unwrap();
     let behind = Arc::new(builder.build().unwrap());
     change(&mut builder);
-    builder.seal(time("2026-11-20T12:00:24Z")).unwrap();
+    builder.seal_block(time("2026-11-20T12:00:24Z")).unwrap();
     let ahead = Arc::new(builder.build().unwrap());
     other(&mut builder);
     let others = builder.build().unwrap();
@@ -202,7 +214,7 @@ async fn look_ups_that_name_their_block_are_compared_by_what_they_read() {
 #[tokio::test]
 async fn look_ups_that_name_their_block_hide_no_other_records() {
     for demand in GRADES {
-        let other = |builder: &mut ChainBuilder| {
+        let other = |builder: &mut SandboxChainBuilder| {
             builder.set_text(&name("off.eth"), "cl.entry", "x402://off.eth/other/v1").unwrap();
         };
         let reading = read_a_block_apart(demand, |_| (), other).await;
@@ -215,7 +227,7 @@ async fn look_ups_that_name_their_block_hide_no_other_records() {
 #[tokio::test]
 async fn look_ups_that_name_their_block_hide_no_new_holder() {
     for demand in GRADES {
-        let sale = |builder: &mut ChainBuilder| builder.transfer(&name("off.eth"), BUYER).unwrap();
+        let sale = |builder: &mut SandboxChainBuilder| builder.transfer_name(&name("off.eth"), BUYER).unwrap();
         let reading = read_a_block_apart(demand, sale, |_| ()).await;
 
         assert_eq!(reading.holder, NameHolder::Address(ALICE), "{demand:?}");
@@ -227,7 +239,7 @@ async fn look_ups_that_name_their_block_hide_no_new_holder() {
 #[tokio::test]
 async fn look_ups_about_payments_that_name_their_block_are_compared_for_themselves() {
     for demand in GRADES {
-        let other = |builder: &mut ChainBuilder| {
+        let other = |builder: &mut SandboxChainBuilder| {
             builder.set_text(&name("off.eth"), EndpointRecordKey::Runtime.as_str(), "https://other.example").unwrap();
         };
         let reading = read_a_block_apart(demand, |_| (), other).await;

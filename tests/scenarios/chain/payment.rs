@@ -16,7 +16,7 @@ use clresolve_core::reading::{
 };
 use clresolve_core::records::{RecordKey, TextRecord};
 use clresolve_sandbox::chain::{
-    ChainBuilder, HostileResolverMode, NameRegistration, ResolverKind, RpcServer, SandboxChain,
+    EnsResolverKind, HostileResolverMode, SandboxChain, SandboxChainBuilder, SandboxNameRegistration, SandboxRpcServer,
 };
 use url::Url;
 
@@ -46,7 +46,7 @@ fn bytes(address: Address) -> Bytes {
 }
 
 /// A seller with an address on two chains, one of which is none.
-fn seller(text: &str, resolver: ResolverKind) -> NameRegistration {
+fn seller(text: &str, resolver: EnsResolverKind) -> SandboxNameRegistration {
     let mut seller = registration(text, resolver);
     seller.addr = None;
     seller.texts.insert(EndpointRecordKey::Runtime.to_string(), RUNTIME.to_owned());
@@ -89,20 +89,21 @@ async fn read_through(
 
 #[tokio::test]
 async fn one_request_reads_the_addresses_and_endpoints_too() {
-    let chain = chain_of(&[seller("seller.eth", ResolverKind::Public)]);
+    let chain = chain_of(&[seller("seller.eth", EnsResolverKind::Public)]);
     let (servers, endpoints) = endpoints_of(&[&chain]).await;
     let reader = graded(ChainReaderConfig { coins: coins(), ..config(endpoints) }, &http(), Gateway::refusing());
 
     let reading = reader.read_name(&name("seller.eth"), FIRST).await.unwrap();
 
-    assert_eq!(servers[0].requests(), crate::chain::INTRODUCED);
+    assert_eq!(servers[0].request_count(), crate::chain::INTRODUCED);
     assert_eq!(reading.latest, Some(Ok(latest_of(&reading))));
     assert_eq!(found(reading.answer).payment, published());
 }
 
 #[tokio::test]
 async fn every_resolver_and_every_grade_gives_the_same() {
-    let kinds = [("public.eth", ResolverKind::Public), ("fleet.eth", ResolverKind::Wildcard), ("off.eth", offchain())];
+    let kinds =
+        [("public.eth", EnsResolverKind::Public), ("fleet.eth", EnsResolverKind::Wildcard), ("off.eth", offchain())];
     let chain = chain_of(&kinds.map(|(text, kind)| seller(text, kind)));
     for text in ["public.eth", "a.fleet.eth", "off.eth"] {
         for demand in GRADES {
@@ -119,7 +120,7 @@ async fn every_resolver_and_every_grade_gives_the_same() {
 
 #[tokio::test]
 async fn readings_of_other_records_do_not_ask_for_payments() {
-    let chain = chain_of(&[seller("seller.eth", ResolverKind::Public), seller("off.eth", offchain())]);
+    let chain = chain_of(&[seller("seller.eth", EnsResolverKind::Public), seller("off.eth", offchain())]);
     for demand in GRADES {
         let (_servers, endpoints) = endpoints_of(&[&chain, &chain]).await;
         let gateway = Gateway::serving(Arc::clone(&chain));
@@ -134,7 +135,7 @@ async fn readings_of_other_records_do_not_ask_for_payments() {
 
 #[tokio::test]
 async fn a_name_without_records_has_no_addresses_either() {
-    let chain = chain_of(&[seller("seller.eth", ResolverKind::Public)]);
+    let chain = chain_of(&[seller("seller.eth", EnsResolverKind::Public)]);
     for demand in GRADES {
         let reading = read_through(demand, &chain, "nobody.eth", Gateway::refusing()).await.unwrap();
         assert_eq!(reading.answer, EnsAnswer::Unregistered, "{demand:?}");
@@ -150,7 +151,7 @@ async fn a_resolver_that_fails_for_addresses_alone_keeps_its_records() {
     let failing = [Aliased, BadLength, BadOffset, Burn, Empty, Garbage, Huge, Invalid, Revert, RevertHuge, BadUtf8];
     for arg in ["addr", "cl.endpoint.runtime", "agent-endpoint[a2a]"] {
         for mode in failing {
-            let kind = ResolverKind::Hostile { mode, arg: arg.to_owned() };
+            let kind = EnsResolverKind::Hostile { mode, arg: arg.to_owned() };
             let chain = chain_of(&[seller("evil.eth", kind)]);
             for demand in [ProofGradeDemand::SingleRpc, ProofGradeDemand::StateProof(1)] {
                 let reading = read_through(demand, &chain, "evil.eth", Gateway::refusing()).await;
@@ -194,14 +195,14 @@ fn nothing_is_made_up(payment: &PaymentRecords, case: &str) {
 
 /// Two blocks: `NOON`, finalized, and `LATER`, in which address and endpoint are others.
 fn moving_chain() -> Arc<SandboxChain> {
-    let seller = seller("seller.eth", ResolverKind::Public);
-    let mut builder = ChainBuilder::new().unwrap();
-    builder.register(&seller).unwrap();
-    builder.seal(time(NOON)).unwrap();
-    builder.finalize().unwrap();
+    let seller = seller("seller.eth", EnsResolverKind::Public);
+    let mut builder = SandboxChainBuilder::new().unwrap();
+    builder.register_name(&seller).unwrap();
+    builder.seal_block(time(NOON)).unwrap();
+    builder.finalize_newest_block().unwrap();
     builder.set_address(&seller.name, CoinType::ETHER, &bytes(THIEF)).unwrap();
     builder.set_text(&seller.name, EndpointRecordKey::Runtime.as_str(), "https://thief.example").unwrap();
-    builder.seal(time(LATER)).unwrap();
+    builder.seal_block(time(LATER)).unwrap();
     Arc::new(builder.build().unwrap())
 }
 
@@ -240,7 +241,7 @@ struct OtherPayee(FirstFirst, Lie);
 
 #[async_trait]
 impl RpcHttpTransport for OtherPayee {
-    async fn post(
+    async fn post_json(
         &self,
         url: &Url,
         body: bytes::Bytes,
@@ -248,7 +249,7 @@ impl RpcHttpTransport for OtherPayee {
         timeout: Duration,
     ) -> Result<bytes::Bytes, HttpRequestError> {
         let is_latest = String::from_utf8_lossy(&body).contains("\"latest\"");
-        let reply = self.0.post(url, body, cap, timeout).await?;
+        let reply = self.0.post_json(url, body, cap, timeout).await?;
         if *url != self.0.first {
             return Ok(reply);
         }
@@ -268,8 +269,8 @@ impl RpcHttpTransport for OtherPayee {
 
 /// Reads the seller through honest endpoints beside one that lies, which answers first.
 async fn read_beside_a_liar(demand: ProofGradeDemand, lie: Lie, honest: usize) -> Result<NameReading, ChainError> {
-    let chain = chain_of(&[seller("seller.eth", ResolverKind::Public)]);
-    let (_servers, endpoints): (Vec<RpcServer>, _) = endpoints_of(&vec![&chain; honest + 1]).await;
+    let chain = chain_of(&[seller("seller.eth", EnsResolverKind::Public)]);
+    let (_servers, endpoints): (Vec<SandboxRpcServer>, _) = endpoints_of(&vec![&chain; honest + 1]).await;
     let first = endpoints[0].url.clone();
     let door = OtherPayee(FirstFirst { door: http(), first, answered: tokio::sync::Semaphore::new(0) }, lie);
     let config = ChainReaderConfig { demand, coins: coins(), ..config(endpoints) };
@@ -332,7 +333,7 @@ struct Partial {
 
 #[async_trait]
 impl CcipReadGateway for Partial {
-    async fn request(&self, request: &CcipReadRequest, _: usize) -> Reply {
+    async fn request_first_response(&self, request: &CcipReadRequest, _: usize) -> Reply {
         if !request.data.windows(MULTICOIN.len()).any(|part| part == MULTICOIN) {
             let answer = self.chain.answer_ccip_read(request.sender, &request.data);
             return answer.map_err(|error| CcipReadGatewayError::new(error.to_string()));
@@ -375,7 +376,7 @@ async fn a_gateway_that_fails_for_addresses_alone_keeps_the_records() {
 #[tokio::test]
 async fn a_resolver_that_does_not_know_coin_types_says_so() {
     // The resolver of an address that was never told of coin types answers that way for each of them.
-    let kind = ResolverKind::Hostile { mode: HostileResolverMode::Empty, arg: "addr".to_owned() };
+    let kind = EnsResolverKind::Hostile { mode: HostileResolverMode::Empty, arg: "addr".to_owned() };
     let chain = chain_of(&[seller("old.eth", kind)]);
     let reading = read_through(ProofGradeDemand::SingleRpc, &chain, "old.eth", Gateway::refusing()).await.unwrap();
     let unknown = AddressRecord::Failed(ChainError::Resolver(ResolverContractError::UnknownRecords));

@@ -30,7 +30,13 @@ struct Door {
 
 #[async_trait]
 impl RpcHttpTransport for Door {
-    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
+    async fn post_json(
+        &self,
+        url: &Url,
+        body: Bytes,
+        cap: usize,
+        timeout: Duration,
+    ) -> Result<Bytes, HttpRequestError> {
         let request = String::from_utf8_lossy(&body);
         let is_newest = request.contains("\"latest\"");
         let is_call = request.contains("eth_call");
@@ -38,23 +44,23 @@ impl RpcHttpTransport for Door {
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
         let is_lie = is_newest && is_call && self.liars.contains(url);
-        self.plain.post(if is_lie { &self.stalled } else { url }, body, cap, timeout).await
+        self.plain.post_json(if is_lie { &self.stalled } else { url }, body, cap, timeout).await
     }
 }
 
 /// The chain as it is, as an endpoint has it that stopped after the finalized block, and one that stopped before it.
 fn chains() -> [Arc<SandboxChain>; 3] {
-    let mut builder = ChainBuilder::new().unwrap();
+    let mut builder = SandboxChainBuilder::new().unwrap();
     builder.register_agent(ALICE, "data:,").unwrap();
-    builder.seal(time("2026-11-20T12:00:00Z")).unwrap();
-    builder.finalize().unwrap();
+    builder.seal_block(time("2026-11-20T12:00:00Z")).unwrap();
+    builder.finalize_newest_block().unwrap();
     let behind = Arc::new(builder.build().unwrap());
-    builder.seal(time("2026-11-20T12:45:00Z")).unwrap();
-    builder.finalize().unwrap();
-    builder.seal(time("2026-11-20T12:50:00Z")).unwrap();
+    builder.seal_block(time("2026-11-20T12:45:00Z")).unwrap();
+    builder.finalize_newest_block().unwrap();
+    builder.seal_block(time("2026-11-20T12:50:00Z")).unwrap();
     let stalled = Arc::new(builder.build().unwrap());
     builder.unset_agent_wallet(ALICE, 1).unwrap();
-    builder.seal(time("2026-11-20T12:59:48Z")).unwrap();
+    builder.seal_block(time("2026-11-20T12:59:48Z")).unwrap();
     [Arc::new(builder.build().unwrap()), stalled, behind]
 }
 

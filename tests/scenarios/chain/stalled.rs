@@ -20,17 +20,17 @@ enum View {
 
 /// The chain as it is, and as an endpoint has it that stopped three quarters of an hour ago.
 fn chains() -> (Arc<SandboxChain>, Arc<SandboxChain>) {
-    let mut builder = ChainBuilder::new().unwrap();
+    let mut builder = SandboxChainBuilder::new().unwrap();
     let agent = agent();
-    builder.register(&agent).unwrap();
-    builder.seal(time("2026-11-20T12:00:00Z")).unwrap();
-    builder.finalize().unwrap();
-    builder.seal(time("2026-11-20T12:15:00Z")).unwrap();
+    builder.register_name(&agent).unwrap();
+    builder.seal_block(time("2026-11-20T12:00:00Z")).unwrap();
+    builder.finalize_newest_block().unwrap();
+    builder.seal_block(time("2026-11-20T12:15:00Z")).unwrap();
     let stalled = Arc::new(builder.build().unwrap());
     builder.set_text(&agent.name, "cl.entry", NEW).unwrap();
-    builder.seal(time("2026-11-20T12:45:00Z")).unwrap();
-    builder.finalize().unwrap();
-    builder.seal(time("2026-11-20T12:59:48Z")).unwrap();
+    builder.seal_block(time("2026-11-20T12:45:00Z")).unwrap();
+    builder.finalize_newest_block().unwrap();
+    builder.seal_block(time("2026-11-20T12:59:48Z")).unwrap();
     (Arc::new(builder.build().unwrap()), stalled)
 }
 
@@ -42,8 +42,14 @@ struct Liars {
 
 #[async_trait]
 impl RpcHttpTransport for Liars {
-    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
-        let reply = self.door.post(url, body, cap, timeout).await?;
+    async fn post_json(
+        &self,
+        url: &Url,
+        body: Bytes,
+        cap: usize,
+        timeout: Duration,
+    ) -> Result<Bytes, HttpRequestError> {
+        let reply = self.door.post_json(url, body, cap, timeout).await?;
         if !self.urls.contains(url) {
             return Ok(reply);
         }
@@ -132,9 +138,15 @@ struct Moving {
 
 #[async_trait]
 impl RpcHttpTransport for Moving {
-    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
+    async fn post_json(
+        &self,
+        url: &Url,
+        body: Bytes,
+        cap: usize,
+        timeout: Duration,
+    ) -> Result<Bytes, HttpRequestError> {
         let to = self.moved.lock().unwrap().get(url).cloned();
-        self.door.post(&to.unwrap_or_else(|| url.clone()), body, cap, timeout).await
+        self.door.post_json(&to.unwrap_or_else(|| url.clone()), body, cap, timeout).await
     }
 }
 

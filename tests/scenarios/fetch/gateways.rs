@@ -55,7 +55,7 @@ async fn retrieve(client: &IpfsClient, path: &str, known: &[Bytes], now: Timesta
         cid: Content::new().root,
         path: &path,
         known,
-        budget: DagWalkBudget::for_card(),
+        budget: DagWalkBudget::for_agent_card(),
         total: AMPLE,
     };
     client.retrieve(&want, now).await
@@ -279,7 +279,7 @@ async fn a_gateway_without_a_turn_in_time_rests_for_a_moment() {
         cid: Content::new().root,
         path: &path,
         known: &[],
-        budget: DagWalkBudget::for_card(),
+        budget: DagWalkBudget::for_agent_card(),
         total: SHORT,
     };
     let stalled = retrieve(&client, "agents/a b.json", &[], now);
@@ -299,9 +299,9 @@ async fn a_gateway_without_a_turn_in_time_rests_for_a_moment() {
     );
     assert_eq!((server.heads().len(), got.requests), (7, 0), "it was not asked again");
     assert!(
-        client.gateway_pause(now, Duration::ZERO).is_some_and(|rest| rest > Duration::from_secs(1)),
+        client.shortest_gateway_pause(now, Duration::ZERO).is_some_and(|rest| rest > Duration::from_secs(1)),
         "{:?}",
-        client.gateway_pause(now, Duration::ZERO)
+        client.shortest_gateway_pause(now, Duration::ZERO)
     );
 }
 
@@ -323,8 +323,13 @@ async fn known_bytes_stand_in_for_the_raw_leaf() {
     assert_eq!(refuted(&got), None);
 
     let path = ContentPath::default();
-    let want =
-        IpfsRetrievalRequest { cid: leaf, path: &path, known: &known, budget: DagWalkBudget::for_card(), total: AMPLE };
+    let want = IpfsRetrievalRequest {
+        cid: leaf,
+        path: &path,
+        known: &known,
+        budget: DagWalkBudget::for_agent_card(),
+        total: AMPLE,
+    };
     let got = ipfs(&[]).retrieve(&want, NOW).await;
     assert_eq!((proven(&got), got.requests), (content.card, 0));
 }
@@ -341,7 +346,7 @@ async fn the_end_of_the_path_is_told() {
     assert!(retrieve(&client, "long", &[], NOW).await.ended.is_ok());
 
     let path = ContentPath::parse_literal("long").unwrap();
-    let budget = DagWalkBudget { total_bytes: 15_999, ..DagWalkBudget::for_card() };
+    let budget = DagWalkBudget { total_bytes: 15_999, ..DagWalkBudget::for_agent_card() };
     let want = IpfsRetrievalRequest { cid: Content::new().root, path: &path, known: &[], budget, total: AMPLE };
     let got = client.retrieve(&want, NOW).await.ended;
     assert_eq!(got, Err(DagWalkError::TooLarge { size: 16_000, limit: 15_999 }));
@@ -395,7 +400,8 @@ async fn two_gateways_feed_one_walk_at_the_same_time() {
     .await;
     let path = ContentPath::parse_literal("agents/a b.json").unwrap();
     let total = Duration::from_secs(4);
-    let want = IpfsRetrievalRequest { cid: root, path: &path, known: &[], budget: DagWalkBudget::for_card(), total };
+    let want =
+        IpfsRetrievalRequest { cid: root, path: &path, known: &[], budget: DagWalkBudget::for_agent_card(), total };
     let got = hedged(&[&first, &second], IN_TURN).retrieve(&want, NOW).await;
     assert_eq!((proven(&got), got.failures), (Content::new().card, vec![]));
     first.hung_up().await;
@@ -434,7 +440,7 @@ async fn a_liar_is_named_each_time_that_it_lies() {
 
 #[tokio::test]
 async fn the_bounds_hold_for_all_gateways_together() {
-    let budget = DagWalkBudget::for_card();
+    let budget = DagWalkBudget::for_agent_card();
     let random: Vec<(ContentId, Bytes)> = (0..64_u32)
         .map(|number| {
             let block = Bytes::from(number.to_be_bytes().repeat(1 << 14));
@@ -479,7 +485,9 @@ fn check(ends: &Ends, name: &str, got: &IpfsRetrieval) {
     let expected = match ends {
         Ends::Proven | Ends::Lied => return,
         Ends::Unavailable(cause) => IpfsGatewayFault::Fetch(unavailable(cause.clone())),
-        Ends::Oversize => IpfsGatewayFault::Fetch(FetchError::Oversize { limit: DagWalkBudget::for_card().block_size }),
+        Ends::Oversize => {
+            IpfsGatewayFault::Fetch(FetchError::Oversize { limit: DagWalkBudget::for_agent_card().block_size })
+        }
         Ends::Throttled(status, rest) => {
             IpfsGatewayFault::Throttled { status: *status, rest: Duration::from_secs(*rest) }
         }
@@ -497,7 +505,7 @@ async fn every_fault_ends_in_its_reason() {
             cid: Content::new().root,
             path: &path,
             known: &[],
-            budget: DagWalkBudget::for_card(),
+            budget: DagWalkBudget::for_agent_card(),
             total,
         };
         check(&ends, name, &ipfs(&[&bad]).retrieve(&want, NOW).await);

@@ -186,7 +186,7 @@ async fn contracts_never_reach(ip: Ipv4Addr, egress: &Egress) {
             urls: vec![template.clone()],
             data: ip.octets().into(),
         };
-        let error = gateway.request(&request, 100).await.unwrap_err();
+        let error = gateway.request_first_response(&request, 100).await.unwrap_err();
         assert!(error.message.ends_with(why), "{template}: {}", error.message);
     }
 }

@@ -253,7 +253,7 @@ fn cars() -> Seeds {
     let mut dag = DagBuilder::default();
     let file = dag.add_file(&[b'a'; 300], 64).cid;
     let file_blocks = dag.into_blocks();
-    let (root, blocks) = build::build_tree(&files(3), DagLayout::default());
+    let (root, blocks) = build::build_directory_tree(&files(3), DagLayout::default());
     let raw = ContentId::from_raw_block(b"hello");
     let hello = BlocksByCid::from([(raw, "hello".into())]);
     let wrong = BlocksByCid::from([(raw, "hullo".into())]);
@@ -290,8 +290,8 @@ fn dags() -> Seeds {
     let mut dag = DagBuilder::default();
     let file = dag.add_file(&[b'a'; 300], 64).cid;
     let file_blocks = dag.into_blocks();
-    let (tree, tree_blocks) = build::build_tree(&files(3), DagLayout::default());
-    let (hamt, hamt_blocks) = build::build_tree(&files(6), sharded());
+    let (tree, tree_blocks) = build::build_directory_tree(&files(3), DagLayout::default());
+    let (hamt, hamt_blocks) = build::build_directory_tree(&files(6), sharded());
     let mut dag = DagBuilder::default();
     let leaf = dag.add_raw_block("leaf");
     let inner = dag.add_directory(&DirectoryEntries::from([("leaf".to_owned(), leaf)]));
@@ -596,7 +596,7 @@ fn signed_verdicts() -> Seeds {
     });
     let verdict = serde_json::from_value::<Verdict>(verdict).expect("a verdict").with_digests();
     let key = ed25519_dalek::SigningKey::from_bytes(&[7; 32]);
-    let kid = Ed25519PublicKey::from_bytes(key.verifying_key().as_bytes()).expect("a good key").id().to_owned();
+    let kid = Ed25519PublicKey::from_bytes(key.verifying_key().as_bytes()).expect("a good key").thumbprint().to_owned();
     let header = json!({"alg": "EdDSA", "kid": kid, "typ": "clresolve-verdict+jwt"});
     let claims = json!({"iss": "https://a.example", "iat": NOW, "exp": NOW + 300, "verdict": verdict});
     let forged = |header: &Value, claims: &Value| {
@@ -662,7 +662,7 @@ fn beacon_data() -> Seeds {
     let other = LightClientFinalityUpdate { signature_slot: finality.signature_slot - 1, ..finality.clone() };
     let fork = ConsensusFork::Electra;
     let list = |update: Vec<u8>| [&(update.len() as u64 + 4).to_le_bytes()[..], &[0; 4], &update].concat();
-    let saved = BEACON.chain.store().expect("a valid bootstrap").to_bytes();
+    let saved = BEACON.chain.checkpoint_store().expect("a valid bootstrap").to_bytes();
     let (start, finalized) = (bootstrap.to_ssz(fork), finality.to_ssz(fork));
     vec![
         ("bootstrap", ssz(0, start.clone())),

@@ -5,7 +5,10 @@ use std::io;
 
 use maud::{Markup, Render as _, display, html};
 
-use super::markup::{HtmlColumn, code, code_or_dash, joined, line_markup, name_link, omitted, row, section, table};
+use super::markup::{
+    HtmlColumn, code_markup, code_or_dash, join_markup, line_markup, name_link, omitted_note, row_markup,
+    section_markup, table_markup,
+};
 use crate::difference::{AuditChange, AuditChangeKind};
 use crate::duty::{ACTORS, is_due};
 use crate::page::{ItemQuota, TextRun};
@@ -30,7 +33,7 @@ pub(super) fn changes_section(
         @for warning in difference.warnings() { p.soft { (warning) } }
         (changes)
     };
-    Ok(section("changes", "Since the previous report", &content))
+    Ok(section_markup("changes", "Since the previous report", &content))
 }
 
 fn changes_markup(changes: &[AuditChange], rows: &dyn AuditRows, table_has: &BTreeSet<u64>) -> io::Result<Markup> {
@@ -98,7 +101,7 @@ impl ChangedNames {
 
     /// The name as a link to its row.
     fn link(&self, change: &AuditChange) -> Markup {
-        self.0.get(&change.name).map_or_else(|| code(&change.name), |facts| facts.link.clone())
+        self.0.get(&change.name).map_or_else(|| code_markup(&change.name), |facts| facts.link.clone())
     }
 
     /// Why the name is not trusted, and who must act.
@@ -110,7 +113,7 @@ impl ChangedNames {
 /// The codes that decide a row's state.
 fn decisive_codes(row: &AuditRow) -> Markup {
     let of = |effect| row.codes(effect).into_iter().map(move |code| line_markup(&[TextRun::Code(code, effect)]));
-    joined([ReasonEffect::Fail, ReasonEffect::Unknown].into_iter().flat_map(of), " ")
+    join_markup([ReasonEffect::Fail, ReasonEffect::Unknown].into_iter().flat_map(of), " ")
 }
 
 /// The names whose state changed, with the reason and who must act.
@@ -124,7 +127,7 @@ fn state_table(changes: &[&AuditChange], known: &ChangedNames) -> Markup {
     truncated_table("states-changed", &COLUMNS, changes, |change| {
         let [before, after] = [&change.before, &change.after].map(|value| state(value.as_deref()));
         let (why, actors) = known.codes_and_actors(change);
-        row(&COLUMNS, &[known.link(change), display(change.kind).render(), before, after, why, actors.render()])
+        row_markup(&COLUMNS, &[known.link(change), display(change.kind).render(), before, after, why, actors.render()])
     })
 }
 
@@ -132,7 +135,7 @@ fn change_table(changes: &[&AuditChange], known: &ChangedNames) -> Markup {
     const COLUMNS: [HtmlColumn; 4] = [("subject", "name"), ("", "change"), ("", "before"), ("", "now")];
     truncated_table("others-changed", &COLUMNS, changes, |change| {
         let [before, after] = [&change.before, &change.after].map(|value| code_or_dash(value.as_deref()));
-        row(&COLUMNS, &[known.link(change), display(change.kind).render(), before, after])
+        row_markup(&COLUMNS, &[known.link(change), display(change.kind).render(), before, after])
     })
 }
 
@@ -146,7 +149,7 @@ fn truncated_table(
     let mut quota = ItemQuota::with_limit(MAX_CHANGES_SHOWN);
     let rows: Vec<Markup> = changes.iter().filter(|_| quota.try_take()).map(|change| row(change)).collect();
     html! {
-        (table(id, "changes", columns, &rows))
-        (omitted(quota.over, "changes"))
+        (table_markup(id, "changes", columns, &rows))
+        (omitted_note(quota.over, "changes"))
     }
 }

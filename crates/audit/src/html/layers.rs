@@ -2,9 +2,9 @@
 
 use maud::{Markup, Render as _, html};
 
-use super::markup::{HtmlColumn, code, joined, omitted, row, section, table};
+use super::markup::{HtmlColumn, code_markup, join_markup, omitted_note, row_markup, section_markup, table_markup};
 use crate::page::ItemQuota;
-use crate::{AuditReport, SchemaAuditRow};
+use crate::{AuditReport, PublishedSchemaRow};
 
 /// Maximum number of schemas listed: a registry's layers have some dozens. The JSON form has all.
 const MAX_SCHEMAS_SHOWN: usize = 500;
@@ -19,13 +19,16 @@ pub(super) fn layers_section(report: &AuditReport) -> Markup {
     let content = html! {
         p { (summary) }
         p.soft { "No name's state depends on this: a verdict accepts any copy with the pinned bytes." }
-        (table("layers-table", "schemas", &COLUMNS, &rows))
-        (omitted(quota.over, "schemas"))
+        (table_markup("layers-table", "schemas", &COLUMNS, &rows))
+        (omitted_note(quota.over, "schemas"))
     };
-    section("layers", "Schema layers", &content)
+    section_markup("layers", "Schema layers", &content)
 }
 
-fn schema_row(schema: &SchemaAuditRow) -> Markup {
-    let codes = joined(schema.codes().iter().map(|reason| code(reason.slug())), " ");
-    row(&COLUMNS, &[code(&schema.key()), code(&schema.path), schema.state_in_words().render(), codes])
+fn schema_row(schema: &PublishedSchemaRow) -> Markup {
+    let codes = join_markup(schema.codes().iter().map(|reason| code_markup(reason.slug())), " ");
+    row_markup(
+        &COLUMNS,
+        &[code_markup(&schema.key()), code_markup(&schema.path), schema.state_in_words().render(), codes],
+    )
 }

@@ -9,9 +9,9 @@ use crate::drift::SourceAgreement;
 use crate::owners::OnChainOwner;
 use crate::page::TextRun;
 use crate::row::AuditRow;
-use crate::words::{effect, plural_duty_phrase};
+use crate::words::{effect_word, plural_duty_phrase};
 use clresolve_core::reason::FixerRole;
-use clresolve_core::text::{UntrustedText, capitalized};
+use clresolve_core::text::{UntrustedText, capitalize_first};
 
 /// The placeholder in a frame that [`write_around`] replaces with the content. Foreign text never contains it, because
 /// [`UntrustedText`] escapes control characters.
@@ -44,7 +44,7 @@ pub(super) const fn actor_word(actor: FixerRole) -> &'static str {
     }
 }
 
-pub(super) fn section(id: &str, heading: &str, content: &Markup) -> Markup {
+pub(super) fn section_markup(id: &str, heading: &str, content: &Markup) -> Markup {
     html! { section id=(id) { h2 { (heading) } (content) } }
 }
 
@@ -52,7 +52,7 @@ pub(super) fn section(id: &str, heading: &str, content: &Markup) -> Markup {
 pub(super) type HtmlColumn = (&'static str, &'static str);
 
 /// A table, or nothing if it has no rows.
-pub(super) fn table(id: &str, class: &str, columns: &[HtmlColumn], rows: &[Markup]) -> Markup {
+pub(super) fn table_markup(id: &str, class: &str, columns: &[HtmlColumn], rows: &[Markup]) -> Markup {
     html! {
         @if !rows.is_empty() {
             div.scroll {
@@ -65,11 +65,11 @@ pub(super) fn table(id: &str, class: &str, columns: &[HtmlColumn], rows: &[Marku
     }
 }
 
-pub(super) fn row(columns: &[HtmlColumn], contents: &[Markup]) -> Markup {
-    html! { tr { (cells(columns, contents)) } }
+pub(super) fn row_markup(columns: &[HtmlColumn], contents: &[Markup]) -> Markup {
+    html! { tr { (cells_markup(columns, contents)) } }
 }
 
-pub(super) fn cells(columns: &[HtmlColumn], contents: &[Markup]) -> Markup {
+pub(super) fn cells_markup(columns: &[HtmlColumn], contents: &[Markup]) -> Markup {
     html! {
         @for ((class, head), content) in columns.iter().zip(contents) {
             td class=[Some(class).filter(|class| !class.is_empty())] data-label=(head) { (content) }
@@ -81,12 +81,12 @@ pub(super) fn cells(columns: &[HtmlColumn], contents: &[Markup]) -> Markup {
 pub(super) fn role_sentence(actor: FixerRole) -> String {
     match actor {
         FixerRole::Nobody => "Only time is needed.".to_owned(),
-        _ => capitalized(plural_duty_phrase(actor)) + ".",
+        _ => capitalize_first(plural_duty_phrase(actor)) + ".",
     }
 }
 
 /// States how many items were omitted.
-pub(super) fn omitted(over: u64, what: &str) -> Markup {
+pub(super) fn omitted_note(over: u64, what: &str) -> Markup {
     html! { @if over > 0 { p.soft { (over) " more " (what) " are omitted. The JSON form has all." } } }
 }
 
@@ -97,7 +97,7 @@ pub(super) fn name_link(row: &AuditRow, shown: &BTreeSet<u64>) -> Markup {
 
 /// Like [`name_link`], for a name whose row is not available.
 pub(super) fn link_to(line: u64, name: &str, anchor: &str, shown: &BTreeSet<u64>) -> Markup {
-    html! { @if shown.contains(&line) { a href={ "#" (anchor) } { (code(name)) } } @else { (code(name)) } }
+    html! { @if shown.contains(&line) { a href={ "#" (anchor) } { (code_markup(name)) } } @else { (code_markup(name)) } }
 }
 
 /// Small print. Empty words yield nothing.
@@ -110,15 +110,15 @@ pub(super) fn line_markup(pieces: &[TextRun<'_>]) -> Markup {
         @for piece in pieces {
             @match piece {
                 TextRun::Plain(text) => (text),
-                TextRun::Foreign(text) => (code(text)),
-                TextRun::Code(code, of) => a class=(effect(*of)) href={ "#code-" (code) } { code { (code) } },
+                TextRun::Foreign(text) => (code_markup(text)),
+                TextRun::Code(code, of) => a class=(effect_word(*of)) href={ "#code-" (code) } { code { (code) } },
             }
         }
     }
 }
 
 /// Text without elements, for a title.
-pub(super) fn text(pieces: &[TextRun<'_>]) -> String {
+pub(super) fn plain_text(pieces: &[TextRun<'_>]) -> String {
     let piece = |piece: &TextRun<'_>| match piece {
         TextRun::Plain(text) => text.to_string(),
         TextRun::Foreign(text) => UntrustedText::new(text).to_string(),
@@ -127,7 +127,7 @@ pub(super) fn text(pieces: &[TextRun<'_>]) -> String {
     pieces.iter().map(piece).collect()
 }
 
-pub(super) fn joined(items: impl IntoIterator<Item = Markup>, separator: impl Render) -> Markup {
+pub(super) fn join_markup(items: impl IntoIterator<Item = Markup>, separator: impl Render) -> Markup {
     html! {
         @for (number, item) in items.into_iter().enumerate() {
             @if number > 0 { (separator) }
@@ -141,9 +141,9 @@ pub(super) fn more_items_note(more: u64) -> Option<Markup> {
     (more > 0).then(|| html! { "and " (more) " more" })
 }
 
-pub(super) fn owner(owner: &OnChainOwner) -> Markup {
+pub(super) fn owner_markup(owner: &OnChainOwner) -> Markup {
     match owner {
-        OnChainOwner::Account(account) => code(account),
+        OnChainOwner::Account(account) => code_markup(account),
         OnChainOwner::Nobody | OnChainOwner::Unread => owner.in_words().render(),
     }
 }
@@ -154,11 +154,11 @@ pub(super) fn agreement_symbol(agreement: SourceAgreement) -> Markup {
 }
 
 /// Foreign text as code.
-pub(super) fn code(text: &str) -> Markup {
+pub(super) fn code_markup(text: &str) -> Markup {
     html! { code { (UntrustedText::new(text)) } }
 }
 
 /// Foreign text as code, or a dash.
 pub(super) fn code_or_dash(text: Option<&str>) -> Markup {
-    text.map_or_else(|| "–".render(), code)
+    text.map_or_else(|| "–".render(), code_markup)
 }

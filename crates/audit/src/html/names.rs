@@ -6,20 +6,21 @@ use std::io::{self, Write};
 use maud::{Markup, html};
 
 use super::markup::{
-    SLOT, agreement_symbol, code, joined, line_markup, omitted, section, small_print, write_around, write_part,
+    SLOT, agreement_symbol, code_markup, join_markup, line_markup, omitted_note, section_markup, small_print,
+    write_around, write_part,
 };
 use crate::duty::{AWAITED, is_due};
-use crate::overview::{ORDER, identity_checks, schema_checks};
+use crate::overview::{ORDER, identity_check_status, schema_check_status};
 use crate::owners::OnChainOwner;
 use crate::page::TextRun;
 use crate::row::AS_OF_BEFORE;
-use crate::words::role;
+use crate::words::role_slug;
 use crate::{AuditReport, AuditRow, AuditRows, DecidedState, SourceComparison};
 use clresolve_core::reason::ReasonEffect;
 use clresolve_core::text::UntrustedText;
 
 /// Writes the table with the list's lines in `shown`. `findings` are the lines that have an article.
-pub(super) fn write(
+pub(super) fn write_names_table(
     report: &AuditReport,
     rows: &dyn AuditRows,
     shown: &BTreeSet<u64>,
@@ -44,9 +45,9 @@ pub(super) fn write(
                 tbody { (SLOT) }
             }
         }
-        (omitted(over, "names"))
+        (omitted_note(over, "names"))
     };
-    write_around(section("names", "Names", &content), out, |out| {
+    write_around(section_markup("names", "Names", &content), out, |out| {
         for state in ORDER {
             rows.for_each_row(&mut |row| {
                 if row.state != state || !shown.contains(&row.line) {
@@ -84,15 +85,15 @@ fn filter_controls() -> Markup {
 }
 
 fn table_row(report: &AuditReport, row: &AuditRow, findings: &BTreeSet<u64>) -> Markup {
-    let actors: Vec<_> = AWAITED.into_iter().filter(|actor| is_due(*actor, row)).map(role).collect();
-    let depths = [("identity", identity_checks(row).into()), ("schemas", schema_checks(row).into())];
+    let actors: Vec<_> = AWAITED.into_iter().filter(|actor| is_due(*actor, row)).map(role_slug).collect();
+    let depths = [("identity", identity_check_status(row).into()), ("schemas", schema_check_status(row).into())];
     let pairs = SourceComparison::PAIRS.into_iter().zip(row.drift.agreements());
     let codes = [ReasonEffect::Fail, ReasonEffect::Unknown, ReasonEffect::Warn]
         .into_iter()
         .flat_map(|effect| row.codes(effect).into_iter().map(move |code| line_markup(&[TextRun::Code(code, effect)])));
     let state = row.state;
     html! {
-        tr id=(row.anchor()) data-state=(state) data-actor=(actors.join(" ")) data-owner=(owner(row)) {
+        tr id=(row.anchor()) data-state=(state) data-actor=(actors.join(" ")) data-owner=(owner_text(row)) {
             td.subject data-label="name" { (name(report, row, findings)) }
             td data-label="state" {
                 span class={ (state) " state" } { (state) }
@@ -102,7 +103,7 @@ fn table_row(report: &AuditReport, row: &AuditRow, findings: &BTreeSet<u64>) -> 
             @for (label, agreement) in depths.into_iter().chain(pairs) {
                 td.mark data-label=(label) { (agreement_symbol(agreement)) }
             }
-            td.wide data-label="codes" { (joined(codes, " ")) }
+            td.wide data-label="codes" { (join_markup(codes, " ")) }
         }
     }
 }
@@ -110,7 +111,7 @@ fn table_row(report: &AuditReport, row: &AuditRow, findings: &BTreeSet<u64>) -> 
 /// The name, linked to its findings if the page contains them.
 fn name(report: &AuditReport, row: &AuditRow, findings: &BTreeSet<u64>) -> Markup {
     let article = report.counts.same_findings(row).map_or(row.line, |alike| alike.line);
-    let name = code(row.name());
+    let name = code_markup(row.name());
     html! { @if findings.contains(&article) { a href={ "#findings-" (article) } { (name) } } @else { (name) } }
 }
 
@@ -133,7 +134,7 @@ fn carried_facts_note(row: &AuditRow) -> Markup {
     small_print(&format!("{AS_OF_BEFORE}: {}", what.collect::<Vec<_>>().join("; ")))
 }
 
-fn owner(row: &AuditRow) -> String {
+fn owner_text(row: &AuditRow) -> String {
     match OnChainOwner::from_row(row) {
         OnChainOwner::Account(account) => UntrustedText::new(&account).to_string(),
         OnChainOwner::Nobody | OnChainOwner::Unread => String::new(),

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use crate::history::ReportStateCounts;
 use crate::overview::ExpiryTimeline;
-use crate::page::day;
+use crate::page::utc_day;
 
 /// The full width, in hundredths of a percent.
 const WHOLE: u64 = 10_000;
@@ -35,12 +35,12 @@ pub(super) const STATES: [(&str, &str, &str); 3] =
     [("good", "trusted", "✓"), ("bad", "untrusted", "✗"), ("open", "indeterminate", "?")];
 
 /// A position or width in percent.
-fn percent(hundredths: u64) -> String {
+fn percent_text(hundredths: u64) -> String {
     format!("{}.{:02}%", hundredths / 100, hundredths % 100)
 }
 
 /// The widths of the parts of a full bar. The largest part yields what the smallest need to be visible.
-fn widths<const N: usize>(parts: [u64; N]) -> [u64; N] {
+fn visible_widths<const N: usize>(parts: [u64; N]) -> [u64; N] {
     let sum: u128 = parts.iter().copied().map(u128::from).sum();
     if sum == 0 {
         return [0; N];
@@ -66,7 +66,7 @@ pub(super) fn states_in_words(states: [u64; 3]) -> String {
 /// The non-empty segments of a states bar: position, width, and the state's CSS class and symbol.
 fn bar_parts(states: [u64; 3]) -> impl Iterator<Item = (u64, u64, &'static str, &'static str)> {
     let mut end = 0;
-    let parts = widths(states).into_iter().zip(STATES).filter(|(width, _)| *width > 0);
+    let parts = visible_widths(states).into_iter().zip(STATES).filter(|(width, _)| *width > 0);
     parts.map(move |(width, (class, _, sign))| {
         end += width;
         (end - width, width, class, sign)
@@ -77,15 +77,15 @@ fn bar_parts(states: [u64; 3]) -> impl Iterator<Item = (u64, u64, &'static str, 
 pub(super) fn states_bar(id: &str, title: &str, states: [u64; 3]) -> Markup {
     let parts = html! {
         @for (at, width, class, sign) in bar_parts(states) {
-            rect class=(class) x=(percent(at)) width=(percent(width)) height="100%" {}
-            @if width >= ROOM_FOR_SIGN { text x=(percent(at + width / 2)) y="50%" { (sign) } }
+            rect class=(class) x=(percent_text(at)) width=(percent_text(width)) height="100%" {}
+            @if width >= ROOM_FOR_SIGN { text x=(percent_text(at + width / 2)) y="50%" { (sign) } }
         }
     };
-    svg("bar", "100%", id, [title, &states_in_words(states)], &parts)
+    svg_image("bar", "100%", id, [title, &states_in_words(states)], &parts)
 }
 
 /// An image with a title and a description.
-fn svg(class: &str, height: &str, id: &str, [title, words]: [&str; 2], content: &Markup) -> Markup {
+fn svg_image(class: &str, height: &str, id: &str, [title, words]: [&str; 2], content: &Markup) -> Markup {
     html! {
         svg class=(class) role="img" aria-labelledby={ (id) "-title " (id) "-desc" } width="100%" height=(height) {
             title id={ (id) "-title" } { (title) }
@@ -100,24 +100,24 @@ pub(super) fn small_bar(parts: [u64; 3]) -> Markup {
     html! {
         svg.small.bar aria-hidden="true" width="100%" height="10" {
             @for (at, width, class, _) in bar_parts(parts) {
-                rect class=(class) x=(percent(at)) width=(percent(width)) height="10" {}
+                rect class=(class) x=(percent_text(at)) width=(percent_text(width)) height="10" {}
             }
         }
     }
 }
 
 /// A bar of length `part` of `whole`, whose number is printed next to it.
-pub(super) fn length(class: &str, part: u64, whole: u64) -> Markup {
-    let [width, _] = widths([part.min(whole), whole.saturating_sub(part)]);
+pub(super) fn length_bar(class: &str, part: u64, whole: u64) -> Markup {
+    let [width, _] = visible_widths([part.min(whole), whole.saturating_sub(part)]);
     html! {
         svg.small aria-hidden="true" width="100%" height="10" {
-            rect class=(class) width=(percent(width)) height="10" rx="2" {}
+            rect class=(class) width=(percent_text(width)) height="10" rx="2" {}
         }
     }
 }
 
 /// The states over time: a column per report next to a scale, with numbers and days if there is room.
-pub(super) fn states_over_time(reports: &[ReportStateCounts]) -> Markup {
+pub(super) fn states_chart(reports: &[ReportStateCounts]) -> Markup {
     let title = format!("States in {} reports, the latest on the right", reports.len());
     let words = reports.iter().map(report_in_words).collect::<Vec<_>>().join("; ");
     let sum = |report: &ReportStateCounts| report.state_counts().into_iter().fold(0, u64::saturating_add);
@@ -128,7 +128,7 @@ pub(super) fn states_over_time(reports: &[ReportStateCounts]) -> Markup {
     html! {
         div.plot {
             p.scale aria-hidden="true" { span { (most) } span { "0" } }
-            (chart("times", &title, &words, &columns))
+            (chart_svg("times", &title, &words, &columns))
         }
     }
 }
@@ -144,27 +144,27 @@ fn report_column(report: &ReportStateCounts, number: usize, of: usize, most: u64
     });
     html! {
         @for (names, class, top, height) in parts {
-            (column(class, number, of, top, height))
+            (column_rectangle(class, number, of, top, height))
             @if is_labelled && height >= ROOM_FOR_NUMBER { text.in x=(middle) y=(top + height / 2) { (names) } }
         }
         @if let Some(at) = report.checked.filter(|_| is_labelled) {
-            (label(&middle, &at.strftime("%-d %b").to_string(), &at.strftime("%Y").to_string()))
+            (column_label(&middle, &at.strftime("%-d %b").to_string(), &at.strftime("%Y").to_string()))
         }
     }
 }
 
 /// Two lines of text below a column.
-fn label(middle: &str, first: &str, second: &str) -> Markup {
+fn column_label(middle: &str, first: &str, second: &str) -> Markup {
     html! { @for (line, text) in [(1, first), (2, second)] { text x=(middle) y=(COLUMN + line * 16) { (text) } } }
 }
 
 /// The states of a report as text.
 fn report_in_words(report: &ReportStateCounts) -> String {
-    let date = report.checked.map_or_else(|| "no date".to_owned(), day);
+    let date = report.checked.map_or_else(|| "no date".to_owned(), utc_day);
     format!("{date}: {}", states_in_words(report.state_counts()))
 }
 
-pub(super) fn expiries(expiries: &ExpiryTimeline) -> Markup {
+pub(super) fn expiries_chart(expiries: &ExpiryTimeline) -> Markup {
     let bins = expiry_bins(expiries);
     let known = bins.iter().filter(|bin| bin.names > 0);
     let words: Vec<_> =
@@ -173,7 +173,7 @@ pub(super) fn expiries(expiries: &ExpiryTimeline) -> Markup {
     let columns = html! {
         @for (number, bin) in bins.iter().enumerate() { (expiry_column(bin, number, bins.len(), most)) }
     };
-    chart("expiry", "Names by the month of their expiry", &words.join(", "), &columns)
+    chart_svg("expiry", "Names by the month of their expiry", &words.join(", "), &columns)
 }
 
 fn expiry_column(ExpiryBin { month, year, names }: &ExpiryBin, number: usize, of: usize, most: u64) -> Markup {
@@ -187,8 +187,8 @@ fn expiry_column(ExpiryBin { month, year, names }: &ExpiryBin, number: usize, of
     // The year is printed below its first month.
     let begins = number == 1 || month == "Jan";
     html! {
-        (column(class, number, of, COLUMN - height, height))
-        (label(&middle, month, if begins { year } else { "" }))
+        (column_rectangle(class, number, of, COLUMN - height, height))
+        (column_label(&middle, month, if begins { year } else { "" }))
         @if *names > 0 { text.count x=(middle) dy="-6" y=(COLUMN - height) { (names) } }
     }
 }
@@ -214,15 +214,15 @@ fn expiry_bins(expiries: &ExpiryTimeline) -> Vec<ExpiryBin> {
 }
 
 /// A chart of columns, with room for a line of text above and two below them.
-fn chart(id: &str, title: &str, words: &str, columns: &Markup) -> Markup {
+fn chart_svg(id: &str, title: &str, words: &str, columns: &Markup) -> Markup {
     let height = COLUMN + 3 * LINE - 6;
     let content = html! {
         g transform={ "translate(0 " (LINE) ")" } { line x2="100%" y1=(COLUMN) y2=(COLUMN) {} (columns) }
     };
-    svg("chart", &height.to_string(), id, [title, words], &content)
+    svg_image("chart", &height.to_string(), id, [title, words], &content)
 }
 
-fn column(class: &str, number: usize, of: usize, top: u64, height: u64) -> Markup {
+fn column_rectangle(class: &str, number: usize, of: usize, top: u64, height: u64) -> Markup {
     let (x, width) = (position_percent(number * 8 + 1, of * 8), position_percent(6, of * 8));
     html! { @if height > 0 { rect class=(class) x=(x) y=(top) width=(width) height=(height) {} } }
 }
@@ -230,7 +230,7 @@ fn column(class: &str, number: usize, of: usize, top: u64, height: u64) -> Marku
 /// `part` of `whole` as a position.
 fn position_percent(part: usize, whole: usize) -> String {
     let hundredths = part.saturating_mul(WHOLE as usize) / whole.max(1);
-    percent(u64::try_from(hundredths).unwrap_or(WHOLE))
+    percent_text(u64::try_from(hundredths).unwrap_or(WHOLE))
 }
 
 /// The height of a column; a non-empty one is visible.
@@ -245,11 +245,11 @@ mod tests {
 
     #[test]
     fn parts_fill_the_bar_and_none_is_too_small_to_see() {
-        assert_eq!(widths([1, 1, 2]), [2_500, 2_500, 5_000]);
-        assert_eq!(widths([10_000, 1, 0]), [WHOLE - LEAST, LEAST, 0]);
-        assert_eq!(widths([0, 0, 0]), [0, 0, 0]);
+        assert_eq!(visible_widths([1, 1, 2]), [2_500, 2_500, 5_000]);
+        assert_eq!(visible_widths([10_000, 1, 0]), [WHOLE - LEAST, LEAST, 0]);
+        assert_eq!(visible_widths([0, 0, 0]), [0, 0, 0]);
         for parts in [[1, 1, 1], [u64::MAX, u64::MAX, 1], [7, 0, 9_999_999]] {
-            assert_eq!(widths(parts).iter().sum::<u64>(), WHOLE, "{parts:?}");
+            assert_eq!(visible_widths(parts).iter().sum::<u64>(), WHOLE, "{parts:?}");
         }
     }
 
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn columns_are_as_high_as_their_share() {
         let report = |trusted, untrusted| ReportStateCounts { trusted, untrusted, ..ReportStateCounts::default() };
-        let chart = states_over_time(&[report(10, 0), report(5, 5), report(9, 1)]).into_string();
+        let chart = states_chart(&[report(10, 0), report(5, 5), report(9, 1)]).into_string();
         let document = roxmltree::Document::parse(&chart).expect("XML");
         let heights: Vec<_> = document
             .descendants()

@@ -2,7 +2,7 @@
 
 use maud::{Markup, Render as _, display, html};
 
-use super::markup::{HtmlColumn, code, code_or_dash, row, section, table};
+use super::markup::{HtmlColumn, code_markup, code_or_dash, row_markup, section_markup, table_markup};
 use crate::AuditReport;
 use crate::waiver::{AppliedWaiver, Waiver};
 
@@ -24,21 +24,21 @@ pub(super) fn waivers_section(report: &AuditReport) -> Markup {
     }
     let content = html! {
         p.soft { "Until its waiver expires, an accepted finding does not affect the exit code. States do not change." }
-        (table("waivers-table", "waivers", &COLUMNS, &rows))
+        (table_markup("waivers-table", "waivers", &COLUMNS, &rows))
     };
-    section("waivers", "Waivers", &content)
+    section_markup("waivers", "Waivers", &content)
 }
 
 fn waiver_row(AppliedWaiver { waiver, status, .. }: &AppliedWaiver) -> Markup {
     let Waiver { name, code: slug, place, observed, reason, until } = waiver;
     let cells = [
-        code(name.as_str()),
-        code(slug.slug()),
+        code_markup(name.as_str()),
+        code_markup(slug.slug()),
         code_or_dash(place.as_deref()),
         code_or_dash(observed.as_deref()),
         display(until).render(),
         status.in_words().render(),
-        code(reason),
+        code_markup(reason),
     ];
-    row(&COLUMNS, &cells)
+    row_markup(&COLUMNS, &cells)
 }

@@ -6,18 +6,20 @@ use std::io::{self, Write};
 use maud::{Markup, Render as _, html};
 
 use super::markup::{
-    HtmlColumn, SLOT, actor_word, code, joined, line_markup, link_to, more_items_note, name_link, omitted, owner,
-    role_sentence, row, section, small_print, table, write_around, write_part,
+    HtmlColumn, SLOT, actor_word, code_markup, join_markup, line_markup, link_to, more_items_note, name_link,
+    omitted_note, owner_markup, role_sentence, row_markup, section_markup, small_print, table_markup, write_around,
+    write_part,
 };
 use crate::cause::DefectCategory;
 use crate::duty::{ACTORS, AWAITED, MAX_LINE_CHARACTERS, is_due, repair_tasks};
-use crate::governance_log::GovernanceLogFormat;
-use crate::overview::{AuditOverview, identity_checks, schema_checks};
+use crate::governance_log::GovernanceTableLayout;
+use crate::overview::{AuditOverview, identity_check_status, schema_check_status};
 use crate::owners::{OnChainOwner, OwnerSummary};
 use crate::page::{
-    BulletPoint, ItemQuota, TextRun, digests, item_list, name_count_text as counted, points, same_findings, some_names,
+    BulletPoint, ItemQuota, TextRun, finding_points, item_list, name_count_text as counted, same_findings_note,
+    shown_names_text, source_digests_point,
 };
-use crate::words::role;
+use crate::words::role_slug;
 use crate::{AuditReport, AuditRow, AuditRows, LogRowDraft, ReasonSummary, SourceAgreement};
 use clresolve_core::reason::{FixerRole, ReasonEffect};
 use clresolve_core::text::UntrustedText;
@@ -32,7 +34,7 @@ const MAX_RECORDS_SHOWN: usize = 500;
 const MAX_DRAFTS_SHOWN: usize = 500;
 
 /// Writes all articles, and returns the lines of the list that have one.
-pub(super) fn write(
+pub(super) fn write_articles(
     report: &AuditReport,
     overview: &AuditOverview,
     rows: &dyn AuditRows,
@@ -41,21 +43,21 @@ pub(super) fn write(
 ) -> io::Result<BTreeSet<u64>> {
     let mut shown = BTreeSet::new();
     let mut quota = ItemQuota::with_limit(MAX_ARTICLES);
-    write_around(section("act", "What to do", &SLOT.render()), out, |out| {
+    write_around(section_markup("act", "What to do", &SLOT.render()), out, |out| {
         for (actor, due) in AWAITED.into_iter().zip(overview.due) {
-            let warnings = warnings(report, actor);
+            let warnings = actor_warnings(report, actor);
             if due == 0 && warnings.is_empty() {
                 continue;
             }
             let frame = html! {
-                section id={ "act-" (role(actor)) } {
+                section id={ "act-" (role_slug(actor)) } {
                     h3 { (actor_word(actor)) " " span.soft { (counted(due)) ". " (role_sentence(actor)) } }
-                    @if actor == FixerRole::Publisher && due > 0 { (owners(overview, table_has)) }
+                    @if actor == FixerRole::Publisher && due > 0 { (owners_table(overview, table_has)) }
                     (SLOT)
                     @if !warnings.is_empty() { (warnings_list(&warnings)) }
                 }
             };
-            let articles = articles(report, actor, rows, &mut quota)?;
+            let articles = article_rows(report, actor, rows, &mut quota)?;
             write_around(frame, out, |out| {
                 for (cause, names) in overview.causes_of(actor) {
                     write_part(cause_heading(actor, cause, names), out)?;
@@ -63,7 +65,7 @@ pub(super) fn write(
                         // If two actors must act on a name, only the first of its articles gets the anchor, because ids
                         // are unique.
                         let is_first = shown.insert(row.line);
-                        write_part(article(report, actor, row, is_first), out)?;
+                        write_part(row_article(report, actor, row, is_first), out)?;
                     }
                 }
                 Ok(())
@@ -71,7 +73,7 @@ pub(super) fn write(
         }
         let end = html! {
             @if overview.busiest_actor().is_none() { p { "Nobody has to act on a failure." } }
-            (omitted(quota.over, "sets of findings"))
+            (omitted_note(quota.over, "sets of findings"))
         };
         write_part(end, out)
     })?;
@@ -83,11 +85,11 @@ fn cause_heading(actor: FixerRole, cause: DefectCategory, names: u64) -> Markup 
 }
 
 pub(super) fn cause_anchor(actor: FixerRole, cause: DefectCategory) -> String {
-    format!("cause-{}-{}", role(actor), cause.slug())
+    format!("cause-{}-{}", role_slug(actor), cause.slug())
 }
 
 /// The rows for an actor's articles, by cause, up to the remaining quota.
-fn articles(
+fn article_rows(
     report: &AuditReport,
     actor: FixerRole,
     rows: &dyn AuditRows,
@@ -106,7 +108,7 @@ fn articles(
 }
 
 /// The owners of the names on which publishers must act.
-fn owners(overview: &AuditOverview, table_has: &BTreeSet<u64>) -> Markup {
+fn owners_table(overview: &AuditOverview, table_has: &BTreeSet<u64>) -> Markup {
     const COLUMNS: [HtmlColumn; 4] =
         [("number", "names"), ("account", "owner"), ("wide", "because of"), ("wide", "which")];
     let owner_row = |(who, owned): (&OnChainOwner, &OwnerSummary)| {
@@ -114,47 +116,48 @@ fn owners(overview: &AuditOverview, table_has: &BTreeSet<u64>) -> Markup {
             html! { (link_to(name.line, &name.name, &name.anchor, table_has)) (small_print(name.as_of)) }
         });
         let more = owned.names.saturating_sub(owned.first.len() as u64);
-        let which = joined(names.chain(more_items_note(more)), ", ");
-        row(&COLUMNS, &[owned.names.render(), owner(who), reasons_of(owned), which])
+        let which = join_markup(names.chain(more_items_note(more)), ", ");
+        row_markup(&COLUMNS, &[owned.names.render(), owner_markup(who), owner_causes(owned), which])
     };
     let rows: Vec<Markup> = overview.owners.sorted_by_names().into_iter().map(owner_row).collect();
     html! {
         h4 #owners { "By owner" }
-        (table("owners-table", "owners", &COLUMNS, &rows))
-        (omitted(overview.owners.over, "names of other owners"))
+        (table_markup("owners-table", "owners", &COLUMNS, &rows))
+        (omitted_note(overview.owners.over, "names of other owners"))
     }
 }
 
 /// The causes among an owner's names, with their numbers.
-fn reasons_of(owned: &OwnerSummary) -> Markup {
+fn owner_causes(owned: &OwnerSummary) -> Markup {
     let cause = |(cause, names): (DefectCategory, u64)| {
         html! { (names) ": " a href={ "#" (cause_anchor(FixerRole::Publisher, cause)) } { (cause.in_words()) } }
     };
-    joined(owned.causes().into_iter().map(cause), html! { br; })
+    join_markup(owned.causes().into_iter().map(cause), html! { br; })
 }
 
-fn article(report: &AuditReport, actor: FixerRole, row: &AuditRow, is_first: bool) -> Markup {
+fn row_article(report: &AuditReport, actor: FixerRole, row: &AuditRow, is_first: bool) -> Markup {
     let alike = report.counts.same_findings(row);
     let others = alike.map_or(0, |alike| alike.names - 1);
-    let with: Vec<_> = ACTORS.into_iter().filter(|other| *other != actor && is_due(*other, row)).map(role).collect();
+    let with: Vec<_> =
+        ACTORS.into_iter().filter(|other| *other != actor && is_due(*other, row)).map(role_slug).collect();
     let state = row.state;
     html! {
         article id=[is_first.then(|| format!("findings-{}", row.line))] class=(state) {
             h5 {
-                (code(row.name()))
+                (code_markup(row.name()))
                 @if others > 0 { " and " (others) " more" }
                 " " span class={ (state) " state" } { (state) }
             }
-            p.depths { (depths(row)) }
+            p.depths { (depths_markup(row)) }
             @if let Some(alike) = alike.filter(|_| others > 0) {
-                p.soft { (line_markup(&same_findings(&alike.others, others))) }
+                p.soft { (line_markup(&same_findings_note(&alike.others, others))) }
             }
             @if row.normalized.as_deref() != Some(&row.input) {
-                p.soft { "Typed as " (code(&row.input)) " in " (row.place()) "." }
+                p.soft { "Typed as " (code_markup(&row.input)) " in " (row.place()) "." }
             }
-            @for found in points(row, &|reason| reason.code.entry().fixer == actor) { (point(&found)) }
+            @for found in finding_points(row, &|reason| reason.code.entry().fixer == actor) { (point_markup(&found)) }
             @if row.more_reasons > 0 { p { "and " (row.more_reasons) " more findings" } }
-            @if let Some(digests) = digests(&row.drift).filter(|_| actor == FixerRole::Publisher) { (point(&digests)) }
+            @if let Some(digests) = source_digests_point(&row.drift).filter(|_| actor == FixerRole::Publisher) { (point_markup(&digests)) }
             @if !with.is_empty() { p.soft { "Others who must act: " (with.join(", ")) "." } }
             @if !row.near_misses.is_empty() { p { "Trusted by the rules " (line_markup(&item_list(&row.near_misses))) "." } }
             (duties_list(report, actor, row, others))
@@ -163,13 +166,13 @@ fn article(report: &AuditReport, actor: FixerRole, row: &AuditRow, is_first: boo
 }
 
 /// The results of both depths for a name.
-fn depths(row: &AuditRow) -> Markup {
+fn depths_markup(row: &AuditRow) -> Markup {
     let word = |agreement| match agreement {
         SourceAgreement::Agree => html! { span.agree { "✓ pass" } },
         SourceAgreement::Differ => html! { span.differ { "✗ fail" } },
         SourceAgreement::Open => html! { span.open { "– open" } },
     };
-    let (identity, schemas) = (identity_checks(row).into(), schema_checks(row).into());
+    let (identity, schemas) = (identity_check_status(row).into(), schema_check_status(row).into());
     html! { "identity checks " (word(identity)) " · schema checks " (word(schemas)) }
 }
 
@@ -191,7 +194,7 @@ fn duties_list(report: &AuditReport, actor: FixerRole, row: &AuditRow, others: u
     }
 }
 
-fn point(point: &BulletPoint<'_>) -> Markup {
+fn point_markup(point: &BulletPoint<'_>) -> Markup {
     html! {
         div.point {
             (line_markup(&point.head))
@@ -201,7 +204,7 @@ fn point(point: &BulletPoint<'_>) -> Markup {
 }
 
 /// The warnings that an actor can resolve, over all names.
-fn warnings(report: &AuditReport, actor: FixerRole) -> Vec<&ReasonSummary> {
+fn actor_warnings(report: &AuditReport, actor: FixerRole) -> Vec<&ReasonSummary> {
     let groups = report.counts.sorted_summaries().into_iter();
     groups.filter(|group| group.effect == ReasonEffect::Warn && group.code.entry().fixer == actor).collect()
 }
@@ -214,20 +217,23 @@ fn warnings_list(warnings: &[&ReasonSummary]) -> Markup {
             @for ReasonSummary { code, names, examples, .. } in warnings {
                 li {
                     (line_markup(&[TextRun::Code(*code, ReasonEffect::Warn)])) " " (code.entry().title)
-                    " (" (counted(*names)) "): " (line_markup(&some_names(examples, *names)))
+                    " (" (counted(*names)) "): " (line_markup(&shown_names_text(examples, *names)))
                 }
             }
         }
     }
 }
 
-pub(super) fn records(rows: &dyn AuditRows, table_has: &BTreeSet<u64>) -> io::Result<Markup> {
+pub(super) fn records_section(rows: &dyn AuditRows, table_has: &BTreeSet<u64>) -> io::Result<Markup> {
     const COLUMNS: [HtmlColumn; 3] = [("subject", "name"), ("", "record"), ("wide", "value")];
     let mut quota = ItemQuota::with_limit(MAX_RECORDS_SHOWN);
     let mut records = Vec::new();
     rows.for_each_row(&mut |of| {
         for record in of.txt.iter().filter(|_| quota.try_take()) {
-            records.push(row(&COLUMNS, &[name_link(of, table_has), code(&record.key), code(&record.value)]));
+            records.push(row_markup(
+                &COLUMNS,
+                &[name_link(of, table_has), code_markup(&record.key), code_markup(&record.value)],
+            ));
         }
         Ok(())
     })?;
@@ -235,21 +241,21 @@ pub(super) fn records(rows: &dyn AuditRows, table_has: &BTreeSet<u64>) -> io::Re
         p.soft {
             "The card under the name's CID proves these values. Values that only a host served are never proposed."
         }
-        (table("records-table", "records", &COLUMNS, &records))
+        (table_markup("records-table", "records", &COLUMNS, &records))
         @if records.is_empty() { p { "None." } }
-        (omitted(quota.over, "records"))
+        (omitted_note(quota.over, "records"))
     };
-    Ok(section("records", "Text records to set", &content))
+    Ok(section_markup("records", "Text records to set", &content))
 }
 
-pub(super) fn drafts(report: &AuditReport, rows: &dyn AuditRows) -> io::Result<Markup> {
+pub(super) fn drafts_section(report: &AuditReport, rows: &dyn AuditRows) -> io::Result<Markup> {
     let mut quota = ItemQuota::with_limit(MAX_DRAFTS_SHOWN);
     let mut drafts = Vec::new();
     rows.for_each_row(&mut |row| {
         drafts.extend(
             LogRowDraft::from_row(report, row)
                 .filter(|_| quota.try_take())
-                .map(|draft| draft.markdown(GovernanceLogFormat::Published)),
+                .map(|draft| draft.markdown(GovernanceTableLayout::Published)),
         );
         Ok(())
     })?;
@@ -257,9 +263,9 @@ pub(super) fn drafts(report: &AuditReport, rows: &dyn AuditRows) -> io::Result<M
         @if drafts.is_empty() {
             p { "None." }
         } @else {
-            pre tabindex="0" { (GovernanceLogFormat::Published.head()) @for draft in &drafts { (draft) "\n" } }
+            pre tabindex="0" { (GovernanceTableLayout::Published.head()) @for draft in &drafts { (draft) "\n" } }
         }
-        (omitted(quota.over, "draft rows"))
+        (omitted_note(quota.over, "draft rows"))
     };
-    Ok(section("log", "Draft rows for RESOLUTION.md", &content))
+    Ok(section_markup("log", "Draft rows for RESOLUTION.md", &content))
 }

@@ -258,7 +258,7 @@ fn a_row_says_since_when_nothing_changed() {
 /// The layers appear in each format for people, and are compared if both audits checked them.
 #[test]
 fn schema_layers_are_reported_and_compared() {
-    let schema = |verb: &str, reasons: Vec<Reason>| SchemaAuditRow {
+    let schema = |verb: &str, reasons: Vec<Reason>| PublishedSchemaRow {
         layer: "protocol-commons/1.0.0".to_owned(),
         verb: verb.to_owned(),
         side: SchemaSide::Receipt,
@@ -267,7 +267,7 @@ fn schema_layers_are_reported_and_compared() {
         reasons,
     };
     let rows = [AuditRow::from_verdict(1, &trusted())];
-    let with = |schemas: Option<Vec<SchemaAuditRow>>| {
+    let with = |schemas: Option<Vec<PublishedSchemaRow>>| {
         let mut report = report(&rows, AuditEnding::Complete);
         (report.scope.schema_layers, report.schema_layers) = (schemas.is_some(), schemas);
         report

@@ -1,7 +1,7 @@
 //! Draft rows for the governance log.
 
 use super::*;
-use crate::governance_log::{GovernanceAction, GovernanceLogFormat};
+use crate::governance_log::{GovernanceAction, GovernanceTableLayout};
 
 #[test]
 fn a_draft_says_who_has_to_do_what() {
@@ -12,9 +12,9 @@ fn a_draft_says_who_has_to_do_what() {
         digest("card")
     );
     let published = format!("| 2026-11-20 | `a.eth` | Updated | incident: {why} | {what} | — |");
-    assert_eq!(fixing.markdown(GovernanceLogFormat::Published), published);
+    assert_eq!(fixing.markdown(GovernanceTableLayout::Published), published);
     assert_eq!(
-        fixing.markdown(GovernanceLogFormat::Plain),
+        fixing.markdown(GovernanceTableLayout::Plain),
         format!("| 2026-11-20 | `a.eth` | incident | {what} | {why} |")
     );
     let ended = failing([Reason::new(ReasonCode::StatusRevoked)]);
@@ -57,6 +57,6 @@ fn draft_of_a_stored_report_has_no_foreign_markup() {
     let rows = [row, AuditRow::from_verdict(2, &trusted())];
     let text = LogRowDraft::from_row(&report(&rows, AuditEnding::Complete), &rows[0])
         .expect("a draft")
-        .markdown(GovernanceLogFormat::Published);
+        .markdown(GovernanceTableLayout::Published);
     assert!(text.starts_with("| 2026-11-20 |") && !text.contains("script"), "{text}");
 }

@@ -109,10 +109,10 @@ fn each_actor_gets_their_names_and_the_line_to_run() {
 
 #[test]
 fn both_depths_are_told_apart() {
-    use overview::{identity_checks, schema_checks};
+    use overview::{identity_check_status, schema_check_status};
     let both = |verdict: &Verdict| {
         let row = AuditRow::from_verdict(1, verdict);
-        (identity_checks(&row), schema_checks(&row))
+        (identity_check_status(&row), schema_check_status(&row))
     };
     assert_eq!(both(&trusted()), (StepStatus::Pass, StepStatus::Pass));
     assert_eq!(
@@ -129,7 +129,7 @@ fn both_depths_are_told_apart() {
     assert_eq!(both(&shallow), (StepStatus::Pass, StepStatus::Skip));
     let mut cut = AuditRow::from_verdict(1, &failing([Reason::new(ReasonCode::PublishedVersionMutated)]));
     cut.more_reasons = 1;
-    assert_eq!(identity_checks(&cut), StepStatus::Unknown, "what was cut off may be of this depth");
+    assert_eq!(identity_check_status(&cut), StepStatus::Unknown, "what was cut off may be of this depth");
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn title_names_registry_rules_block_and_day_without_a_list() {
     let rows = [AuditRow::from_verdict(1, &trusted()), misrouted(2)];
     let mut whole = report(&rows, AuditEnding::Complete);
     whole.list.file = None;
-    whole.scope.registry = Some(AuditedRegistry {
+    whole.scope.registry = Some(AuditedRegistryManifest {
         manifest: "https://registry.example/manifest.json".to_owned(),
         digest: digest("manifest"),
         proven: false,

@@ -6,7 +6,7 @@ use super::*;
 fn where_all_agree_there_is_no_drift() {
     let row = AuditRow::from_verdict(1, &trusted());
     assert_eq!(row.drift.agreements(), [SourceAgreement::Agree; 6]);
-    assert!(!row.has_findings() && row.txt.is_empty());
+    assert!(!row.has_details() && row.txt.is_empty());
     assert_eq!(LogRowDraft::from_row(&report(&[], AuditEnding::Complete), &row), None);
 }
 

@@ -23,7 +23,7 @@ fn full(rows: &[AuditRow]) -> AuditReport {
     whole.tool.version = "0.0.9".to_owned();
     whole.counts.listed_again = 3;
     whole.flags = vec!["--chain-id".to_owned(), "31337".to_owned()];
-    whole.scope.registry = Some(AuditedRegistry {
+    whole.scope.registry = Some(AuditedRegistryManifest {
         manifest: "https://registry.example/manifest.json".to_owned(),
         digest: digest("manifest"),
         proven: true,
@@ -40,7 +40,8 @@ fn full(rows: &[AuditRow]) -> AuditReport {
 #[test]
 fn every_form_is_rendered_from_the_json_form_alone() {
     let mut listed = misrouted(3);
-    listed.registry = Some(RegistryListing { entry: Some(1), in_list: true, on_chain: AgentPresence::Absent });
+    listed.registry =
+        Some(RegistryChainComparison { entry: Some(1), in_list: true, on_chain: OnChainAgentPresence::Absent });
     let rows =
         [hostile(), AuditRow::from_verdict(2, &wrong_checksum()), listed, AuditRow::from_verdict(4, &changed_host())];
     let whole = full(&rows);

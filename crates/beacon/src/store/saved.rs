@@ -10,7 +10,7 @@ use crate::committee::ProvenSyncCommittee;
 use crate::containers::{LightClientHeader, SyncCommittee};
 use crate::error::{LightClientError, SszContainer, UpdateHeaderRole};
 use crate::fork::ConsensusFork;
-use crate::header::check_header;
+use crate::header::check_execution_header;
 use crate::spec::ChainSpec;
 use crate::ssz::{SszReader, SszWriter};
 
@@ -34,9 +34,9 @@ impl LightClientStore {
             .write_bytes(self.checkpoint);
         writer.write_variable_field(self.finalized.to_ssz(LAYOUT)).write_variable_field(self.optimistic.to_ssz(LAYOUT));
         writer.write_bytes([u8::from(self.next_committee.is_some())]);
-        self.current_committee.committee().write(&mut writer);
+        self.current_committee.committee().write_ssz(&mut writer);
         if let Some(next) = &self.next_committee {
-            next.committee().write(&mut writer);
+            next.committee().write_ssz(&mut writer);
         }
         let mut bytes = writer.finish();
         bytes.extend(Sha256::digest(&bytes));
@@ -44,7 +44,7 @@ impl LightClientStore {
     }
 
     /// Reads a state that [`Self::to_bytes`] wrote for the same network, forks and checkpoint. For live sync, call
-    /// [`Self::check_age`] next.
+    /// [`Self::check_finalized_header_age`] next.
     ///
     /// # Errors
     /// [`LightClientError::SavedVersion`], [`LightClientError::SavedDamaged`], [`LightClientError::SavedNetwork`],
@@ -106,8 +106,8 @@ fn check_checkpoint(observed: B256, expected: B256) -> Result<(), LightClientErr
 }
 
 fn read_committee(reader: &mut SszReader<'_>, spec: &ChainSpec) -> Result<ProvenSyncCommittee, LightClientError> {
-    let committee = ProvenSyncCommittee::new(SyncCommittee::read(reader, spec.preset)?, spec.preset)?;
-    if !committee.is_consistent()? && !clresolve_core::mutant!("beacon-saved-committee") {
+    let committee = ProvenSyncCommittee::new(SyncCommittee::read_ssz(reader, spec.preset)?, spec.preset)?;
+    if !committee.has_valid_aggregate_key()? && !clresolve_core::mutant!("beacon-saved-committee") {
         return Err(LightClientError::SavedCommittee);
     }
     Ok(committee)
@@ -115,6 +115,6 @@ fn read_committee(reader: &mut SszReader<'_>, spec: &ChainSpec) -> Result<Proven
 
 fn read_header(bytes: &[u8], role: UpdateHeaderRole, spec: &ChainSpec) -> Result<LightClientHeader, LightClientError> {
     let header = LightClientHeader::from_ssz(bytes, LAYOUT)?;
-    check_header(&header, role, spec)?;
+    check_execution_header(&header, role, spec)?;
     Ok(header)
 }

@@ -33,15 +33,18 @@ fn beacon_block(slot: u64, finalized: Option<&BeaconBlock>) -> BeaconBlock {
     BeaconBlock::new(slot, B256::ZERO, execution, state, &ChainSpec::sandbox()).expect("a supported fork")
 }
 
-fn proof() -> LightClientProof {
+fn proof() -> LightClientTranscript {
     let (spec, checkpoint) = (ChainSpec::sandbox(), beacon_block(CHECKPOINT, None));
     let attested = beacon_block(ATTESTED, Some(&beacon_block(FINALIZED, None)));
-    let aggregate = COMMITTEE.sign(&attested.header.beacon, ATTESTED + 1, 32, &spec).expect("a supported fork");
-    LightClientProof {
-        checkpoint: checkpoint.root(),
-        bootstrap: checkpoint.bootstrap().to_ssz(ConsensusFork::Electra).into(),
+    let aggregate = COMMITTEE.sign_header(&attested.header.beacon, ATTESTED + 1, 32, &spec).expect("a supported fork");
+    LightClientTranscript {
+        checkpoint: checkpoint.block_root(),
+        bootstrap: checkpoint.light_client_bootstrap().to_ssz(ConsensusFork::Electra).into(),
         updates: Vec::new(),
-        finality_update: attested.finality_update(aggregate, ATTESTED + 1).to_ssz(ConsensusFork::Electra).into(),
+        finality_update: attested
+            .attesting_finality_update(aggregate, ATTESTED + 1)
+            .to_ssz(ConsensusFork::Electra)
+            .into(),
     }
 }
 
@@ -81,7 +84,7 @@ fn age_of_the_checkpoint_is_not_bounded() {
 fn reader_without_a_related_checkpoint_decides_nothing() {
     let unrelated = |result: Result<(), BundleError>| {
         let error = result.expect_err("undecided");
-        assert!(error.is_undecided() && error.class() == "checkpoint-unrelated", "{error}");
+        assert!(error.is_undecided() && error.error_class() == "checkpoint-unrelated", "{error}");
         let BundleError::CheckpointUnrelated(cause) = error else { panic!("{error}") };
         cause
     };
@@ -90,7 +93,9 @@ fn reader_without_a_related_checkpoint_decides_nothing() {
     assert_eq!(unnamed, CheckpointError::Unnamed { observed: checkpoint });
     let message = unnamed.to_string();
     assert!(message.contains("--checkpoint") && message.contains(&checkpoint.to_string()), "{message}");
-    for other in [beacon_block(FINALIZED, None).root(), beacon_block(ATTESTED + 60, None).root(), B256::ZERO] {
+    for other in
+        [beacon_block(FINALIZED, None).block_root(), beacon_block(ATTESTED + 60, None).block_root(), B256::ZERO]
+    {
         let cause = unrelated(checked(&block, Some(other)));
         assert!(matches!(cause, CheckpointError::NoPath(_)), "{cause}");
     }
@@ -106,17 +111,17 @@ fn reader_without_a_related_checkpoint_decides_nothing() {
 #[test]
 fn another_block_of_the_finalized_height_is_refused() {
     let error = checked(&other_block(), Some(proof().checkpoint)).expect_err("refused");
-    assert_eq!(error.class(), "bundle-header-mismatch");
+    assert_eq!(error.error_class(), "bundle-header-mismatch");
 }
 
 #[test]
 fn broken_proof_is_refused() {
-    let broken = LightClientProof { finality_update: proof().bootstrap, ..proof() };
+    let broken = LightClientTranscript { finality_update: proof().bootstrap, ..proof() };
     let checkpoint = Some(proof().checkpoint);
     let error = check_finality(&broken, &block(), checkpoint, NETWORK, at(ATTESTED + 60)).expect_err("refused");
     let early = check_finality(&proof(), &block(), checkpoint, NETWORK, at(ATTESTED)).expect_err("a later signature");
     for error in [error, early] {
         assert!(matches!(error, BundleError::LightClient(_)), "{error}");
-        assert_eq!(error.class(), "bundle-proof-refused");
+        assert_eq!(error.error_class(), "bundle-proof-refused");
     }
 }

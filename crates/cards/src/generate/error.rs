@@ -1,9 +1,9 @@
 //! Why a card is not generated.
 
 use clresolve_core::reason::Reason;
-use clresolve_core::text::{UntrustedText, excerpt};
+use clresolve_core::text::{UntrustedText, excerpt_text};
 
-use super::source::ResourcePosition;
+use super::source::OrlojResourcePosition;
 
 /// Why a card is not generated. Each message includes a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,7 +27,7 @@ pub enum CardGenerationError {
     #[error("{place}: {detail}")]
     Yaml {
         /// The location.
-        place: ResourcePosition,
+        place: OrlojResourcePosition,
         /// The reader's message.
         detail: String,
     },
@@ -35,7 +35,7 @@ pub enum CardGenerationError {
     #[error("{place}: {detail}")]
     Invalid {
         /// The location.
-        place: ResourcePosition,
+        place: OrlojResourcePosition,
         /// The member, and what was expected.
         detail: String,
     },
@@ -45,7 +45,7 @@ pub enum CardGenerationError {
     )]
     AgentMissing {
         /// The location of the reference.
-        place: ResourcePosition,
+        place: OrlojResourcePosition,
         /// The system that refers to the agent.
         system: String,
         /// The name of the missing agent.
@@ -61,7 +61,7 @@ pub enum CardGenerationError {
     #[error("{place}: the card of {system} would expose {what} at {pointer}; remove it from the resource")]
     Secret {
         /// The system's resource.
-        place: ResourcePosition,
+        place: OrlojResourcePosition,
         /// The system.
         system: String,
         /// The kind of credential. Never the credential itself.
@@ -79,7 +79,7 @@ pub enum CardGenerationError {
     )]
     Invalidated {
         /// The system's resource.
-        place: ResourcePosition,
+        place: OrlojResourcePosition,
         /// The system.
         system: String,
         /// The rule, and the violation.
@@ -89,7 +89,7 @@ pub enum CardGenerationError {
     #[error("{place}: the card of {system} exceeds a limit: {detail}; shorten its resources")]
     Unreadable {
         /// The system's resource.
-        place: ResourcePosition,
+        place: OrlojResourcePosition,
         /// The system.
         system: String,
         /// The limit that it exceeds.
@@ -99,5 +99,5 @@ pub enum CardGenerationError {
 
 /// A name, quoted for a message.
 pub(super) fn quoted_name(name: &str) -> String {
-    UntrustedText::new(&excerpt(name)).to_string()
+    UntrustedText::new(&excerpt_text(name)).to_string()
 }

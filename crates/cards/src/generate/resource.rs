@@ -6,9 +6,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::error::CardGenerationError;
-use super::source::{ResourceFile, ResourcePosition};
-use super::yaml::{self, YamlField};
-use clresolve_core::base_url::BaseUrl;
+use super::source::{OrlojResourceFile, OrlojResourcePosition};
+use super::yaml::{self, LocatedYamlNode};
+use clresolve_core::base_url::PublicBaseUrl;
 use clresolve_core::text::{UntrustedText, unsafe_character};
 
 const API_VERSION: &str = "orloj.dev/v1";
@@ -29,21 +29,21 @@ pub const MAX_BYTES: usize = 4 << 20;
 /// Members that identify a document as the server's configuration.
 const SERVER_MEMBERS: [&str; 4] = ["a2a", "authentication", "capabilities", "provider"];
 
-pub(super) type ResourceKey = (String, String);
+pub(super) type OrlojResourceKey = (String, String);
 
 #[derive(Debug, Default)]
 pub(super) struct OrlojResources {
-    pub(super) systems: BTreeMap<ResourceKey, AgentSystemResource>,
-    pub(super) agents: BTreeMap<ResourceKey, AgentResource>,
-    pub(super) tools: BTreeMap<ResourceKey, ToolResource>,
+    pub(super) systems: BTreeMap<OrlojResourceKey, OrlojAgentSystem>,
+    pub(super) agents: BTreeMap<OrlojResourceKey, OrlojAgent>,
+    pub(super) tools: BTreeMap<OrlojResourceKey, OrlojTool>,
     pub(super) server: OrlojServerSettings,
-    server_place: Option<ResourcePosition>,
+    server_place: Option<OrlojResourcePosition>,
 }
 
 /// The server's configuration in the resources. A card omits values that are not configured.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OrlojServerSettings {
-    pub(super) base_url: Option<BaseUrl>,
+    pub(super) base_url: Option<PublicBaseUrl>,
     pub(super) protocol_version: Option<String>,
     pub(super) streaming: Option<bool>,
     pub(super) push_notifications: Option<bool>,
@@ -61,11 +61,11 @@ pub(super) struct AgentProvider {
 }
 
 #[derive(Debug)]
-pub(super) struct AgentSystemResource {
-    pub(super) place: ResourcePosition,
+pub(super) struct OrlojAgentSystem {
+    pub(super) place: OrlojResourcePosition,
     pub(super) description: Option<String>,
     pub(super) version: Option<String>,
-    pub(super) agents: Vec<(String, ResourcePosition)>,
+    pub(super) agents: Vec<(String, OrlojResourcePosition)>,
     /// Whether the system is exposed over A2A.
     pub(super) enabled: bool,
     /// Whether callers without a token may use the system.
@@ -73,16 +73,16 @@ pub(super) struct AgentSystemResource {
 }
 
 #[derive(Debug)]
-pub(super) struct AgentResource {
-    place: ResourcePosition,
+pub(super) struct OrlojAgent {
+    place: OrlojResourcePosition,
     pub(super) description: Option<String>,
     pub(super) prompt: Option<String>,
-    pub(super) tools: Vec<(String, ResourcePosition)>,
+    pub(super) tools: Vec<(String, OrlojResourcePosition)>,
 }
 
 #[derive(Debug)]
-pub(super) struct ToolResource {
-    place: ResourcePosition,
+pub(super) struct OrlojTool {
+    place: OrlojResourcePosition,
     pub(super) description: Option<String>,
     /// Empty if the tool has none.
     pub(super) input_schema: Map<String, Value>,
@@ -91,7 +91,7 @@ pub(super) struct ToolResource {
 }
 
 impl OrlojResources {
-    pub(super) fn parse_sources(sources: &[ResourceFile<'_>]) -> Result<Self, CardGenerationError> {
+    pub(super) fn parse_sources(sources: &[OrlojResourceFile<'_>]) -> Result<Self, CardGenerationError> {
         let bytes: usize = sources.iter().map(|source| source.bytes.len()).sum();
         if bytes > MAX_BYTES {
             return Err(CardGenerationError::TooLarge { limit: MAX_BYTES });
@@ -102,14 +102,14 @@ impl OrlojResources {
                 file: source.file.to_owned(),
                 offset: error.valid_up_to(),
             })?;
-            for node in yaml::documents(source.file, text)? {
-                held.add_resource(&YamlField::document(source.file, &node))?;
+            for node in yaml::parse_yaml_documents(source.file, text)? {
+                held.add_resource(&LocatedYamlNode::from_document(source.file, &node))?;
             }
         }
         Ok(held)
     }
 
-    fn add_resource(&mut self, document: &YamlField<'_>) -> Result<(), CardGenerationError> {
+    fn add_resource(&mut self, document: &LocatedYamlNode<'_>) -> Result<(), CardGenerationError> {
         let Some(kind) = document.get("kind")? else { return self.set_server_settings(document) };
         let kind = kind.text()?;
         if !["AgentSystem", "Agent", "Tool"].contains(&kind) {
@@ -121,7 +121,7 @@ impl OrlojResources {
             return Err(version.invalid_value_error(format_args!("expected {API_VERSION}, the only supported version")));
         }
         let metadata = document.require_member("metadata")?;
-        let key = key(&metadata)?;
+        let key = resource_key(&metadata)?;
         let place = metadata.require_member("name")?.place();
         let spec = document.require_member("spec")?;
         let first = match kind {
@@ -136,15 +136,15 @@ impl OrlojResources {
             )));
         }
         match kind {
-            "AgentSystem" => drop(self.systems.insert(key, AgentSystemResource::read(place, &metadata, &spec)?)),
-            "Agent" => drop(self.agents.insert(key, AgentResource::read(place, &metadata, &spec)?)),
-            _ => drop(self.tools.insert(key, ToolResource::read(place, &spec)?)),
+            "AgentSystem" => drop(self.systems.insert(key, OrlojAgentSystem::from_yaml_spec(place, &metadata, &spec)?)),
+            "Agent" => drop(self.agents.insert(key, OrlojAgent::from_yaml_spec(place, &metadata, &spec)?)),
+            _ => drop(self.tools.insert(key, OrlojTool::from_yaml_spec(place, &spec)?)),
         }
         Ok(())
     }
 
     /// Reads a document without a kind as the server's configuration.
-    fn set_server_settings(&mut self, document: &YamlField<'_>) -> Result<(), CardGenerationError> {
+    fn set_server_settings(&mut self, document: &LocatedYamlNode<'_>) -> Result<(), CardGenerationError> {
         for (name, field) in document.members()? {
             if !SERVER_MEMBERS.contains(&name) {
                 return Err(field.invalid_value_error(format_args!(
@@ -165,11 +165,11 @@ impl OrlojResources {
     }
 }
 
-impl AgentSystemResource {
-    fn read(
-        place: ResourcePosition,
-        metadata: &YamlField<'_>,
-        spec: &YamlField<'_>,
+impl OrlojAgentSystem {
+    fn from_yaml_spec(
+        place: OrlojResourcePosition,
+        metadata: &LocatedYamlNode<'_>,
+        spec: &LocatedYamlNode<'_>,
     ) -> Result<Self, CardGenerationError> {
         let a2a = spec.get("a2a")?;
         let a2a_member = |name| a2a.as_ref().map_or(Ok(None), |a2a| a2a.get(name));
@@ -177,7 +177,7 @@ impl AgentSystemResource {
             place,
             description: metadata_text(metadata, "annotations", DESCRIPTION)?,
             version: metadata_text(metadata, "labels", VERSION)?,
-            agents: references(spec, "agents")?,
+            agents: resource_references(spec, "agents")?,
             enabled: a2a_member("enabled")?.map_or(Ok(false), |enabled| enabled.flag())?,
             public: match a2a_member("auth")? {
                 None => false,
@@ -191,23 +191,23 @@ impl AgentSystemResource {
     }
 }
 
-impl AgentResource {
-    fn read(
-        place: ResourcePosition,
-        metadata: &YamlField<'_>,
-        spec: &YamlField<'_>,
+impl OrlojAgent {
+    fn from_yaml_spec(
+        place: OrlojResourcePosition,
+        metadata: &LocatedYamlNode<'_>,
+        spec: &LocatedYamlNode<'_>,
     ) -> Result<Self, CardGenerationError> {
         Ok(Self {
             place,
             description: metadata_text(metadata, "annotations", DESCRIPTION)?,
-            prompt: text(spec, "prompt")?,
-            tools: references(spec, "tools")?,
+            prompt: trimmed_text(spec, "prompt")?,
+            tools: resource_references(spec, "tools")?,
         })
     }
 }
 
-impl ToolResource {
-    fn read(place: ResourcePosition, spec: &YamlField<'_>) -> Result<Self, CardGenerationError> {
+impl OrlojTool {
+    fn from_yaml_spec(place: OrlojResourcePosition, spec: &LocatedYamlNode<'_>) -> Result<Self, CardGenerationError> {
         let mut tags: Vec<String> = Vec::new();
         for member in ["capabilities", "operation_classes"] {
             let Some(list) = spec.get(member)? else { continue };
@@ -218,18 +218,18 @@ impl ToolResource {
             }
         }
         let input_schema = spec.get("input_schema")?.map_or_else(|| Ok(Map::new()), |schema| schema.object())?;
-        Ok(Self { place, description: text(spec, "description")?, input_schema, tags })
+        Ok(Self { place, description: trimmed_text(spec, "description")?, input_schema, tags })
     }
 }
 
-fn parse_server_settings(document: &YamlField<'_>) -> Result<OrlojServerSettings, CardGenerationError> {
+fn parse_server_settings(document: &LocatedYamlNode<'_>) -> Result<OrlojServerSettings, CardGenerationError> {
     let mut server = OrlojServerSettings::default();
     if let Some(a2a) = document.get("a2a")? {
         if let Some(url) = a2a.get("publicBaseURL")? {
-            let parsed = url.text()?.parse::<BaseUrl>();
+            let parsed = url.text()?.parse::<PublicBaseUrl>();
             server.base_url = Some(parsed.map_err(|detail| url.invalid_value_error(detail))?);
         }
-        server.protocol_version = text(&a2a, "protocolVersion")?;
+        server.protocol_version = trimmed_text(&a2a, "protocolVersion")?;
     }
     if let Some(capabilities) = document.get("capabilities")? {
         let flag = |name| capabilities.get(name)?.map(|flag| flag.flag()).transpose();
@@ -253,14 +253,14 @@ fn parse_server_settings(document: &YamlField<'_>) -> Result<OrlojServerSettings
     }
     if let Some(provider) = document.get("provider")? {
         let url = provider.get("url")?.map(|url| parse_web_url(&url)).transpose()?;
-        server.provider = Some(AgentProvider { organization: text(&provider, "organization")?, url });
+        server.provider = Some(AgentProvider { organization: trimmed_text(&provider, "organization")?, url });
     }
     Ok(server)
 }
 
 /// A URL as written, if it is in canonical form except for a trailing slash. Otherwise its canonical form, which is
 /// ASCII.
-fn parse_web_url(field: &YamlField<'_>) -> Result<String, CardGenerationError> {
+fn parse_web_url(field: &LocatedYamlNode<'_>) -> Result<String, CardGenerationError> {
     let typed = field.text()?.trim();
     let url = url::Url::parse(typed).ok().filter(url::Url::has_host);
     let url = url.ok_or_else(|| field.invalid_value_error("expected a URL such as https://orloj.example"))?;
@@ -268,23 +268,23 @@ fn parse_web_url(field: &YamlField<'_>) -> Result<String, CardGenerationError> {
     Ok(if is_own_form { typed.to_owned() } else { url.into() })
 }
 
-fn key(metadata: &YamlField<'_>) -> Result<ResourceKey, CardGenerationError> {
+fn resource_key(metadata: &LocatedYamlNode<'_>) -> Result<OrlojResourceKey, CardGenerationError> {
     let name = name(&metadata.require_member("name")?)?;
     let namespace = metadata.get("namespace")?.map_or(Ok(DEFAULT_NAMESPACE), |namespace| self::name(&namespace))?;
     Ok((namespace.to_owned(), name.to_owned()))
 }
 
 /// Whether the text is a valid name of a resource or namespace, which must fit in a path segment.
-pub fn is_name(name: &str) -> bool {
+pub fn is_resource_name(name: &str) -> bool {
     (1..=MAX_NAME_BYTES).contains(&name.len())
         && ![".", ".."].contains(&name)
         && !name.contains(['/', ' '])
         && unsafe_character(name).is_none()
 }
 
-fn name<'n>(field: &YamlField<'n>) -> Result<&'n str, CardGenerationError> {
+fn name<'n>(field: &LocatedYamlNode<'n>) -> Result<&'n str, CardGenerationError> {
     let name = field.text()?;
-    if is_name(name) {
+    if is_resource_name(name) {
         return Ok(name);
     }
     Err(field
@@ -292,18 +292,25 @@ fn name<'n>(field: &YamlField<'n>) -> Result<&'n str, CardGenerationError> {
 }
 
 /// Names of other resources, with their locations.
-fn references(spec: &YamlField<'_>, member: &str) -> Result<Vec<(String, ResourcePosition)>, CardGenerationError> {
+fn resource_references(
+    spec: &LocatedYamlNode<'_>,
+    member: &str,
+) -> Result<Vec<(String, OrlojResourcePosition)>, CardGenerationError> {
     let Some(list) = spec.get(member)? else { return Ok(Vec::new()) };
     list.items()?.iter().map(|item| Ok((name(item)?.to_owned(), item.place()))).collect()
 }
 
 /// Text without surrounding whitespace. `None` if it is empty.
-fn text(field: &YamlField<'_>, member: &str) -> Result<Option<String>, CardGenerationError> {
+fn trimmed_text(field: &LocatedYamlNode<'_>, member: &str) -> Result<Option<String>, CardGenerationError> {
     let Some(member) = field.get(member)? else { return Ok(None) };
     let text = member.text()?.trim();
     Ok(Some(text).filter(|text| !text.is_empty()).map(str::to_owned))
 }
 
-fn metadata_text(metadata: &YamlField<'_>, list: &str, name: &str) -> Result<Option<String>, CardGenerationError> {
-    metadata.get(list)?.map_or(Ok(None), |list| text(&list, name))
+fn metadata_text(
+    metadata: &LocatedYamlNode<'_>,
+    list: &str,
+    name: &str,
+) -> Result<Option<String>, CardGenerationError> {
+    metadata.get(list)?.map_or(Ok(None), |list| trimmed_text(&list, name))
 }

@@ -7,8 +7,8 @@ use serde_json::{Map, Number, Value};
 use serde_saphyr::{Options, Spanned};
 
 use super::error::CardGenerationError;
-use super::source::ResourcePosition;
-use clresolve_core::text::{UntrustedText, excerpt};
+use super::source::OrlojResourcePosition;
+use clresolve_core::text::{UntrustedText, excerpt_text};
 
 /// Maximum depth of a document. Schemas in cards are far shallower, and the parser recurses.
 const MAX_LEVELS: usize = 32;
@@ -52,14 +52,14 @@ enum YamlContent {
 }
 
 /// The documents of a text, which messages refer to as `file`. Empty documents are skipped.
-pub(super) fn documents(file: &str, text: &str) -> Result<Vec<YamlNode>, CardGenerationError> {
-    let read = serde_saphyr::from_multiple_with_options(text, options());
+pub(super) fn parse_yaml_documents(file: &str, text: &str) -> Result<Vec<YamlNode>, CardGenerationError> {
+    let read = serde_saphyr::from_multiple_with_options(text, yaml_options());
     let mut nodes: Vec<YamlNode> = read.map_err(|error| {
         let line = error.location().map_or(0, |location| location.line());
         let detail = error.without_snippet().render_with_formatter(&serde_saphyr::UserMessageFormatter);
         CardGenerationError::Yaml {
-            place: ResourcePosition::new(file, line),
-            detail: UntrustedText::new(&excerpt(&detail)).to_string(),
+            place: OrlojResourcePosition::new(file, line),
+            detail: UntrustedText::new(&excerpt_text(&detail)).to_string(),
         }
     })?;
     nodes.iter_mut().for_each(|node| node.mark_ambiguous_numbers(text));
@@ -97,7 +97,7 @@ fn is_doubtful(number: &Number, written: Option<&str>) -> bool {
     number.as_f64().is_some_and(|number| number.fract() == 0.0) && written.is_none_or(is_whole)
 }
 
-fn options() -> Options {
+fn yaml_options() -> Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_depth: MAX_LEVELS,
@@ -207,20 +207,20 @@ impl<'de> Visitor<'de> for YamlContentVisitor {
 
 /// A value with its path in the document.
 #[derive(Clone)]
-pub(super) struct YamlField<'n> {
+pub(super) struct LocatedYamlNode<'n> {
     file: &'n str,
     node: &'n YamlNode,
     path: String,
 }
 
-impl<'n> YamlField<'n> {
+impl<'n> LocatedYamlNode<'n> {
     /// The root of a document.
-    pub(super) const fn document(file: &'n str, node: &'n YamlNode) -> Self {
+    pub(super) const fn from_document(file: &'n str, node: &'n YamlNode) -> Self {
         Self { file, node, path: String::new() }
     }
 
-    pub(super) fn place(&self) -> ResourcePosition {
-        ResourcePosition::new(self.file, self.node.line)
+    pub(super) fn place(&self) -> OrlojResourcePosition {
+        OrlojResourcePosition::new(self.file, self.node.line)
     }
 
     /// The member with this name. `None` if it is absent or null.
@@ -276,11 +276,11 @@ impl<'n> YamlField<'n> {
 
     /// The members of a mapping as JSON.
     pub(super) fn object(&self) -> Result<Map<String, Value>, CardGenerationError> {
-        match json(self.node) {
+        match json_from_yaml(self.node) {
             Ok(Value::Object(members)) => Ok(members),
             Ok(_) => Err(self.wrong_type_error("a mapping")),
             Err(line) => Err(CardGenerationError::Invalid {
-                place: ResourcePosition::new(self.file, line),
+                place: OrlojResourcePosition::new(self.file, line),
                 detail: format!(
                     "{}: a whole number has a zero before it, or is beyond {MAX_WHOLE}, so that readers take it for different \
                      ones; write it otherwise",
@@ -297,16 +297,16 @@ impl<'n> YamlField<'n> {
     }
 
     fn wrong_type_error(&self, what: &str) -> CardGenerationError {
-        self.invalid_value_error(format_args!("expected {what}, found {}", self.node.content.kind()))
+        self.invalid_value_error(format_args!("expected {what}, found {}", self.node.content.type_name()))
     }
 
     fn member_path(&self, name: &str) -> String {
-        if self.path.is_empty() { excerpt(name) } else { format!("{}.{}", self.path, excerpt(name)) }
+        if self.path.is_empty() { excerpt_text(name) } else { format!("{}.{}", self.path, excerpt_text(name)) }
     }
 }
 
 impl YamlContent {
-    const fn kind(&self) -> &'static str {
+    const fn type_name(&self) -> &'static str {
         match self {
             Self::Null => "nothing",
             Self::Bool(_) => "true or false",
@@ -320,17 +320,17 @@ impl YamlContent {
 
 /// The node as JSON, or the line of a number that parsers interpret differently. The parser limits the depth of a tree,
 /// which bounds this recursion.
-fn json(node: &YamlNode) -> Result<Value, u64> {
+fn json_from_yaml(node: &YamlNode) -> Result<Value, u64> {
     Ok(match &node.content {
         YamlContent::Null => Value::Null,
         YamlContent::Bool(flag) => Value::Bool(*flag),
         YamlContent::Number(number) => Value::Number(number.clone()),
         YamlContent::DoubtfulNumber => return Err(node.line),
         YamlContent::Text(text) => Value::String(text.clone()),
-        YamlContent::List(items) => items.iter().map(json).collect::<Result<_, _>>()?,
-        YamlContent::Map(members) => {
-            Value::Object(members.iter().map(|(key, node)| Ok((key.clone(), json(node)?))).collect::<Result<_, u64>>()?)
-        }
+        YamlContent::List(items) => items.iter().map(json_from_yaml).collect::<Result<_, _>>()?,
+        YamlContent::Map(members) => Value::Object(
+            members.iter().map(|(key, node)| Ok((key.clone(), json_from_yaml(node)?))).collect::<Result<_, u64>>()?,
+        ),
     })
 }
 
@@ -341,7 +341,7 @@ mod tests {
     use super::*;
 
     fn refusal(text: &str) -> (u64, String) {
-        match documents("f.yaml", text) {
+        match parse_yaml_documents("f.yaml", text) {
             Err(CardGenerationError::Yaml { place, detail }) => (place.line, detail),
             Err(other) => panic!("{other}"),
             Ok(_) => panic!("accepted: {text}"),
@@ -350,12 +350,13 @@ mod tests {
 
     #[test]
     fn values_know_their_lines() {
-        let nodes = documents("f.yaml", "---\n# nothing\n---\na: 1\nb:\n  - x\n  - [true, ~]\n").expect("YAML");
+        let nodes =
+            parse_yaml_documents("f.yaml", "---\n# nothing\n---\na: 1\nb:\n  - x\n  - [true, ~]\n").expect("YAML");
         assert_eq!(nodes.len(), 1);
-        let document = YamlField::document("f.yaml", &nodes[0]);
+        let document = LocatedYamlNode::from_document("f.yaml", &nodes[0]);
         let list = document.require_member("b").expect("b").items().expect("a list");
         assert_eq!((list[0].place().line, list[1].place().line), (6, 7));
-        assert_eq!(json(&nodes[0]), Ok(serde_json::json!({"a": 1, "b": ["x", [true, null]]})));
+        assert_eq!(json_from_yaml(&nodes[0]), Ok(serde_json::json!({"a": 1, "b": ["x", [true, null]]})));
     }
 
     #[test]
@@ -370,18 +371,18 @@ mod tests {
             ("9007199254740991", serde_json::json!(9_007_199_254_740_991_u64)),
             ("'010'", serde_json::json!("010")),
         ] {
-            let nodes = documents("f", &format!("{head}a: {text}\n")).expect("YAML");
-            assert_eq!(json(&nodes[1]), Ok(serde_json::json!({ "a": value })), "{text}");
+            let nodes = parse_yaml_documents("f", &format!("{head}a: {text}\n")).expect("YAML");
+            assert_eq!(json_from_yaml(&nodes[1]), Ok(serde_json::json!({ "a": value })), "{text}");
         }
         for text in
             ["010", "-010", "00", "9007199254740992", "-9007199254740992", "18446744073709551616", "[1, {b: 010}]"]
         {
-            let nodes = documents("f", &format!("{head}a: {text}\n")).expect("YAML");
-            assert_eq!(json(&nodes[1]), Err(5), "{text}");
+            let nodes = parse_yaml_documents("f", &format!("{head}a: {text}\n")).expect("YAML");
+            assert_eq!(json_from_yaml(&nodes[1]), Err(5), "{text}");
         }
-        let nodes = documents("f", "a: &a 010\nb:\n  - *a\nc: &c 10.0\nd: *c\n").expect("YAML");
-        let document = YamlField::document("f", &nodes[0]);
-        let of = |name| json(document.require_member(name).expect("there").node);
+        let nodes = parse_yaml_documents("f", "a: &a 010\nb:\n  - *a\nc: &c 10.0\nd: *c\n").expect("YAML");
+        let document = LocatedYamlNode::from_document("f", &nodes[0]);
+        let of = |name| json_from_yaml(document.require_member(name).expect("there").node);
         assert_eq!(of("b"), Err(3), "where it is named");
         assert_eq!(of("d"), Ok(serde_json::json!(10.0)));
     }
@@ -390,12 +391,13 @@ mod tests {
     fn what_yaml_leaves_open_is_refused() {
         assert_eq!(refusal("a: 1\na: 2\n").0, 2);
         assert_eq!(refusal("a: 1\nb: [1\n").0, 2);
-        assert!(documents("f", "a: !secret x\n").is_err(), "a tag of somebody's own");
-        assert!(documents("f", "a: .nan\n").is_err());
-        assert!(documents("f", &"[".repeat(1000)).is_err());
-        assert!(documents("f", &"a:\n".repeat(10)).is_err());
-        let flag = documents("f", "a: yes\n").expect("YAML");
-        let error = YamlField::document("f", &flag[0]).require_member("a").and_then(|a| a.flag()).expect_err("text");
+        assert!(parse_yaml_documents("f", "a: !secret x\n").is_err(), "a tag of somebody's own");
+        assert!(parse_yaml_documents("f", "a: .nan\n").is_err());
+        assert!(parse_yaml_documents("f", &"[".repeat(1000)).is_err());
+        assert!(parse_yaml_documents("f", &"a:\n".repeat(10)).is_err());
+        let flag = parse_yaml_documents("f", "a: yes\n").expect("YAML");
+        let error =
+            LocatedYamlNode::from_document("f", &flag[0]).require_member("a").and_then(|a| a.flag()).expect_err("text");
         assert_eq!(error.to_string(), "f, line 1: a: expected true or false, found text");
     }
 
@@ -405,19 +407,19 @@ mod tests {
         for (name, of) in ["b", "c", "d", "e", "f", "g", "h"].iter().zip(["a", "b", "c", "d", "e", "f", "g"]) {
             bomb.push_str(&format!("{name}: &{name} [{}]\n", [format!("*{of}").as_str(); 9].join(", ")));
         }
-        assert!(documents("f", &bomb).is_err());
+        assert!(parse_yaml_documents("f", &bomb).is_err());
         let mut deep = "a0: &a0 [x]\n".to_owned();
         for level in 1..500 {
             deep.push_str(&format!("a{level}: &a{level} [*a{}]\n", level - 1));
         }
-        assert!(documents("f", &deep).is_err());
-        assert!(documents("f", "a: &a {b: 1}\nc: *a\nd: *a\n").is_ok(), "an honest alias");
+        assert!(parse_yaml_documents("f", &deep).is_err());
+        assert!(parse_yaml_documents("f", "a: &a {b: 1}\nc: *a\nd: *a\n").is_ok(), "an honest alias");
     }
 
     proptest! {
         #[test]
         fn no_text_panics(text in "(?s)[a-c:&*!|>\\-\\[\\]{}, \n\"'#~<%@?0-9.]{0,120}") {
-            let _ = documents("f", &text);
+            let _ = parse_yaml_documents("f", &text);
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::{AgentMetrics, LedgerMetrics};
+use super::{PacrAgentMetrics, PacrLedgerMetrics};
 use clresolve_core::json::{JsonError, locate};
 use clresolve_core::reason::{Reason, ReasonCode};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::check::ReasonCollector;
 
@@ -18,7 +18,7 @@ const HOLDER: &str = "/metadata";
 /// Why figures cannot be written into a card.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum MetricsInsertionError {
+pub enum CardMetricsInsertionError {
     /// The text is not a card, or becomes too long with the figures.
     #[error(transparent)]
     NotCard(#[from] JsonError),
@@ -31,12 +31,12 @@ pub enum MetricsInsertionError {
 ///
 /// # Errors
 /// The text is not a card before or after the change, or its metadata is not an object.
-pub fn insert_metrics(text: &str, figures: &AgentMetrics) -> Result<String, MetricsInsertionError> {
+pub fn insert_metrics(text: &str, figures: &PacrAgentMetrics) -> Result<String, CardMetricsInsertionError> {
     let card = AgentCard::parse(text.as_bytes())?;
     let held = match (card.value_at(HOLDER), locate::find(text, HOLDER)) {
         (Some(Value::Object(_)), Some(place)) => text[place.value].to_owned(),
         (None, _) => "{}".to_owned(),
-        _ => return Err(MetricsInsertionError::NoObject),
+        _ => return Err(CardMetricsInsertionError::NoObject),
     };
     let figures = figures.members();
     let metadata =
@@ -56,7 +56,7 @@ fn set_member_text(object: &str, name: &str, value: &str, indent: &str) -> Strin
         return text;
     }
     let open = object.find('{').map_or(0, |at| at + 1);
-    let members = locate::members(object).unwrap_or_default();
+    let members = locate::member_ranges(object).unwrap_or_default();
     let (before, end) = match (members.first(), members.last()) {
         (Some(first), Some(last)) => (format!(",{}", &object[open..first.start]), last.end),
         _ => (indent.to_owned(), open),
@@ -66,16 +66,17 @@ fn set_member_text(object: &str, name: &str, value: &str, indent: &str) -> Strin
 }
 
 /// AE-30: reports the card's figures that the ledger refutes. A reputation is neither computed nor compared.
-pub(crate) fn check_ledger_claims(card: &AgentCard, ledger: &LedgerMetrics, found: &mut ReasonCollector) {
+pub(crate) fn check_ledger_claims(card: &AgentCard, ledger: &PacrLedgerMetrics, found: &mut ReasonCollector) {
     let agent = card.text("/agent_id").unwrap_or_default();
-    let known = ledger.agent_metrics(agent).map(AgentMetrics::members);
+    let known = ledger.agent_metrics(agent).map(PacrAgentMetrics::members);
     for (name, claimed) in ledger_claims(card) {
         let figure = known.as_ref().and_then(|known| known.get(name));
         if figure.is_some_and(|figure| figures_agree(claimed, figure)) {
             continue;
         }
         let expected = figure.map_or_else(|| "no record of the agent in the ledger".to_owned(), Value::to_string);
-        let reason = Reason::new(ReasonCode::AePacrDiffers).expected(expected).observed(excerpt(&claimed.to_string()));
+        let reason =
+            Reason::new(ReasonCode::AePacrDiffers).expected(expected).observed(excerpt_text(&claimed.to_string()));
         found.add(reason.at_place(format!("{HOLDER}/{name}")));
     }
 }
@@ -94,7 +95,8 @@ pub(crate) fn check_claim_types(card: &AgentCard, found: &mut ReasonCollector) {
             _ => (claimed.as_f64().is_some_and(|figure| figure >= 0.0), "a number of 0 or more"),
         };
         if !is_figure {
-            let reason = Reason::new(ReasonCode::AePacrType).expected(expected).observed(excerpt(&claimed.to_string()));
+            let reason =
+                Reason::new(ReasonCode::AePacrType).expected(expected).observed(excerpt_text(&claimed.to_string()));
             found.add(reason.at_place(format!("{HOLDER}/{name}")));
         }
     }
@@ -108,7 +110,7 @@ fn ledger_claims(card: &AgentCard) -> impl Iterator<Item = (&str, &Value)> {
 
 /// Whether a ledger produces the figure of this member.
 pub(crate) fn is_ledger_metric(name: &str) -> bool {
-    AgentMetrics::default().members().contains_key(name)
+    PacrAgentMetrics::default().members().contains_key(name)
 }
 
 fn figures_agree(claimed: &Value, figure: &Value) -> bool {
@@ -116,15 +118,15 @@ fn figures_agree(claimed: &Value, figure: &Value) -> bool {
     (claimed - figure).abs() <= TOLERANCE * figure.abs()
 }
 
-impl LedgerMetrics {
+impl PacrLedgerMetrics {
     /// The figures of an agent, if any of the used records involves it.
     #[must_use]
-    pub fn agent_metrics(&self, agent: &str) -> Option<&AgentMetrics> {
+    pub fn agent_metrics(&self, agent: &str) -> Option<&PacrAgentMetrics> {
         self.agents.iter().find(|known| known.agent_id.as_str() == agent).map(|known| &known.metadata)
     }
 }
 
-impl AgentMetrics {
+impl PacrAgentMetrics {
     /// The figures, keyed by member name.
     #[must_use]
     pub fn members(&self) -> Map<String, Value> {
@@ -139,7 +141,7 @@ impl AgentMetrics {
 mod tests {
     use super::*;
 
-    const FIGURES: AgentMetrics = AgentMetrics {
+    const FIGURES: PacrAgentMetrics = PacrAgentMetrics {
         interaction_count: 2,
         avg_latency_ms: 1.5,
         avg_cost_joules: 1e-20,
@@ -168,7 +170,7 @@ mod tests {
             let card = AgentCard::parse(written.as_bytes()).expect("a card");
             assert_eq!(card.value_at(HOLDER), Some(&Value::Object(FIGURES.members())));
         }
-        assert!(matches!(insert_metrics("{\"metadata\": []}", &FIGURES), Err(MetricsInsertionError::NoObject)));
-        assert!(matches!(insert_metrics("[]", &FIGURES), Err(MetricsInsertionError::NotCard(_))));
+        assert!(matches!(insert_metrics("{\"metadata\": []}", &FIGURES), Err(CardMetricsInsertionError::NoObject)));
+        assert!(matches!(insert_metrics("[]", &FIGURES), Err(CardMetricsInsertionError::NotCard(_))));
     }
 }

@@ -25,7 +25,7 @@ impl DirectedGraph {
         Self(graph)
     }
 
-    fn nodes(&self) -> usize {
+    fn node_count(&self) -> usize {
         self.0.node_bound()
     }
 
@@ -34,7 +34,7 @@ impl DirectedGraph {
     /// `petgraph::algo::page_rank` gives other figures (it omits the random jump along links) and takes nodes² × links
     /// steps in each round.
     pub(super) fn page_rank(&self) -> Vec<f64> {
-        let nodes = self.nodes();
+        let nodes = self.node_count();
         let mut ranks = vec![1.0 / nodes as f64; nodes];
         for _ in 0..MAX_ROUNDS {
             let dangling: f64 = (0..nodes).filter(|node| self.next(*node).is_empty()).map(|node| ranks[node]).sum();
@@ -57,10 +57,10 @@ impl DirectedGraph {
     /// summed over all ordered pairs and divided by their number, (n - 1)(n - 2). The only crate that implements it
     /// (rustworkx-core) depends on rayon, ndarray and rand.
     pub(super) fn betweenness(&self) -> Vec<f64> {
-        let nodes = self.nodes();
+        let nodes = self.node_count();
         let mut scores = vec![0.0; nodes];
         for source in 0..nodes {
-            self.add_dependencies(source, &mut scores);
+            self.add_betweenness_from(source, &mut scores);
         }
         let pairs = (nodes.saturating_sub(1) * nodes.saturating_sub(2)) as f64;
         if pairs > 0.0 {
@@ -70,8 +70,8 @@ impl DirectedGraph {
     }
 
     /// Adds the contribution of the shortest paths from `source` to each node.
-    fn add_dependencies(&self, source: usize, scores: &mut [f64]) {
-        let nodes = self.nodes();
+    fn add_betweenness_from(&self, source: usize, scores: &mut [f64]) {
+        let nodes = self.node_count();
         let (mut distance, mut paths) = (vec![usize::MAX; nodes], vec![0.0_f64; nodes]);
         let mut order = vec![source];
         (distance[source], paths[source]) = (0, 1.0);

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use clresolve_core::json;
 use clresolve_core::json::{JsonError, JsonLimits};
-use clresolve_core::text::{UntrustedText, excerpt};
+use clresolve_core::text::{UntrustedText, excerpt_text};
 
 /// Maximum length of a line in bytes: a payload with a card of 256 KiB, in base64, fits.
 pub const MAX_LINE_BYTES: usize = 512 * 1024;
@@ -149,20 +149,26 @@ impl PacrRecord {
                 return Err(format!("{name} is missing; a record has {}", MEMBERS.join(", ")));
             }
         }
-        let id = identity(&members["id"], "id")?;
+        let id = parse_record_id(&members["id"], "id")?;
         if id.is_genesis() {
             return Err("id: the genesis sentinel is not the id of a record".to_owned());
         }
         let resources = members["resources"].as_object().ok_or("resources: expected an object")?;
-        let seconds = estimate(resources, "time")?;
+        let seconds = parse_point_estimate(resources, "time")?;
         if seconds <= 0.0 {
             return Err("resources.time.point: expected seconds above 0".to_owned());
         }
-        let joules = estimate(resources, "energy")?;
+        let joules = parse_point_estimate(resources, "energy")?;
         if joules < 0.0 {
             return Err("resources.energy.point: expected joules, at least 0".to_owned());
         }
-        Ok(Self { id, predecessors: predecessors(&members, id)?, seconds, joules, actor: actor(&members["payload"])? })
+        Ok(Self {
+            id,
+            predecessors: parse_predecessors(&members, id)?,
+            seconds,
+            joules,
+            actor: parse_payload_actor(&members["payload"])?,
+        })
     }
 }
 
@@ -176,17 +182,17 @@ fn describe_json_error(error: &JsonError) -> String {
     detail.strip_prefix("line 1, ").unwrap_or(&detail).to_owned()
 }
 
-fn identity(value: &Value, name: &str) -> Result<PacrRecordId, String> {
+fn parse_record_id(value: &Value, name: &str) -> Result<PacrRecordId, String> {
     value.as_str().and_then(PacrRecordId::parse).ok_or_else(|| {
         format!("{name}: expected a ULID or 32 upper-case hexadecimal digits, found {}", escaped_excerpt(value))
     })
 }
 
-fn predecessors(members: &Map<String, Value>, id: PacrRecordId) -> Result<Vec<PacrRecordId>, String> {
+fn parse_predecessors(members: &Map<String, Value>, id: PacrRecordId) -> Result<Vec<PacrRecordId>, String> {
     let list = members["predecessors"].as_array().ok_or("predecessors: expected a list")?;
     let mut read = Vec::with_capacity(list.len());
     for value in list {
-        let predecessor = identity(value, "predecessors")?;
+        let predecessor = parse_record_id(value, "predecessors")?;
         if predecessor == id {
             return Err("predecessors: a record does not precede itself".to_owned());
         }
@@ -200,7 +206,7 @@ fn predecessors(members: &Map<String, Value>, id: PacrRecordId) -> Result<Vec<Pa
 }
 
 /// The `point` of an estimate, which must be between its bounds.
-fn estimate(resources: &Map<String, Value>, name: &str) -> Result<f64, String> {
+fn parse_point_estimate(resources: &Map<String, Value>, name: &str) -> Result<f64, String> {
     let number = |member: &str| {
         let value = resources.get(name).and_then(|estimate| estimate.get(member));
         value.and_then(Value::as_f64).filter(|number| number.is_finite())
@@ -214,7 +220,7 @@ fn estimate(resources: &Map<String, Value>, name: &str) -> Result<f64, String> {
     }
 }
 
-fn actor(payload: &Value) -> Result<PacrRecordActor, String> {
+fn parse_payload_actor(payload: &Value) -> Result<PacrRecordActor, String> {
     let bytes = payload.as_str().and_then(|text| STANDARD.decode(text).ok());
     let bytes = bytes.ok_or("payload: expected base64 with padding")?;
     let content = match bytes.strip_prefix(MAGIC) {
@@ -246,5 +252,5 @@ fn parse_counterfactual(rest: &[u8]) -> Result<PacrRecordActor, String> {
 }
 
 fn escaped_excerpt(value: &Value) -> String {
-    UntrustedText::new(&excerpt(&value.to_string())).to_string()
+    UntrustedText::new(&excerpt_text(&value.to_string())).to_string()
 }

@@ -27,13 +27,13 @@ pub struct FixedCard {
 ///
 /// # Errors
 /// [`JsonError`] if the text is not a card, in which case nothing can be fixed safely.
-pub fn fix(text: &str, system: CardSystem, rules: &CardRules<'_>, now: Timestamp) -> Result<FixedCard, JsonError> {
+pub fn fix_card(text: &str, system: CardSystem, rules: &CardRules<'_>, now: Timestamp) -> Result<FixedCard, JsonError> {
     let card = AgentCard::parse(text.as_bytes())?;
     let mut fixed = FixedCard { text: text.to_owned(), changes: Vec::new() };
     for fix in system.fixes(&card) {
-        fixed.set(fix.pointer, &fix.value);
+        fixed.replace_string_at(fix.pointer, &fix.value);
     }
-    fixed.order(system.order());
+    fixed.sort_members(system.order());
     if let Some(pointer) = system.change_time_pointer() {
         let stamped = fixed.with_change_time(pointer, now);
         let fits =
@@ -49,7 +49,7 @@ pub fn fix(text: &str, system: CardSystem, rules: &CardRules<'_>, now: Timestamp
 /// The text with its members in the order of the system's specification. `None` if they are already in that order.
 pub fn reorder_members(text: &str, system: CardSystem) -> Option<String> {
     let mut fixed = FixedCard { text: text.to_owned(), changes: Vec::new() };
-    fixed.order(system.order());
+    fixed.sort_members(system.order());
     (!fixed.changes.is_empty()).then_some(fixed.text)
 }
 
@@ -60,7 +60,7 @@ fn has_reversed_timestamps(card: &AgentCard, system: CardSystem, rules: &CardRul
 
 impl FixedCard {
     /// Replaces the value at `pointer`, if there is one, with a string.
-    fn set(&mut self, pointer: &str, value: &str) {
+    fn replace_string_at(&mut self, pointer: &str, value: &str) {
         let Some(place) = locate::find(&self.text, pointer) else { return };
         let new = Value::from(value).to_string();
         if self.text[place.value.clone()] == new {
@@ -71,8 +71,8 @@ impl FixedCard {
     }
 
     /// Sorts the members in the order of `order`. Other members follow in their present order.
-    fn order(&mut self, order: &[&str]) {
-        let Some(members) = locate::members(&self.text) else { return };
+    fn sort_members(&mut self, order: &[&str]) {
+        let Some(members) = locate::member_ranges(&self.text) else { return };
         let rank = |member: &Range<usize>| {
             let name = name(&self.text[member.clone()]);
             order.iter().position(|known| name.as_deref() == Some(known)).unwrap_or(order.len())
@@ -98,14 +98,14 @@ impl FixedCard {
     fn with_change_time(&self, pointer: &str, now: Timestamp) -> Self {
         let mut stamped = self.clone();
         let now = now.round(Unit::Second).unwrap_or(now);
-        stamped.set(pointer, &now.to_string());
+        stamped.replace_string_at(pointer, &now.to_string());
         stamped
     }
 }
 
 /// The name of a member, from its text with the value.
 fn name(member: &str) -> Option<String> {
-    let quoted = locate::key(member)?;
+    let quoted = locate::member_name_range(member)?;
     serde_json::from_str(&member[quoted]).ok()
 }
 
@@ -118,7 +118,7 @@ mod tests {
     fn fixed(text: &str) -> FixedCard {
         let profile = ConformanceProfiles::builtin().get(DEFAULT).expect("built in");
         let now = "2026-01-02T03:04:05.6Z".parse().expect("a time");
-        fix(text, CardSystem::CommandLayer, &CardRules::from_profile(&profile), now).expect("a card")
+        fix_card(text, CardSystem::CommandLayer, &CardRules::from_profile(&profile), now).expect("a card")
     }
 
     fn ordered() -> String {

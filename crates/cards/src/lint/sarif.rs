@@ -5,21 +5,21 @@ use serde_json::{Value, json};
 use super::{DocumentFinding, LintReport};
 use clresolve_core::json::locate;
 use clresolve_core::reason::ReasonCode;
-use clresolve_core::sarif::{SCHEMA, VERSION, level, message, tool};
+use clresolve_core::sarif::{SCHEMA, VERSION, sarif_level, sarif_message, sarif_tool};
 
 /// One SARIF run over documents, each with its URI reference, its text and its report.
-pub fn sarif<'r>(reports: impl IntoIterator<Item = (&'r str, &'r str, &'r LintReport)>) -> Value {
+pub fn sarif_report<'r>(reports: impl IntoIterator<Item = (&'r str, &'r str, &'r LintReport)>) -> Value {
     // In the order in which the rules are listed.
     let mut rules = Vec::new();
     let mut results = Vec::new();
     for (uri, text, report) in reports {
-        results.extend(report.findings.iter().map(|finding| result(finding, uri, text, &mut rules)));
+        results.extend(report.findings.iter().map(|finding| sarif_result(finding, uri, text, &mut rules)));
     }
     json!({
         "$schema": SCHEMA,
         "version": VERSION,
         "runs": [{
-            "tool": tool(rules),
+            "tool": sarif_tool(rules),
             "columnKind": "unicodeCodePoints",
             "results": results,
         }],
@@ -34,9 +34,9 @@ fn rule_index(rules: &mut Vec<ReasonCode>, code: ReasonCode) -> usize {
     })
 }
 
-fn result(finding: &DocumentFinding, uri: &str, text: &str, rules: &mut Vec<ReasonCode>) -> Value {
+fn sarif_result(finding: &DocumentFinding, uri: &str, text: &str, rules: &mut Vec<ReasonCode>) -> Value {
     let mut location = json!({"physicalLocation": {"artifactLocation": {"uri": uri}}});
-    if let Some(region) = region(finding, text) {
+    if let Some(region) = sarif_region(finding, text) {
         location["physicalLocation"]["region"] = region;
     }
     if let Some(pointer) = &finding.pointer {
@@ -45,13 +45,13 @@ fn result(finding: &DocumentFinding, uri: &str, text: &str, rules: &mut Vec<Reas
     json!({
         "ruleId": finding.code.slug(),
         "ruleIndex": rule_index(rules, finding.code),
-        "level": level(finding.effect),
-        "message": message(&finding.message, finding.expected.as_deref(), finding.observed.as_deref()),
+        "level": sarif_level(finding.effect),
+        "message": sarif_message(&finding.message, finding.expected.as_deref(), finding.observed.as_deref()),
         "locations": [location],
     })
 }
 
-fn region(finding: &DocumentFinding, text: &str) -> Option<Value> {
+fn sarif_region(finding: &DocumentFinding, text: &str) -> Option<Value> {
     let (line, column) = (finding.line?, finding.column?);
     let end = finding.span.as_ref().map_or((line, column), |span| locate::line_and_column(text, span.end));
     Some(json!({"startLine": line, "startColumn": column, "endLine": end.0, "endColumn": end.1}))
@@ -60,7 +60,7 @@ fn region(finding: &DocumentFinding, text: &str) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lint::lint;
+    use crate::lint::lint_document;
     use crate::system::{CardRules, CardSystem};
     use clresolve_verdict::profile::{ConformanceProfiles, DEFAULT};
 
@@ -68,8 +68,8 @@ mod tests {
     fn a_finding_has_its_rule_and_its_region() {
         let text = "{\n  \"ens\": \"A.eth\"\n}\n";
         let profile = ConformanceProfiles::builtin().get(DEFAULT).expect("built in");
-        let report = lint(text.as_bytes(), Some(CardSystem::CommandLayer), &CardRules::from_profile(&profile));
-        let log = sarif([("cards/a.json", text, &report)]);
+        let report = lint_document(text.as_bytes(), Some(CardSystem::CommandLayer), &CardRules::from_profile(&profile));
+        let log = sarif_report([("cards/a.json", text, &report)]);
         let run = &log["runs"][0];
         let result = run["results"].as_array().expect("a list").iter().find(|r| r["ruleId"] == "card-ens-mismatch");
         let result = result.expect("the name is not in normal form");

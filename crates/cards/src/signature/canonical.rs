@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Number, Value};
 
-use super::message::{AGENT_CARD, ProtobufField, ProtobufFieldPresence, ProtobufFieldType};
+use super::message::{A2aProtobufField, A2aProtobufFieldPresence, A2aProtobufFieldType, AGENT_CARD};
 use clresolve_core::json::pointer;
 use clresolve_verdict::canonical;
 
@@ -38,19 +38,19 @@ pub enum CanonicalCardForm {
 ///
 /// # Errors
 /// [`CanonicalFormError`] if other programs would parse one of its numbers differently.
-pub fn payload(card: &Value) -> Result<Vec<u8>, CanonicalFormError> {
-    payload_in(card, CanonicalCardForm::Specification)
+pub fn canonical_payload(card: &Value) -> Result<Vec<u8>, CanonicalFormError> {
+    payload_in_form(card, CanonicalCardForm::Specification)
 }
 
-fn payload_in(card: &Value, form: CanonicalCardForm) -> Result<Vec<u8>, CanonicalFormError> {
-    Ok(UnsignedCard::from_card(card)?.payload(form))
+fn payload_in_form(card: &Value, form: CanonicalCardForm) -> Result<Vec<u8>, CanonicalFormError> {
+    Ok(UnsignedCard::from_card(card)?.take_payload(form))
 }
 
 /// The bytes to sign in both forms: that of the specification, and that without empty members.
-pub(super) fn payloads(card: &Value) -> Result<[Vec<u8>; 2], CanonicalFormError> {
+pub(super) fn canonical_payloads(card: &Value) -> Result<[Vec<u8>; 2], CanonicalFormError> {
     let mut signed = UnsignedCard::from_card(card)?;
     // The second form omits a superset of the first.
-    Ok([CanonicalCardForm::Specification, CanonicalCardForm::WithoutEmpty].map(|form| signed.payload(form)))
+    Ok([CanonicalCardForm::Specification, CanonicalCardForm::WithoutEmpty].map(|form| signed.take_payload(form)))
 }
 
 /// A card without its signatures.
@@ -61,20 +61,20 @@ struct UnsignedCard {
 
 impl UnsignedCard {
     fn from_card(card: &Value) -> Result<Self, CanonicalFormError> {
-        if let Some(place) = unsafe_integer(card) {
+        if let Some(place) = unsafe_integer_pointer(card) {
             return Err(CanonicalFormError { place });
         }
         let mut card = card.clone();
         let members = card.as_object_mut();
         let is_of_1_0 = members.is_some_and(|members| {
             members.remove(SIGNATURES);
-            is_of_1_0(members)
+            is_a2a_1_0_card(members)
         });
         Ok(Self { card, is_of_1_0 })
     }
 
     /// The payload in this form. Omitted members are lost.
-    fn payload(&mut self, form: CanonicalCardForm) -> Vec<u8> {
+    fn take_payload(&mut self, form: CanonicalCardForm) -> Vec<u8> {
         if let Some(members) = self.card.as_object_mut().filter(|_| self.is_of_1_0) {
             omit_defaults(members, AGENT_CARD, form);
         }
@@ -84,7 +84,7 @@ impl UnsignedCard {
 
 /// Whether a card is an A2A 1.0 card: a 0.3 card has its own `url` and `protocolVersion`. An empty list of interfaces
 /// does not make it a 1.0 card, since the payload may omit such a list.
-fn is_of_1_0(members: &Map<String, Value>) -> bool {
+fn is_a2a_1_0_card(members: &Map<String, Value>) -> bool {
     let has = |name: &str| members.contains_key(name);
     let has_interfaces = members.get("supportedInterfaces").is_some_and(|list| !is_empty(list));
     has_interfaces || !(has("url") || has("protocolVersion"))
@@ -100,21 +100,21 @@ pub struct CanonicalFormError {
 
 /// Removes members that have their default value and may be omitted. Messages do not contain themselves, so the
 /// recursion ends.
-fn omit_defaults(members: &mut Map<String, Value>, message: &[ProtobufField], form: CanonicalCardForm) {
+fn omit_defaults(members: &mut Map<String, Value>, message: &[A2aProtobufField], form: CanonicalCardForm) {
     members.retain(|name, value| {
         let Some(member) = message.iter().find(|member| member.name == name) else { return true };
-        omit_inside(value, member.kind, form);
+        omit_nested_defaults(value, member.kind, form);
         match member.presence {
-            ProtobufFieldPresence::Implicit => !is_default(value, member.kind),
-            ProtobufFieldPresence::Explicit if value.is_null() => false,
-            ProtobufFieldPresence::Explicit => form == CanonicalCardForm::Specification || !is_empty_text(value),
-            ProtobufFieldPresence::Required => form == CanonicalCardForm::Specification || !is_empty(value),
+            A2aProtobufFieldPresence::Implicit => !is_default(value, member.kind),
+            A2aProtobufFieldPresence::Explicit if value.is_null() => false,
+            A2aProtobufFieldPresence::Explicit => form == CanonicalCardForm::Specification || !is_empty_text(value),
+            A2aProtobufFieldPresence::Required => form == CanonicalCardForm::Specification || !is_empty(value),
         }
     });
 }
 
 /// Applies [`omit_defaults`] to the messages in a value. A value of an unexpected type is unchanged.
-fn omit_inside(value: &mut Value, kind: ProtobufFieldType, form: CanonicalCardForm) {
+fn omit_nested_defaults(value: &mut Value, kind: A2aProtobufFieldType, form: CanonicalCardForm) {
     kind.each_message(value, |value, message| {
         if let Some(members) = value.as_object_mut() {
             omit_defaults(members, message, form);
@@ -122,12 +122,12 @@ fn omit_inside(value: &mut Value, kind: ProtobufFieldType, form: CanonicalCardFo
     });
 }
 
-fn is_default(value: &Value, kind: ProtobufFieldType) -> bool {
+fn is_default(value: &Value, kind: A2aProtobufFieldType) -> bool {
     match (kind, value) {
-        (_, Value::Null) | (ProtobufFieldType::Flag, Value::Bool(false)) => true,
-        (ProtobufFieldType::Text, Value::String(text)) => text.is_empty(),
-        (ProtobufFieldType::Texts | ProtobufFieldType::Messages(_), Value::Array(list)) => list.is_empty(),
-        (ProtobufFieldType::Map(_) | ProtobufFieldType::TextMap, Value::Object(map)) => map.is_empty(),
+        (_, Value::Null) | (A2aProtobufFieldType::Flag, Value::Bool(false)) => true,
+        (A2aProtobufFieldType::Text, Value::String(text)) => text.is_empty(),
+        (A2aProtobufFieldType::Texts | A2aProtobufFieldType::Messages(_), Value::Array(list)) => list.is_empty(),
+        (A2aProtobufFieldType::Map(_) | A2aProtobufFieldType::TextMap, Value::Object(map)) => map.is_empty(),
         _ => false,
     }
 }
@@ -147,7 +147,7 @@ fn is_empty(value: &Value) -> bool {
 
 /// JSON Pointer of the first integer beyond ±[`MAX_INTEGER`], in any notation. Integers that exceed 64 bits and numbers
 /// such as `1e300` are doubles here. The signatures are skipped.
-fn unsafe_integer(card: &Value) -> Option<String> {
+fn unsafe_integer_pointer(card: &Value) -> Option<String> {
     let is_unsafe = |number: &Number| match number.as_u64().or_else(|| number.as_i64().map(i64::unsigned_abs)) {
         Some(integer) => integer > MAX_INTEGER,
         // A double beyond that bound is an integer.
@@ -156,8 +156,10 @@ fn unsafe_integer(card: &Value) -> Option<String> {
     let members = card.as_object().into_iter().flatten().filter(|(name, _)| *name != SIGNATURES);
     let mut path = Vec::new();
     let mut values = members.map(|(name, member)| (CardPointerSegment::Member(name), member));
-    values.any(|(segment, value)| leads_to(segment, value, &is_unsafe, &mut path)).then(|| {
-        pointer::from_segments(path.iter().map(CardPointerSegment::text).collect::<Vec<_>>().iter().map(AsRef::as_ref))
+    values.any(|(segment, value)| find_unsafe_integer(segment, value, &is_unsafe, &mut path)).then(|| {
+        pointer::join_segments(
+            path.iter().map(CardPointerSegment::pointer_text).collect::<Vec<_>>().iter().map(AsRef::as_ref),
+        )
     })
 }
 
@@ -167,7 +169,7 @@ enum CardPointerSegment<'c> {
 }
 
 impl CardPointerSegment<'_> {
-    fn text(&self) -> Cow<'_, str> {
+    fn pointer_text(&self) -> Cow<'_, str> {
         match self {
             Self::Member(name) => Cow::Borrowed(name),
             Self::Item(at) => Cow::Owned(at.to_string()),
@@ -177,7 +179,7 @@ impl CardPointerSegment<'_> {
 
 /// Whether `value` contains an unsafe integer. If so, `path` leads to the first one. All values share one path. The
 /// card's parser limits the depth, which bounds the recursion.
-fn leads_to<'c>(
+fn find_unsafe_integer<'c>(
     segment: CardPointerSegment<'c>,
     value: &'c Value,
     is_unsafe: &impl Fn(&Number) -> bool,
@@ -186,12 +188,13 @@ fn leads_to<'c>(
     path.push(segment);
     let found = match value {
         Value::Number(number) => is_unsafe(number),
-        Value::Array(list) => {
-            list.iter().enumerate().any(|(at, item)| leads_to(CardPointerSegment::Item(at), item, is_unsafe, path))
-        }
-        Value::Object(members) => {
-            members.iter().any(|(name, member)| leads_to(CardPointerSegment::Member(name), member, is_unsafe, path))
-        }
+        Value::Array(list) => list
+            .iter()
+            .enumerate()
+            .any(|(at, item)| find_unsafe_integer(CardPointerSegment::Item(at), item, is_unsafe, path)),
+        Value::Object(members) => members
+            .iter()
+            .any(|(name, member)| find_unsafe_integer(CardPointerSegment::Member(name), member, is_unsafe, path)),
         Value::Null | Value::Bool(_) | Value::String(_) => false,
     };
     if !found {
@@ -208,7 +211,7 @@ mod tests {
     use super::*;
 
     fn text(card: &Value, form: CanonicalCardForm) -> String {
-        String::from_utf8(payload_in(card, form).expect("it has one")).expect("UTF-8")
+        String::from_utf8(payload_in_form(card, form).expect("it has one")).expect("UTF-8")
     }
 
     fn card(change: impl FnOnce(&mut Value)) -> Value {
@@ -241,8 +244,8 @@ mod tests {
             0..6,
         )) {
             let card: Value = members.into_iter().collect();
-            let alone = [CanonicalCardForm::Specification, CanonicalCardForm::WithoutEmpty].map(|form| payload_in(&card, form));
-            prop_assert_eq!(payloads(&card), Ok(alone.map(|payload| payload.expect("no number is in it"))));
+            let alone = [CanonicalCardForm::Specification, CanonicalCardForm::WithoutEmpty].map(|form| payload_in_form(&card, form));
+            prop_assert_eq!(canonical_payloads(&card), Ok(alone.map(|payload| payload.expect("no number is in it"))));
         }
     }
 
@@ -326,7 +329,9 @@ mod tests {
 
     #[test]
     fn integers_that_others_read_differently_are_refused() {
-        let at = |value: Value| payload(&card(|card| card["x"] = json!([0, value]))).err().map(|error| error.place);
+        let at = |value: Value| {
+            canonical_payload(&card(|card| card["x"] = json!([0, value]))).err().map(|error| error.place)
+        };
         assert_eq!(at(json!(9_007_199_254_740_991_u64)), None);
         assert_eq!(at(json!(-9_007_199_254_740_991_i64)), None);
         assert_eq!(at(json!(9_007_199_254_740_992_u64)).as_deref(), Some("/x/1"));

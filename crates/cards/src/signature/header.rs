@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
 use serde_json::{Map, Value};
 
-use super::key::SignatureAlgorithm;
+use super::key::CardSignatureAlgorithm;
 use clresolve_core::json::{JsonLimits, parse};
 use clresolve_core::reason::{Reason, ReasonCode};
 
@@ -21,11 +21,11 @@ pub const MAX_SIGNATURE_BYTES: usize = 1024;
 const TYPES: [&str; 4] = ["jose", "jose+json", "agent-card+jws", "jwt"];
 
 /// An entry with a valid form and header.
-pub(super) struct SignatureEntry<'c> {
+pub(super) struct CardSignatureEntry<'c> {
     /// The protected header as written in the card. The signature covers it.
     pub(super) protected: &'c str,
     pub(super) signature: Vec<u8>,
-    pub(super) algorithm: SignatureAlgorithm,
+    pub(super) algorithm: CardSignatureAlgorithm,
     pub(super) kid: Option<String>,
 }
 
@@ -40,22 +40,22 @@ pub(super) struct UntrustedSignatureHeader {
 ///
 /// # Errors
 /// The reason for the first rule that the entry violates.
-pub(super) fn read<'c>(
+pub(super) fn parse_entry<'c>(
     entry: &'c Value,
     stated: &mut UntrustedSignatureHeader,
-) -> Result<SignatureEntry<'c>, Box<Reason>> {
+) -> Result<CardSignatureEntry<'c>, Box<Reason>> {
     let malformed = |what: &str| Box::new(Reason::new(ReasonCode::SignatureMalformed).observed(what));
     let members = entry.as_object().ok_or_else(|| malformed("not an object"))?;
     let text = |name: &str| members.get(name).and_then(Value::as_str);
     let protected = text("protected").ok_or_else(|| malformed("protected is missing or not a string"))?;
     let signature = text("signature").ok_or_else(|| malformed("signature is missing or not a string"))?;
-    let header = header(protected)?;
+    let header = parse_protected_header(protected)?;
     let of_header = |name: &str| header.get(name).and_then(Value::as_str).map(str::to_owned);
     *stated = UntrustedSignatureHeader { algorithm: of_header("alg"), kid: of_header("kid") };
 
     check_unprotected(members, &header)?;
     let Some(name) = &stated.algorithm else { return Err(malformed("alg is missing or not a string")) };
-    let algorithm = SignatureAlgorithm::from_name(name).ok_or_else(|| {
+    let algorithm = CardSignatureAlgorithm::from_name(name).ok_or_else(|| {
         let reason = Reason::new(ReasonCode::SignatureAlgorithmRefused).expected("EdDSA, ES256 or RS256");
         Box::new(reason.observed(name.as_str()))
     })?;
@@ -63,14 +63,14 @@ pub(super) fn read<'c>(
     if header.contains_key("kid") && stated.kid.is_none() {
         return Err(malformed("kid is not a string"));
     }
-    let signature = decoded(signature, MAX_SIGNATURE_BYTES)
+    let signature = decode_base64url(signature, MAX_SIGNATURE_BYTES)
         .ok_or_else(|| malformed("signature is not base64url, or longer than any signature"))?;
-    Ok(SignatureEntry { protected, signature, algorithm, kid: stated.kid.clone() })
+    Ok(CardSignatureEntry { protected, signature, algorithm, kid: stated.kid.clone() })
 }
 
-fn header(protected: &str) -> Result<Map<String, Value>, Box<Reason>> {
+fn parse_protected_header(protected: &str) -> Result<Map<String, Value>, Box<Reason>> {
     let malformed = |what: String| Box::new(Reason::new(ReasonCode::SignatureMalformed).observed(what));
-    let bytes = decoded(protected, MAX_HEADER_BYTES)
+    let bytes = decode_base64url(protected, MAX_HEADER_BYTES)
         .ok_or_else(|| malformed(format!("protected is not base64url, or longer than {MAX_HEADER_BYTES} bytes")))?;
     let limits = JsonLimits { bytes: MAX_HEADER_BYTES, ..JsonLimits::CARD };
     match parse(&bytes, limits) {
@@ -81,7 +81,7 @@ fn header(protected: &str) -> Result<Map<String, Value>, Box<Reason>> {
 }
 
 /// Decodes base64url without padding. `None` if the result exceeds `most` bytes.
-fn decoded(text: &str, most: usize) -> Option<Vec<u8>> {
+fn decode_base64url(text: &str, most: usize) -> Option<Vec<u8>> {
     let longest = most.div_ceil(3) * 4;
     if text.len() > longest {
         return None;

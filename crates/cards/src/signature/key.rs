@@ -34,7 +34,7 @@ const RSA_EXPONENT: [u8; 3] = [1, 0, 1];
 
 /// The accepted algorithms. `none` and algorithms with a shared secret are rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum SignatureAlgorithm {
+pub enum CardSignatureAlgorithm {
     /// Ed25519 (RFC 8037).
     #[serde(rename = "EdDSA")]
     EdDsa,
@@ -46,7 +46,7 @@ pub enum SignatureAlgorithm {
     Rs256,
 }
 
-impl SignatureAlgorithm {
+impl CardSignatureAlgorithm {
     /// Every algorithm.
     pub const ALL: [Self; 3] = [Self::EdDsa, Self::Es256, Self::Rs256];
 
@@ -71,7 +71,7 @@ impl SignatureAlgorithm {
 /// A private key that signs cards.
 pub trait CardSigner {
     /// The header's `alg`.
-    fn algorithm(&self) -> SignatureAlgorithm;
+    fn algorithm(&self) -> CardSignatureAlgorithm;
 
     /// The header's `kid`.
     fn key_id(&self) -> &str;
@@ -88,7 +88,7 @@ pub trait CardSigner {
     fn sign_bytes(&self, message: &[u8]) -> Result<Vec<u8>, CardSignError>;
 }
 
-impl fmt::Display for SignatureAlgorithm {
+impl fmt::Display for CardSignatureAlgorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -96,7 +96,7 @@ impl fmt::Display for SignatureAlgorithm {
 
 /// A public key of a root, and the identifiers by which a signature may refer to it.
 #[derive(Clone)]
-pub(super) struct TrustRootKey {
+pub(super) struct CardTrustRootKey {
     /// Accepted values of `kid`. If empty, the root does not name the key, and any value is accepted.
     names: Vec<String>,
     material: PublicKeyMaterial,
@@ -105,17 +105,17 @@ pub(super) struct TrustRootKey {
 #[derive(Clone)]
 enum PublicKeyMaterial {
     Usable {
-        algorithm: SignatureAlgorithm,
-        verifier: Box<SignatureVerifier>,
+        algorithm: CardSignatureAlgorithm,
+        verifier: Box<CardSignatureVerifier>,
         thumbprint: String,
     },
-    Weak(SignatureAlgorithm),
+    Weak(CardSignatureAlgorithm),
     /// A key of another type, or for another use.
     Other,
 }
 
 #[derive(Clone)]
-enum SignatureVerifier {
+enum CardSignatureVerifier {
     Ed25519(clresolve_jose::Ed25519PublicKey),
     AwsLc(ParsedPublicKey),
 }
@@ -123,21 +123,21 @@ enum SignatureVerifier {
 /// Whether a key matches a signature's algorithm.
 pub(super) enum KeyAlgorithmMatch<'k> {
     /// The key matches and is usable.
-    Usable(&'k TrustRootKey),
+    Usable(&'k CardTrustRootKey),
     /// The key matches, but is weak.
     Weak,
     /// The key is of another type.
     Unfit,
 }
 
-impl TrustRootKey {
+impl CardTrustRootKey {
     /// An Ed25519 key with these identifiers.
-    pub(super) fn ed25519(key: clresolve_jose::Ed25519PublicKey, names: Vec<String>) -> Self {
-        let thumbprint = key.id().to_owned();
-        let verifier = Box::new(SignatureVerifier::Ed25519(key));
+    pub(super) fn from_ed25519_key(key: clresolve_jose::Ed25519PublicKey, names: Vec<String>) -> Self {
+        let thumbprint = key.thumbprint().to_owned();
+        let verifier = Box::new(CardSignatureVerifier::Ed25519(key));
         Self {
             names,
-            material: PublicKeyMaterial::Usable { algorithm: SignatureAlgorithm::EdDsa, verifier, thumbprint },
+            material: PublicKeyMaterial::Usable { algorithm: CardSignatureAlgorithm::EdDsa, verifier, thumbprint },
         }
     }
 
@@ -151,9 +151,9 @@ impl TrustRootKey {
         let mut names = further;
         names.extend(text("kid").map(str::to_owned));
         let algorithm = match (text("kty"), text("crv")) {
-            (Some("OKP"), Some("Ed25519")) => SignatureAlgorithm::EdDsa,
-            (Some("EC"), Some("P-256")) => SignatureAlgorithm::Es256,
-            (Some("RSA"), _) => SignatureAlgorithm::Rs256,
+            (Some("OKP"), Some("Ed25519")) => CardSignatureAlgorithm::EdDsa,
+            (Some("EC"), Some("P-256")) => CardSignatureAlgorithm::Es256,
+            (Some("RSA"), _) => CardSignatureAlgorithm::Rs256,
             _ => return Ok(Self { names, material: PublicKeyMaterial::Other }),
         };
         if jwk.get("d").is_some() {
@@ -163,9 +163,13 @@ impl TrustRootKey {
             return Ok(Self { names, material: PublicKeyMaterial::Other });
         }
         let material = match algorithm {
-            SignatureAlgorithm::EdDsa => ed25519(text("x").unwrap_or_default())?,
-            SignatureAlgorithm::Es256 => p256(&bytes(jwk, "x")?, &bytes(jwk, "y")?)?,
-            SignatureAlgorithm::Rs256 => rsa(&bytes(jwk, "n")?, &bytes(jwk, "e")?),
+            CardSignatureAlgorithm::EdDsa => ed25519_key_material(text("x").unwrap_or_default())?,
+            CardSignatureAlgorithm::Es256 => {
+                p256_key_material(&decode_jwk_member(jwk, "x")?, &decode_jwk_member(jwk, "y")?)?
+            }
+            CardSignatureAlgorithm::Rs256 => {
+                rsa_key_material(&decode_jwk_member(jwk, "n")?, &decode_jwk_member(jwk, "e")?)
+            }
         };
         Ok(Self { names, material })
     }
@@ -182,7 +186,7 @@ impl TrustRootKey {
         matches!(self.material, PublicKeyMaterial::Usable { .. })
     }
 
-    pub(super) fn match_algorithm(&self, wanted: SignatureAlgorithm) -> KeyAlgorithmMatch<'_> {
+    pub(super) fn match_algorithm(&self, wanted: CardSignatureAlgorithm) -> KeyAlgorithmMatch<'_> {
         match &self.material {
             PublicKeyMaterial::Usable { algorithm, .. } if *algorithm == wanted => KeyAlgorithmMatch::Usable(self),
             PublicKeyMaterial::Weak(algorithm) if *algorithm == wanted => KeyAlgorithmMatch::Weak,
@@ -201,31 +205,31 @@ impl TrustRootKey {
     pub(super) fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
         match &self.material {
             PublicKeyMaterial::Usable { verifier, .. } => match &**verifier {
-                SignatureVerifier::Ed25519(_) if clresolve_core::mutant!("card-signature-unchecked") => true,
-                SignatureVerifier::Ed25519(key) => key.has_signed(message, signature),
-                SignatureVerifier::AwsLc(key) => key.verify_sig(message, signature).is_ok(),
+                CardSignatureVerifier::Ed25519(_) if clresolve_core::mutant!("card-signature-unchecked") => true,
+                CardSignatureVerifier::Ed25519(key) => key.has_signed(message, signature),
+                CardSignatureVerifier::AwsLc(key) => key.verify_sig(message, signature).is_ok(),
             },
             PublicKeyMaterial::Weak(_) | PublicKeyMaterial::Other => false,
         }
     }
 }
 
-impl fmt::Debug for TrustRootKey {
+impl fmt::Debug for CardTrustRootKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TrustRootKey").field("names", &self.names).field("thumbprint", &self.thumbprint()).finish()
     }
 }
 
 /// Whether `use`, `key_ops` and `alg` of a key, if present, allow it to verify signatures of this algorithm.
-fn permits_algorithm(jwk: &Value, algorithm: SignatureAlgorithm) -> bool {
+fn permits_algorithm(jwk: &Value, algorithm: CardSignatureAlgorithm) -> bool {
     let is = |member: &str, allowed: &[&str]| {
         jwk.get(member).is_none_or(|value| value.as_str().is_some_and(|value| allowed.contains(&value)))
     };
     let names: &[&str] = match algorithm {
         // RFC 9864 defines a separate name for the same algorithm.
-        SignatureAlgorithm::EdDsa => &ED25519_ALGORITHMS,
-        SignatureAlgorithm::Es256 => &["ES256"],
-        SignatureAlgorithm::Rs256 => &["RS256"],
+        CardSignatureAlgorithm::EdDsa => &ED25519_ALGORITHMS,
+        CardSignatureAlgorithm::Es256 => &["ES256"],
+        CardSignatureAlgorithm::Rs256 => &["RS256"],
     };
     let verifies = |operations: &Value| {
         operations.as_array().is_some_and(|list| list.iter().any(|operation| operation == "verify"))
@@ -233,53 +237,53 @@ fn permits_algorithm(jwk: &Value, algorithm: SignatureAlgorithm) -> bool {
     is("use", &["sig"]) && is("alg", names) && jwk.get("key_ops").is_none_or(verifies)
 }
 
-fn bytes(jwk: &Value, member: &str) -> Result<Vec<u8>, Ed25519KeyError> {
+fn decode_jwk_member(jwk: &Value, member: &str) -> Result<Vec<u8>, Ed25519KeyError> {
     let text = jwk.get(member).and_then(Value::as_str).filter(|text| !text.is_empty());
     text.and_then(|text| BASE64URL.decode(text).ok()).ok_or(Ed25519KeyError::NotJwk)
 }
 
-fn ed25519(x: &str) -> Result<PublicKeyMaterial, Ed25519KeyError> {
+fn ed25519_key_material(x: &str) -> Result<PublicKeyMaterial, Ed25519KeyError> {
     match clresolve_jose::Ed25519PublicKey::from_jwk_x(x) {
         Ok(key) => {
-            let thumbprint = key.id().to_owned();
-            let verifier = Box::new(SignatureVerifier::Ed25519(key));
-            Ok(PublicKeyMaterial::Usable { algorithm: SignatureAlgorithm::EdDsa, verifier, thumbprint })
+            let thumbprint = key.thumbprint().to_owned();
+            let verifier = Box::new(CardSignatureVerifier::Ed25519(key));
+            Ok(PublicKeyMaterial::Usable { algorithm: CardSignatureAlgorithm::EdDsa, verifier, thumbprint })
         }
-        Err(Ed25519KeyError::Weak) => Ok(PublicKeyMaterial::Weak(SignatureAlgorithm::EdDsa)),
+        Err(Ed25519KeyError::Weak) => Ok(PublicKeyMaterial::Weak(CardSignatureAlgorithm::EdDsa)),
         Err(error) => Err(error),
     }
 }
 
-fn p256(x: &[u8], y: &[u8]) -> Result<PublicKeyMaterial, Ed25519KeyError> {
+fn p256_key_material(x: &[u8], y: &[u8]) -> Result<PublicKeyMaterial, Ed25519KeyError> {
     if x.len() != P256_BYTES || y.len() != P256_BYTES {
         return Err(Ed25519KeyError::NotJwk);
     }
     let point = [&[UNCOMPRESSED], x, y].concat();
     let Ok(key) = ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, &point) else {
-        return Ok(PublicKeyMaterial::Weak(SignatureAlgorithm::Es256));
+        return Ok(PublicKeyMaterial::Weak(CardSignatureAlgorithm::Es256));
     };
     let thumbprint = p256_thumbprint(x, y);
     Ok(PublicKeyMaterial::Usable {
-        algorithm: SignatureAlgorithm::Es256,
-        verifier: Box::new(SignatureVerifier::AwsLc(key)),
+        algorithm: CardSignatureAlgorithm::Es256,
+        verifier: Box::new(CardSignatureVerifier::AwsLc(key)),
         thumbprint,
     })
 }
 
-fn rsa(n: &[u8], e: &[u8]) -> PublicKeyMaterial {
+fn rsa_key_material(n: &[u8], e: &[u8]) -> PublicKeyMaterial {
     let (n, e) = (without_zeros(n), without_zeros(e));
     let bits = n.first().map_or(0, |first| n.len() * 8 - first.leading_zeros() as usize);
     let is_usual = RSA_BITS.contains(&bits) && e == RSA_EXPONENT;
     if !is_usual && !clresolve_core::mutant!("rsa-keys-of-any-size") {
-        return PublicKeyMaterial::Weak(SignatureAlgorithm::Rs256);
+        return PublicKeyMaterial::Weak(CardSignatureAlgorithm::Rs256);
     }
     match (rsa::PublicKeyComponents { n, e }).to_parsed_public_key(&RSA_PKCS1_2048_8192_SHA256) {
         Ok(key) => PublicKeyMaterial::Usable {
-            algorithm: SignatureAlgorithm::Rs256,
-            verifier: Box::new(SignatureVerifier::AwsLc(key)),
+            algorithm: CardSignatureAlgorithm::Rs256,
+            verifier: Box::new(CardSignatureVerifier::AwsLc(key)),
             thumbprint: rsa_thumbprint(n, e),
         },
-        Err(_) => PublicKeyMaterial::Weak(SignatureAlgorithm::Rs256),
+        Err(_) => PublicKeyMaterial::Weak(CardSignatureAlgorithm::Rs256),
     }
 }
 
@@ -331,14 +335,14 @@ impl CardSigningKey {
             return Err(Ed25519KeyError::NotCardKey);
         }
         if let Ok(pair) = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der) {
-            let (x, y) = coordinates(&pair);
+            let (x, y) = public_point_coordinates(&pair);
             let kid = p256_thumbprint(x, y);
             return Ok(Self { secret: CardSecretKey::P256(Box::new(pair)), kid, jku: None });
         }
         let pair = rsa::KeyPair::from_pkcs8(&der).map_err(|_| Ed25519KeyError::NotCardKey)?;
         let public = pair.public_key();
         let (n, e) = (public.modulus(), public.exponent());
-        match rsa(n.big_endian_without_leading_zero(), e.big_endian_without_leading_zero()) {
+        match rsa_key_material(n.big_endian_without_leading_zero(), e.big_endian_without_leading_zero()) {
             PublicKeyMaterial::Usable { thumbprint: kid, .. } => {
                 Ok(Self { secret: CardSecretKey::Rsa(Box::new(pair)), kid, jku: None })
             }
@@ -352,15 +356,15 @@ impl CardSigningKey {
         match &self.secret {
             CardSecretKey::Ed25519(key) => key.public_key().to_jwk(),
             CardSecretKey::P256(pair) => {
-                let (x, y) = coordinates(pair);
+                let (x, y) = public_point_coordinates(pair);
                 json!({"kty": "EC", "crv": "P-256", "x": encode(x), "y": encode(y), "kid": self.kid, "use": "sig",
-                    "alg": SignatureAlgorithm::Es256})
+                    "alg": CardSignatureAlgorithm::Es256})
             }
             CardSecretKey::Rsa(pair) => {
                 let (n, e) = (pair.public_key().modulus(), pair.public_key().exponent());
                 let (n, e) = (n.big_endian_without_leading_zero(), e.big_endian_without_leading_zero());
                 json!({"kty": "RSA", "n": encode(n), "e": encode(e), "kid": self.kid, "use": "sig",
-                    "alg": SignatureAlgorithm::Rs256})
+                    "alg": CardSignatureAlgorithm::Rs256})
             }
         }
     }
@@ -381,13 +385,13 @@ impl CardSigningKey {
 }
 
 /// The coordinates of the public point, which the library returns in uncompressed form.
-fn coordinates(pair: &EcdsaKeyPair) -> (&[u8], &[u8]) {
+fn public_point_coordinates(pair: &EcdsaKeyPair) -> (&[u8], &[u8]) {
     pair.public_key().as_ref()[1..].split_at(P256_BYTES)
 }
 
 impl From<clresolve_jose::Ed25519SigningKey> for CardSigningKey {
     fn from(key: clresolve_jose::Ed25519SigningKey) -> Self {
-        let kid = key.public_key().id().to_owned();
+        let kid = key.public_key().thumbprint().to_owned();
         Self { secret: CardSecretKey::Ed25519(Box::new(key)), kid, jku: None }
     }
 }
@@ -402,11 +406,11 @@ impl fmt::Debug for CardSigningKey {
 }
 
 impl CardSigner for CardSigningKey {
-    fn algorithm(&self) -> SignatureAlgorithm {
+    fn algorithm(&self) -> CardSignatureAlgorithm {
         match self.secret {
-            CardSecretKey::Ed25519(_) => SignatureAlgorithm::EdDsa,
-            CardSecretKey::P256(_) => SignatureAlgorithm::Es256,
-            CardSecretKey::Rsa(_) => SignatureAlgorithm::Rs256,
+            CardSecretKey::Ed25519(_) => CardSignatureAlgorithm::EdDsa,
+            CardSecretKey::P256(_) => CardSignatureAlgorithm::Es256,
+            CardSecretKey::Rsa(_) => CardSignatureAlgorithm::Rs256,
         }
     }
 
@@ -435,12 +439,12 @@ impl CardSigner for CardSigningKey {
 }
 
 impl CardSigner for clresolve_jose::Ed25519SigningKey {
-    fn algorithm(&self) -> SignatureAlgorithm {
-        SignatureAlgorithm::EdDsa
+    fn algorithm(&self) -> CardSignatureAlgorithm {
+        CardSignatureAlgorithm::EdDsa
     }
 
     fn key_id(&self) -> &str {
-        self.public_key().id()
+        self.public_key().thumbprint()
     }
 
     fn sign_bytes(&self, message: &[u8]) -> Result<Vec<u8>, CardSignError> {
@@ -455,10 +459,10 @@ mod tests {
     #[test]
     fn ed25519_has_two_names_and_no_other_spelling() {
         for name in ["EdDSA", "Ed25519"] {
-            assert_eq!(SignatureAlgorithm::from_name(name), Some(SignatureAlgorithm::EdDsa), "{name}");
+            assert_eq!(CardSignatureAlgorithm::from_name(name), Some(CardSignatureAlgorithm::EdDsa), "{name}");
         }
         for name in ["ed25519", "EDDSA", "Ed448", "none", "HS256"] {
-            assert_eq!(SignatureAlgorithm::from_name(name), None, "{name}");
+            assert_eq!(CardSignatureAlgorithm::from_name(name), None, "{name}");
         }
     }
 }

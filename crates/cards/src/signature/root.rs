@@ -5,11 +5,11 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
-use super::key::TrustRootKey;
+use super::key::CardTrustRootKey;
 use clresolve_core::json::{JsonError, JsonLimits, parse};
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::{Reason, ReasonCode};
-use clresolve_jose::{Ed25519KeyError, MAX_KEYS, key_list};
+use clresolve_jose::{Ed25519KeyError, MAX_KEYS, raw_jwks_keys};
 
 /// Maximum number of roots of a verifier. Each costs a request, and people list them individually.
 pub const MAX_ROOTS: usize = 8;
@@ -19,44 +19,45 @@ const MAX_DID_BYTES: usize = 1024;
 
 /// The roots that a verifier trusts.
 #[derive(Clone, Debug, Default)]
-pub struct TrustRoots(Vec<TrustRoot>);
+pub struct CardTrustRoots(Vec<CardTrustRoot>);
 
-impl TrustRoots {
+impl CardTrustRoots {
     /// Creates the set of roots. Their keys are tried in this order.
     ///
     /// # Errors
-    /// [`TrustRootError::TooMany`].
-    pub fn new(roots: Vec<TrustRoot>) -> Result<Self, TrustRootError> {
-        if roots.len() > MAX_ROOTS { Err(TrustRootError::TooMany) } else { Ok(Self(roots)) }
+    /// [`CardTrustRootError::TooMany`].
+    pub fn new(roots: Vec<CardTrustRoot>) -> Result<Self, CardTrustRootError> {
+        if roots.len() > MAX_ROOTS { Err(CardTrustRootError::TooMany) } else { Ok(Self(roots)) }
     }
 
     /// The roots.
-    pub fn iter(&self) -> impl Iterator<Item = &TrustRoot> {
+    pub fn iter(&self) -> impl Iterator<Item = &CardTrustRoot> {
         self.0.iter()
     }
 }
 
-impl From<TrustRoot> for TrustRoots {
-    fn from(root: TrustRoot) -> Self {
+impl From<CardTrustRoot> for CardTrustRoots {
+    fn from(root: CardTrustRoot) -> Self {
         Self(vec![root])
     }
 }
 
 /// A root: its name in reports, and its keys or the reason why it has none.
 #[derive(Clone, Debug)]
-pub struct TrustRoot {
+pub struct CardTrustRoot {
     label: String,
-    keys: Result<Vec<TrustRootKey>, Reason>,
+    keys: Result<Vec<CardTrustRootKey>, Reason>,
 }
 
-impl TrustRoot {
+impl CardTrustRoot {
     /// Parses a JSON Web Key Set (RFC 7517). Keys that cannot sign cards are skipped, and so are malformed ones
     /// (section 5).
     ///
     /// # Errors
     /// The bytes are not a key set, contain a private key, or contain malformed keys and no usable one.
-    pub fn from_jwks(label: impl Into<String>, bytes: &[u8]) -> Result<Self, TrustRootError> {
-        let keys = drop_malformed_keys(key_list(bytes)?.iter().map(|jwk| TrustRootKey::from_jwk(jwk, Vec::new())))?;
+    pub fn from_jwks(label: impl Into<String>, bytes: &[u8]) -> Result<Self, CardTrustRootError> {
+        let keys =
+            drop_malformed_keys(raw_jwks_keys(bytes)?.iter().map(|jwk| CardTrustRootKey::from_jwk(jwk, Vec::new())))?;
         Ok(Self { label: label.into(), keys: Ok(keys) })
     }
 
@@ -65,17 +66,17 @@ impl TrustRoot {
     ///
     /// # Errors
     /// The bytes are not the document of `did`, contain a private key, or contain malformed keys and no usable one.
-    pub fn from_did_document(did: &DidWeb, bytes: &[u8]) -> Result<Self, TrustRootError> {
-        let document = parse(bytes, JsonLimits::CARD).map_err(TrustRootError::Document)?;
+    pub fn from_did_document(did: &DidWeb, bytes: &[u8]) -> Result<Self, CardTrustRootError> {
+        let document = parse(bytes, JsonLimits::CARD).map_err(CardTrustRootError::Document)?;
         if document.get("id").and_then(Value::as_str) != Some(did.as_str())
             && !clresolve_core::mutant!("document-of-another-did")
         {
-            return Err(TrustRootError::OtherDid);
+            return Err(CardTrustRootError::OtherDid);
         }
         let list = |member: &str| match document.get(member) {
             None => Ok(Vec::new()),
             Some(Value::Array(list)) if list.len() <= MAX_KEYS => Ok(list.iter().collect()),
-            Some(_) => Err(TrustRootError::Methods),
+            Some(_) => Err(CardTrustRootError::Methods),
         };
         let assertions: Vec<&Value> = list("assertionMethod")?;
         let is_for_assertions = |id: &str| {
@@ -101,10 +102,10 @@ impl TrustRoot {
     ///
     /// # Errors
     /// The record has another form, or its key is weak.
-    pub fn from_record(name: &EnsName, public_key: &str, key_id: Option<&str>) -> Result<Self, TrustRootError> {
-        let key = clresolve_jose::Ed25519PublicKey::from_record(public_key)?;
+    pub fn from_record(name: &EnsName, public_key: &str, key_id: Option<&str>) -> Result<Self, CardTrustRootError> {
+        let key = clresolve_jose::Ed25519PublicKey::from_signer_record(public_key)?;
         let names = key_id.map(str::to_owned).into_iter().collect();
-        Ok(Self { label: name.as_str().to_owned(), keys: Ok(vec![TrustRootKey::ed25519(key, names)]) })
+        Ok(Self { label: name.as_str().to_owned(), keys: Ok(vec![CardTrustRootKey::from_ed25519_key(key, names)]) })
     }
 
     /// A root that provided no keys: [`ReasonCode::SignatureRootUnavailable`] or [`ReasonCode::SignatureRootUnusable`].
@@ -114,7 +115,7 @@ impl TrustRoot {
     }
 
     /// The root, or a root without keys that has the error as its reason.
-    pub fn from_result(root: Result<Self, TrustRootError>, label: impl Into<String>) -> Self {
+    pub fn from_result(root: Result<Self, CardTrustRootError>, label: impl Into<String>) -> Self {
         root.unwrap_or_else(|error| {
             Self::without_keys(label, Reason::new(ReasonCode::SignatureRootUnusable).observed(error.to_string()))
         })
@@ -130,24 +131,24 @@ impl TrustRoot {
         self.keys.as_ref().err()
     }
 
-    pub(super) fn keys(&self) -> &[TrustRootKey] {
+    pub(super) fn keys(&self) -> &[CardTrustRootKey] {
         self.keys.as_deref().unwrap_or_default()
     }
 }
 
 /// The key of a verification method, if it is a JSON Web Key.
-fn method_key(method: &Value, id: &str) -> Option<Result<TrustRootKey, Ed25519KeyError>> {
+fn method_key(method: &Value, id: &str) -> Option<Result<CardTrustRootKey, Ed25519KeyError>> {
     let jwk = method.get("publicKeyJwk")?;
     let fragment = id.rsplit_once('#').map(|(_, fragment)| fragment.to_owned());
     let names = [id.to_owned()].into_iter().chain(fragment).collect();
-    Some(TrustRootKey::from_jwk(jwk, names))
+    Some(CardTrustRootKey::from_jwk(jwk, names))
 }
 
 /// The keys without malformed ones, which RFC 7517 (section 5) ignores: a defect of one key does not affect the others.
 /// If no other key is usable, the defect is the error.
 fn drop_malformed_keys(
-    keys: impl Iterator<Item = Result<TrustRootKey, Ed25519KeyError>>,
-) -> Result<Vec<TrustRootKey>, Ed25519KeyError> {
+    keys: impl Iterator<Item = Result<CardTrustRootKey, Ed25519KeyError>>,
+) -> Result<Vec<CardTrustRootKey>, Ed25519KeyError> {
     let (mut good, mut is_one_malformed) = (Vec::new(), false);
     for key in keys {
         match key {
@@ -156,7 +157,11 @@ fn drop_malformed_keys(
             Err(error) => return Err(error),
         }
     }
-    if is_one_malformed && !good.iter().any(TrustRootKey::is_usable) { Err(Ed25519KeyError::NotJwk) } else { Ok(good) }
+    if is_one_malformed && !good.iter().any(CardTrustRootKey::is_usable) {
+        Err(Ed25519KeyError::NotJwk)
+    } else {
+        Ok(good)
+    }
 }
 
 /// A DID of the method `web`: a host, with an optional port and an optional path.
@@ -190,10 +195,11 @@ impl fmt::Display for DidWeb {
 }
 
 impl FromStr for DidWeb {
-    type Err = TrustRootError;
+    type Err = CardTrustRootError;
 
-    fn from_str(did: &str) -> Result<Self, TrustRootError> {
-        let rest = did.strip_prefix("did:web:").filter(|_| did.len() <= MAX_DID_BYTES).ok_or(TrustRootError::NoDid)?;
+    fn from_str(did: &str) -> Result<Self, CardTrustRootError> {
+        let rest =
+            did.strip_prefix("did:web:").filter(|_| did.len() <= MAX_DID_BYTES).ok_or(CardTrustRootError::NoDid)?;
         let mut segments = rest.split(':');
         let host = segments.next().unwrap_or_default();
         // In the host part, only the colon before the port may be percent-encoded.
@@ -208,7 +214,7 @@ impl FromStr for DidWeb {
         let path: Vec<&str> = segments.collect();
         let is_port = |port: &str| port.parse::<u16>().is_ok();
         if !is_plain(host) || !port.is_none_or(is_port) || !path.iter().all(|segment| is_plain(segment)) {
-            return Err(TrustRootError::NoDid);
+            return Err(CardTrustRootError::NoDid);
         }
         let port = port.map(|port| format!(":{port}")).unwrap_or_default();
         let path = if path.is_empty() { ".well-known".to_owned() } else { path.join("/") };
@@ -219,7 +225,7 @@ impl FromStr for DidWeb {
 /// Why a root is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum TrustRootError {
+pub enum CardTrustRootError {
     /// The DID document is not strict JSON.
     #[error("the DID document: {0}")]
     Document(JsonError),

@@ -25,7 +25,9 @@ fn insert_signature_text(text: &str, entry: &Value) -> String {
     let lines = text.trim_matches(SPACE).contains('\n');
     let (end, item, depth) = match locate::find(text, &format!("/{SIGNATURES}")) {
         Some(list) => (list.value.end, indented_entry(entry, lines, 2), 1),
-        None => (text.trim_end_matches(SPACE).len(), format!("\"{SIGNATURES}\":{}", list_of(entry, lines)), 0),
+        None => {
+            (text.trim_end_matches(SPACE).len(), format!("\"{SIGNATURES}\":{}", signature_list_text(entry, lines)), 0)
+        }
     };
     // Before the bracket that closes the list, or the brace that closes the card.
     let (before, after) = text.split_at(end - 1);
@@ -36,7 +38,7 @@ fn insert_signature_text(text: &str, entry: &Value) -> String {
     format!("{kept}{comma}{start}{item}{close}{after}")
 }
 
-fn list_of(entry: &Value, lines: bool) -> String {
+fn signature_list_text(entry: &Value, lines: bool) -> String {
     if !lines {
         return format!("[{}]", indented_entry(entry, lines, 2));
     }

@@ -14,10 +14,10 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use super::shape::{self, LazySchema, SchemaRule, schema_rule};
-use super::{CardRules, CardSystemDefinition, DiscoveryRules, no_descriptor, no_fixes, present};
-use crate::signature::message::{self, AGENT_CARD, ProtobufFieldPresence};
+use super::{CardRules, CardSystemDefinition, DiscoveryRules, is_never_descriptor, no_fixes, present_members};
+use crate::signature::message::{self, A2aProtobufFieldPresence, AGENT_CARD};
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::check::{ReasonCollector, content};
 
@@ -25,12 +25,12 @@ pub(super) static DEFINITION: CardSystemDefinition = CardSystemDefinition {
     title: "A2A agent card",
     distinctive: distinctive_members,
     refines: &[],
-    version,
-    check,
+    version: format_version,
+    check: check_a2a_card,
     order: ORDER,
     fixes: no_fixes,
     changed_at: None,
-    mapping: mapping::mapping,
+    mapping: mapping::mapping_for_card,
     written: &mapping::CURRENT,
     discovery: DiscoveryRules {
         paths: &["/.well-known/agent-card.json", "/.well-known/agent.json"],
@@ -39,7 +39,7 @@ pub(super) static DEFINITION: CardSystemDefinition = CardSystemDefinition {
         credentialed: None,
         content_type: None,
         stale: None,
-        is_descriptor: no_descriptor,
+        is_descriptor: is_never_descriptor,
     },
 };
 
@@ -68,11 +68,11 @@ const ORDER: &[&str] = &[
 ];
 
 static SCHEMA_0_2: LazySchema =
-    LazyLock::new(|| shape::compiled(include_bytes!("../../schemas/a2a.agent-card-0.2.schema.json")));
+    LazyLock::new(|| shape::compile_schema(include_bytes!("../../schemas/a2a.agent-card-0.2.schema.json")));
 static SCHEMA_0_3: LazySchema =
-    LazyLock::new(|| shape::compiled(include_bytes!("../../schemas/a2a.agent-card-0.3.schema.json")));
+    LazyLock::new(|| shape::compile_schema(include_bytes!("../../schemas/a2a.agent-card-0.3.schema.json")));
 static SCHEMA_1_0: LazySchema =
-    LazyLock::new(|| shape::compiled(include_bytes!("../../schemas/a2a.agent-card-1.0.schema.json")));
+    LazyLock::new(|| shape::compile_schema(include_bytes!("../../schemas/a2a.agent-card-1.0.schema.json")));
 
 /// The versions with distinct shapes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,9 +91,10 @@ impl A2aRelease {
         let claimed = card.text("/protocolVersion");
         if card.get("supportedInterfaces").is_some() || card.get("url").is_none() && claimed.is_none() {
             Self::V1_0
-        } else if card.get("signatures").is_some() || claimed.is_some_and(|version| is_of(version, "0.3")) {
+        } else if card.get("signatures").is_some() || claimed.is_some_and(|version| is_release_of_line(version, "0.3"))
+        {
             Self::V0_3
-        } else if claimed.is_none_or(|version| is_of(version, "0.2")) {
+        } else if claimed.is_none_or(|version| is_release_of_line(version, "0.2")) {
             if claimed.is_some() { Self::V0_2_6 } else { Self::V0_2_0 }
         } else {
             Self::V0_3
@@ -122,7 +123,7 @@ impl A2aRelease {
 const KNOWN_CLAIMS: [&str; 2] = ["0.2", "0.3"];
 
 /// Whether `version` is `line` or a patch release of it.
-fn is_of(version: &str, line: &str) -> bool {
+fn is_release_of_line(version: &str, line: &str) -> bool {
     version.strip_prefix(line).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
@@ -191,7 +192,7 @@ const LINES: &[SchemaRule] = &[
 
 /// Members that only these cards have.
 fn distinctive_members(card: &AgentCard) -> Vec<&'static str> {
-    let mut shown = present(
+    let mut shown = present_members(
         card,
         &[
             "supportedInterfaces",
@@ -211,15 +212,16 @@ fn distinctive_members(card: &AgentCard) -> Vec<&'static str> {
 }
 
 /// `None` if the card claims a version whose shape it does not have.
-fn version(card: &AgentCard) -> Option<String> {
+fn format_version(card: &AgentCard) -> Option<String> {
     let release = A2aRelease::detect_release(card);
-    let is_known =
-        |claimed: &Value| claimed.as_str().is_some_and(|version| KNOWN_CLAIMS.iter().any(|line| is_of(version, line)));
+    let is_known = |claimed: &Value| {
+        claimed.as_str().is_some_and(|version| KNOWN_CLAIMS.iter().any(|line| is_release_of_line(version, line)))
+    };
     let is_shown = release == A2aRelease::V1_0 || card.get("protocolVersion").is_none_or(is_known);
     is_shown.then(|| release.name().to_owned())
 }
 
-fn check(card: &AgentCard, rules: &CardRules<'_>) -> Vec<Reason> {
+fn check_a2a_card(card: &AgentCard, rules: &CardRules<'_>) -> Vec<Reason> {
     let release = A2aRelease::detect_release(card);
     let is_of_1_0 = release == A2aRelease::V1_0;
     let mut found = ReasonCollector::default();
@@ -251,7 +253,7 @@ fn check_snake_case(card: &AgentCard, found: &mut ReasonCollector) {
             continue;
         }
         let (code, place) = match member.presence {
-            ProtobufFieldPresence::Required => (ReasonCode::A2aFieldMissing, format!("/{}", member.name)),
+            A2aProtobufFieldPresence::Required => (ReasonCode::A2aFieldMissing, format!("/{}", member.name)),
             _ if member.name.starts_with("security") => (ReasonCode::A2aSecurityMisnamed, format!("/{name}")),
             _ => continue,
         };
@@ -279,25 +281,25 @@ fn check_version_claims(card: &AgentCard, release: A2aRelease, found: &mut Reaso
         }
         for (at, interface) in card.items("supportedInterfaces").enumerate() {
             if let Some(version) = interface.get("protocolVersion").and_then(Value::as_str)
-                && mapping::line_of(version) != version
+                && mapping::version_line(version) != version
             {
                 found.add(
                     Reason::new(ReasonCode::A2aProtocolVersionUnknown)
                         .message("An interface of the A2A card states a patch number.")
-                        .expected(excerpt(mapping::line_of(version)))
-                        .observed(excerpt(version))
+                        .expected(excerpt_text(mapping::version_line(version)))
+                        .observed(excerpt_text(version))
                         .at_place(format!("/supportedInterfaces/{at}/protocolVersion")),
                 );
             }
         }
     } else if let Some(version) = claimed
-        && !KNOWN_CLAIMS.iter().any(|line| is_of(version, line))
+        && !KNOWN_CLAIMS.iter().any(|line| is_release_of_line(version, line))
     {
         let expected = "0.2 or 0.3; a card of 1.0 has supportedInterfaces";
         found.add(
             Reason::new(ReasonCode::A2aProtocolVersionUnknown)
                 .expected(expected)
-                .observed(excerpt(version))
+                .observed(excerpt_text(version))
                 .at_place("/protocolVersion"),
         );
     }
@@ -309,7 +311,7 @@ fn check_modes(card: &AgentCard, found: &mut ReasonCollector) {
         for (at, mode) in modes.and_then(Value::as_array).into_iter().flatten().enumerate() {
             if let Some(mode) = mode.as_str().filter(|mode| !is_media_type(mode)) {
                 let reason = Reason::new(ReasonCode::A2aModeNotMediaType).expected("a media type, such as text/plain");
-                found.add(reason.observed(excerpt(mode)).at_place(format!("{place}/{at}")));
+                found.add(reason.observed(excerpt_text(mode)).at_place(format!("{place}/{at}")));
             }
         }
     };
@@ -339,7 +341,9 @@ fn check_skill_ids(card: &AgentCard, found: &mut ReasonCollector) {
             && !seen.insert(id)
         {
             found.add(
-                Reason::new(ReasonCode::A2aSkillDuplicate).observed(excerpt(id)).at_place(format!("/skills/{at}/id")),
+                Reason::new(ReasonCode::A2aSkillDuplicate)
+                    .observed(excerpt_text(id))
+                    .at_place(format!("/skills/{at}/id")),
             );
         }
     }
@@ -375,7 +379,7 @@ mod tests {
         let card = AgentCard::parse(card).expect("strict JSON");
         assert_eq!(detect(&card), CardSystemDetection::One(CardSystem::A2a));
         let profile = ConformanceProfiles::builtin().get(DEFAULT).expect("built in");
-        let reasons = check(&card, &CardRules::from_profile(&profile));
+        let reasons = check_a2a_card(&card, &CardRules::from_profile(&profile));
         let named: Vec<_> = reasons.iter().filter(|reason| reason.message.contains("snake_case")).collect();
         let observed: Vec<_> = named.iter().filter_map(|reason| reason.observed.as_deref()).collect();
         assert_eq!(observed, ["supported_interfaces", "default_input_modes"]);

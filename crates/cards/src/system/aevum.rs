@@ -22,11 +22,11 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use super::shape::{self, LazySchema, SchemaRule, schema_rule};
-use super::{CardRules, CardSystemDefinition, DiscoveryRules, no_descriptor, no_fixes};
+use super::{CardRules, CardSystemDefinition, DiscoveryRules, is_never_descriptor, no_fixes};
 use crate::ledger;
 use clresolve_core::json::pointer;
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::check::ReasonCollector;
 use clresolve_verdict::schema;
@@ -35,8 +35,8 @@ pub(super) static DEFINITION: CardSystemDefinition = CardSystemDefinition {
     title: "Aevum AgentCard",
     distinctive: distinctive_members,
     refines: &[],
-    version,
-    check,
+    version: format_version,
+    check: check_aevum_card,
     order: ORDER,
     fixes: no_fixes,
     changed_at: None,
@@ -49,7 +49,7 @@ pub(super) static DEFINITION: CardSystemDefinition = CardSystemDefinition {
         credentialed: None,
         content_type: None,
         stale: None,
-        is_descriptor: no_descriptor,
+        is_descriptor: is_never_descriptor,
     },
 };
 
@@ -66,7 +66,7 @@ const PACR: &str = "pacr:";
 const OLD_SPEC: &str = "agentcard-spec/";
 
 static SCHEMA: LazySchema =
-    LazyLock::new(|| shape::compiled(include_bytes!("../../schemas/aevum.agent-card-1.0.schema.json")));
+    LazyLock::new(|| shape::compile_schema(include_bytes!("../../schemas/aevum.agent-card-1.0.schema.json")));
 
 const LINES: &[SchemaRule] = &[
     schema_rule("/*", &[ReasonCode::AeFieldMissing], "the member").for_keyword("required"),
@@ -123,12 +123,12 @@ fn distinctive_members(card: &AgentCard) -> Vec<&'static str> {
 }
 
 /// The version that an older card claims, otherwise that of the specification.
-fn version(card: &AgentCard) -> Option<String> {
+fn format_version(card: &AgentCard) -> Option<String> {
     let claimed = card.text("/spec").and_then(|spec| spec.strip_prefix(OLD_SPEC));
-    Some(excerpt(claimed.unwrap_or(VERSION)))
+    Some(excerpt_text(claimed.unwrap_or(VERSION)))
 }
 
-fn check(card: &AgentCard, rules: &CardRules<'_>) -> Vec<Reason> {
+fn check_aevum_card(card: &AgentCard, rules: &CardRules<'_>) -> Vec<Reason> {
     let mut found = ReasonCollector::default();
     shape::check_schema(card, &SCHEMA, LINES, &mut found);
     check_agent_ulid(card, &mut found);
@@ -160,7 +160,7 @@ fn check_agent_ulid(card: &AgentCard, found: &mut ReasonCollector) {
         found.add(
             Reason::new(ReasonCode::AeAgentIdOverflow)
                 .expected("0 to 7 at first")
-                .observed(excerpt(id))
+                .observed(excerpt_text(id))
                 .at_place("/agent_id"),
         );
     }
@@ -176,7 +176,7 @@ fn check_capability_id(capability: &Value, place: &str, found: &mut ReasonCollec
     let mut warn = |message: &str, expected: &str| {
         let mut reason = Reason::new(ReasonCode::AeCapabilityIdMalformed).message(message).expected(expected);
         reason.effect = ReasonEffect::Warn;
-        found.add(reason.observed(excerpt(id)).at_place(place.clone()));
+        found.add(reason.observed(excerpt_text(id)).at_place(place.clone()));
     };
     if !(id.contains('.') && id.split('.').all(|part| !part.is_empty())) {
         warn("The id of a capability has no namespace.", "a namespace, a dot and a name");
@@ -191,7 +191,7 @@ fn check_currency(card: &AgentCard, found: &mut ReasonCollector) {
     let place = "/pricing/currency";
     if let Some(currency) = card.value_at(place).and_then(Value::as_str).filter(|currency| !is_currency(currency)) {
         let reason = Reason::new(ReasonCode::AeCurrencyUnknown).expected("a code of ISO 4217, or a token's symbol");
-        found.add(reason.observed(excerpt(currency)).at_place(place));
+        found.add(reason.observed(excerpt_text(currency)).at_place(place));
     }
 }
 
@@ -217,7 +217,9 @@ fn report_unknown_members(holder: &Value, place: &str, known: &[&str], found: &m
     for name in holder.as_object().into_iter().flat_map(|members| members.keys()) {
         if !known.contains(&name.as_str()) {
             found.add(
-                Reason::new(ReasonCode::AeUnknownMember).observed(excerpt(name)).at_place(member_pointer(place, name)),
+                Reason::new(ReasonCode::AeUnknownMember)
+                    .observed(excerpt_text(name))
+                    .at_place(member_pointer(place, name)),
             );
         }
     }
@@ -228,7 +230,7 @@ fn report_self_declared(card: &AgentCard, has_ledger: bool, found: &mut ReasonCo
     for name in pacr_members(card).filter(|name| !(has_ledger && ledger::card::is_ledger_metric(name))) {
         found.add(
             Reason::new(ReasonCode::AePacrSelfDeclared)
-                .observed(excerpt(name))
+                .observed(excerpt_text(name))
                 .at_place(member_pointer("/metadata", name)),
         );
     }
@@ -241,8 +243,8 @@ fn pacr_members(card: &AgentCard) -> impl Iterator<Item = &String> {
 
 fn member_pointer(place: &str, name: &str) -> String {
     let mut place = place.to_owned();
-    pointer::push(&mut place, name);
-    excerpt(&place)
+    pointer::push_segment(&mut place, name);
+    excerpt_text(&place)
 }
 
 #[cfg(test)]

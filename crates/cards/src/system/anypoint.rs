@@ -21,9 +21,9 @@ use url::Url;
 
 use self::change::MAX_LISTED;
 use super::shape::{self, LazySchema, SchemaRule, schema_rule};
-use super::{CardRules, CardSystemDefinition, DiscoveryRules, no_descriptor, no_fixes};
+use super::{CardRules, CardSystemDefinition, DiscoveryRules, is_never_descriptor, no_fixes};
 use clresolve_core::reason::{Reason, ReasonCode};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::check::ReasonCollector;
 
@@ -31,8 +31,8 @@ pub(super) static DEFINITION: CardSystemDefinition = CardSystemDefinition {
     title: "MA²D agent card",
     distinctive: distinctive_members,
     refines: &[],
-    version,
-    check,
+    version: format_version,
+    check: check_anypoint_card,
     order: ORDER,
     fixes: no_fixes,
     changed_at: Some("/metadata/updated_at"),
@@ -45,7 +45,7 @@ pub(super) static DEFINITION: CardSystemDefinition = CardSystemDefinition {
         credentialed: None,
         content_type: Some(ReasonCode::AnContentType),
         stale: None,
-        is_descriptor: no_descriptor,
+        is_descriptor: is_never_descriptor,
     },
 };
 
@@ -71,7 +71,7 @@ const VERSION: &str = "1.0";
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"];
 
 static SCHEMA: LazySchema =
-    LazyLock::new(|| shape::compiled(include_bytes!("../../schemas/anypoint.agent-card-1.0.schema.json")));
+    LazyLock::new(|| shape::compile_schema(include_bytes!("../../schemas/anypoint.agent-card-1.0.schema.json")));
 
 const URL: &str = "an HTTP(S) URL";
 const LINES: &[SchemaRule] = &[
@@ -139,11 +139,11 @@ fn distinctive_members(card: &AgentCard) -> Vec<&'static str> {
     shown.into_iter().filter(|(_, is_shown)| *is_shown).map(|(member, _)| member).collect()
 }
 
-fn version(_card: &AgentCard) -> Option<String> {
+fn format_version(_card: &AgentCard) -> Option<String> {
     Some(VERSION.to_owned())
 }
 
-fn check(card: &AgentCard, rules: &CardRules<'_>) -> Vec<Reason> {
+fn check_anypoint_card(card: &AgentCard, rules: &CardRules<'_>) -> Vec<Reason> {
     let mut found = ReasonCollector::default();
     shape::check_schema(card, &SCHEMA, LINES, &mut found);
     check_urls(card, &mut found);
@@ -168,7 +168,7 @@ fn check_urls(card: &AgentCard, found: &mut ReasonCollector) {
         if let Some(text) = card.value_at(place).and_then(Value::as_str)
             && Url::parse(text).is_err()
         {
-            found.add_once(Reason::new(code).expected(URL).observed(excerpt(text)).at_place(place));
+            found.add_once(Reason::new(code).expected(URL).observed(excerpt_text(text)).at_place(place));
         }
     }
 }
@@ -182,7 +182,7 @@ fn check_method(card: &AgentCard, found: &mut ReasonCollector) {
         found.add(
             Reason::new(ReasonCode::AnMethodUnknown)
                 .expected(METHODS.join(", "))
-                .observed(excerpt(method))
+                .observed(excerpt_text(method))
                 .at_place(place),
         );
     }
@@ -197,7 +197,7 @@ fn check_timestamps(card: &AgentCard, found: &mut ReasonCollector) {
             found.add(
                 Reason::new(ReasonCode::AnTimestampMalformed)
                     .expected(TIMESTAMP)
-                    .observed(excerpt(text))
+                    .observed(excerpt_text(text))
                     .at_place(place),
             );
         }
@@ -213,7 +213,7 @@ fn check_skill_names(card: &AgentCard, found: &mut ReasonCollector) {
         {
             found.add(
                 Reason::new(ReasonCode::AnSkillDuplicate)
-                    .observed(excerpt(name))
+                    .observed(excerpt_text(name))
                     .at_place(format!("/skills/{at}/name")),
             );
         }
@@ -229,8 +229,9 @@ fn check_examples(card: &AgentCard, found: &mut ReasonCollector) {
             && !found.is_full(ReasonCode::AnExampleSkillUnknown)
         {
             let known = names.iter().take(MAX_LISTED).copied().collect::<Vec<_>>().join(", ");
-            let reason =
-                Reason::new(ReasonCode::AnExampleSkillUnknown).observed(excerpt(skill)).expected(excerpt(&known));
+            let reason = Reason::new(ReasonCode::AnExampleSkillUnknown)
+                .observed(excerpt_text(skill))
+                .expected(excerpt_text(&known));
             found.add(reason.at_place(format!("/examples/{at}/skill")));
         }
     }

@@ -2,10 +2,10 @@
 
 mod mapping;
 
-use super::{CardRules, CardSystemDefinition, DerivedMemberFix, DiscoveryRules, present};
+use super::{CardRules, CardSystemDefinition, DerivedMemberFix, DiscoveryRules, present_members};
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::{Reason, ReasonCode};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::check;
 
@@ -13,10 +13,10 @@ pub(super) static DEFINITION: CardSystemDefinition = CardSystemDefinition {
     title: "CommandLayer Agent-Card",
     distinctive: distinctive_members,
     refines: &[],
-    version,
-    check,
+    version: format_version,
+    check: check_commandlayer_card,
     order: ORDER,
-    fixes,
+    fixes: slug_fixes,
     changed_at: Some("/updated_at"),
     mapping: |_| &mapping::MAPPING,
     written: &mapping::MAPPING,
@@ -56,7 +56,7 @@ const ORDER: &[&str] = &[
 ];
 
 fn distinctive_members(card: &AgentCard) -> Vec<&'static str> {
-    present(card, &["ens", "implements", "entry", "schemas_mirror"])
+    present_members(card, &["ens", "implements", "entry", "schemas_mirror"])
 }
 
 /// Whether this is the document in which a registry of cards refers to its manifest. It is not a card, although it has
@@ -66,20 +66,20 @@ fn is_descriptor(card: &AgentCard) -> bool {
 }
 
 /// The card's own version identifies its release line.
-fn version(card: &AgentCard) -> Option<String> {
-    card.version().map(excerpt)
+fn format_version(card: &AgentCard) -> Option<String> {
+    card.version().map(excerpt_text)
 }
 
-fn check(card: &AgentCard, rules: &CardRules<'_>) -> Vec<Reason> {
+fn check_commandlayer_card(card: &AgentCard, rules: &CardRules<'_>) -> Vec<Reason> {
     let profile = rules.profile;
     let checks =
         [check::card::check_card, check::entry::check_entry, check::verbs::check_verbs, check::verbs::unproven_mirrors];
     let reasons = checks.iter().flat_map(|check| check(card, profile));
-    reasons.chain(unreachable_name(card).map(|reason| profile.assign_effect(reason))).collect()
+    reasons.chain(unreachable_name_reason(card).map(|reason| profile.assign_effect(reason))).collect()
 }
 
 /// CL-6: the slug is the first label of the name, if that label is URL-safe.
-fn fixes(card: &AgentCard) -> Vec<DerivedMemberFix> {
+fn slug_fixes(card: &AgentCard) -> Vec<DerivedMemberFix> {
     let (Some(ens), Some(slug)) = (card.ens(), card.get("slug")) else { return Vec::new() };
     let label = ens.split('.').next().unwrap_or_default();
     let is_fine = slug.as_str().is_some_and(|slug| check::card::is_url_safe(slug) && !slug.is_empty());
@@ -90,14 +90,14 @@ fn fixes(card: &AgentCard) -> Vec<DerivedMemberFix> {
 }
 
 /// CL-53, for the card alone: a name that is not in normal form cannot equal a resolved name.
-fn unreachable_name(card: &AgentCard) -> Option<Reason> {
+fn unreachable_name_reason(card: &AgentCard) -> Option<Reason> {
     let ens = card.ens()?;
     let reason = |expected: String| {
         let message = "The card's ens is not in normal form, so it equals no resolved name.";
         Reason::new(ReasonCode::CardEnsMismatch)
             .message(message)
             .expected(expected)
-            .observed(excerpt(ens))
+            .observed(excerpt_text(ens))
             .at_place("/ens")
     };
     match EnsName::parse(ens) {

@@ -72,7 +72,7 @@ pub(crate) enum CommonSkillField {
 
 /// The representation of a value in a system.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum FieldRepresentation {
+pub(crate) enum CardFieldRepresentation {
     Text,
     /// A string that is written only if the system allows it.
     Fitting(fn(&str) -> bool),
@@ -88,9 +88,9 @@ pub(crate) enum FieldRepresentation {
     /// A value of an older shape. It is converted to the current shape when read, and never written.
     Older(fn(&Value) -> Option<Value>),
     /// A system-specific word. Each row has the system's word and the common one.
-    Word(VocabularyMap),
+    Word(CardVocabularyMap),
     /// A list of such words.
-    WordList(VocabularyMap),
+    WordList(CardVocabularyMap),
     /// A2A's map of security schemes.
     Schemes(SecuritySchemeForm),
     /// A2A's list of security requirements.
@@ -101,7 +101,7 @@ pub(crate) enum FieldRepresentation {
 
 /// The system's words and the common ones. The first matching row applies, so several of the system's words may map to
 /// one common word.
-pub(crate) type VocabularyMap = &'static [(&'static str, &'static str)];
+pub(crate) type CardVocabularyMap = &'static [(&'static str, &'static str)];
 
 /// The two representations of a security scheme in A2A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,17 +116,17 @@ pub(crate) enum SecuritySchemeForm {
 #[derive(Debug)]
 pub(crate) struct CardFieldMapping {
     /// JSON Pointers within the card.
-    pub(crate) fields: &'static [(CommonCardField, &'static str, FieldRepresentation)],
+    pub(crate) fields: &'static [(CommonCardField, &'static str, CardFieldRepresentation)],
     /// Fields that a card implies by omitting their member, in the system's words. They apply if there is an endpoint.
     pub(crate) defaults: &'static [(CommonCardField, &'static str)],
     /// JSON Pointer of the list of skills.
     pub(crate) skills: &'static str,
     /// JSON Pointers within a skill. An empty one is the skill itself.
-    pub(crate) skill: &'static [(CommonSkillField, &'static str, FieldRepresentation)],
+    pub(crate) skill: &'static [(CommonSkillField, &'static str, CardFieldRepresentation)],
 }
 
 /// Authentication methods, as most systems spell them.
-pub(crate) const AUTHENTICATION: VocabularyMap = &[
+pub(crate) const AUTHENTICATION: CardVocabularyMap = &[
     ("none", "none"),
     ("bearer", "bearer"),
     ("basic", "basic"),
@@ -136,12 +136,12 @@ pub(crate) const AUTHENTICATION: VocabularyMap = &[
 ];
 
 /// A2A's bindings. A plain `grpc` in another system is not A2A over gRPC, so these words have a separate prefix.
-pub(crate) const A2A_BINDINGS: VocabularyMap =
+pub(crate) const A2A_BINDINGS: CardVocabularyMap =
     &[("JSONRPC", "a2a+jsonrpc"), ("GRPC", "a2a+grpc"), ("HTTP+JSON", "a2a+http"), ("x402", "x402")];
 
 /// The common word for an A2A security scheme, if there is one, and the location of that word in the scheme. The
 /// location is the whole scheme if it has no further members.
-pub(crate) fn scheme_word(scheme: &Value, form: SecuritySchemeForm) -> Option<(&'static str, &'static str)> {
+pub(crate) fn security_scheme_word(scheme: &Value, form: SecuritySchemeForm) -> Option<(&'static str, &'static str)> {
     let (kind, http) = match form {
         SecuritySchemeForm::OpenApi => (scheme["type"].as_str()?, scheme["scheme"].as_str()),
         SecuritySchemeForm::OneOf => {
@@ -161,11 +161,11 @@ pub(crate) fn scheme_word(scheme: &Value, form: SecuritySchemeForm) -> Option<(&
         ("mtlsSecurityScheme", _) => ("mtls", "/mtlsSecurityScheme/-"),
         _ => return None,
     };
-    Some((word, if scheme_of(word, form).as_ref() == Some(scheme) { "" } else { place }))
+    Some((word, if security_scheme_for_word(word, form).as_ref() == Some(scheme) { "" } else { place }))
 }
 
 /// The A2A security scheme for a common word. API keys and OAuth flows need more than a word.
-pub(crate) fn scheme_of(word: &str, form: SecuritySchemeForm) -> Option<Value> {
+pub(crate) fn security_scheme_for_word(word: &str, form: SecuritySchemeForm) -> Option<Value> {
     Some(match (word, form) {
         ("bearer" | "basic", SecuritySchemeForm::OpenApi) => json!({"type": "http", "scheme": word}),
         ("bearer" | "basic", SecuritySchemeForm::OneOf) => json!({"httpAuthSecurityScheme": {"scheme": word}}),

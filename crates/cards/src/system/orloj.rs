@@ -15,9 +15,9 @@ use serde_json::Value;
 use url::Url;
 
 use super::shape::{self, LazySchema, SchemaRule, schema_rule};
-use super::{CardRules, CardSystem, CardSystemDefinition, DiscoveryRules, no_descriptor, no_fixes};
+use super::{CardRules, CardSystem, CardSystemDefinition, DiscoveryRules, is_never_descriptor, no_fixes};
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::check::{ReasonCollector, content};
 use clresolve_verdict::schema;
@@ -26,8 +26,8 @@ pub(super) static DEFINITION: CardSystemDefinition = CardSystemDefinition {
     title: "Orloj agent card",
     distinctive: distinctive_members,
     refines: &[CardSystem::A2a],
-    version,
-    check,
+    version: format_version,
+    check: check_orloj_card,
     order: ORDER,
     fixes: no_fixes,
     changed_at: None,
@@ -40,7 +40,7 @@ pub(super) static DEFINITION: CardSystemDefinition = CardSystemDefinition {
         credentialed: Some(ReasonCode::OrDiscoveryCredentialed),
         content_type: None,
         stale: Some(ReasonCode::OrCardStale),
-        is_descriptor: no_descriptor,
+        is_descriptor: is_never_descriptor,
     },
 };
 
@@ -57,7 +57,7 @@ const ORDER: &[&str] = &[
 ];
 
 static SCHEMA: LazySchema =
-    LazyLock::new(|| shape::compiled(include_bytes!("../../schemas/orloj.agent-card.schema.json")));
+    LazyLock::new(|| shape::compile_schema(include_bytes!("../../schemas/orloj.agent-card.schema.json")));
 
 const LINES: &[SchemaRule] = &[
     schema_rule("/name", &[ReasonCode::OrNameMissing], "a non-empty string"),
@@ -97,11 +97,11 @@ fn distinctive_members(card: &AgentCard) -> Vec<&'static str> {
 }
 
 /// The version of A2A that the server declares. Orloj's specification of the card has no version.
-fn version(card: &AgentCard) -> Option<String> {
-    card.text("/protocolVersion").map(excerpt)
+fn format_version(card: &AgentCard) -> Option<String> {
+    card.text("/protocolVersion").map(excerpt_text)
 }
 
-fn check(card: &AgentCard, rules: &CardRules<'_>) -> Vec<Reason> {
+fn check_orloj_card(card: &AgentCard, rules: &CardRules<'_>) -> Vec<Reason> {
     let mut found = ReasonCollector::default();
     shape::check_schema(card, &SCHEMA, LINES, &mut found);
     check_endpoint(card, &mut found);
@@ -115,11 +115,15 @@ fn check(card: &AgentCard, rules: &CardRules<'_>) -> Vec<Reason> {
 fn check_endpoint(card: &AgentCard, found: &mut ReasonCollector) {
     let (Some(name), Some(text)) = (card.text("/name"), card.text("/url")) else { return };
     let Ok(url) = Url::parse(text) else { return };
-    if found.has_specific_reason("/url", ReasonCode::OrUrlNameMismatch) || system_of(&url).as_deref() == Some(name) {
+    if found.has_specific_reason("/url", ReasonCode::OrUrlNameMismatch)
+        || agent_system_in_url(&url).as_deref() == Some(name)
+    {
         return;
     }
-    let expected = format!("a path that ends in /v1/agent-systems/{}/a2a", excerpt(name));
-    found.add(Reason::new(ReasonCode::OrUrlNameMismatch).expected(expected).observed(excerpt(text)).at_place("/url"));
+    let expected = format!("a path that ends in /v1/agent-systems/{}/a2a", excerpt_text(name));
+    found.add(
+        Reason::new(ReasonCode::OrUrlNameMismatch).expected(expected).observed(excerpt_text(text)).at_place("/url"),
+    );
 }
 
 /// OR-17: according to the specification this is only a setting of the server.
@@ -129,7 +133,7 @@ fn check_protocol_version(card: &AgentCard, found: &mut ReasonCollector) {
         let mut reason =
             Reason::new(ReasonCode::OrVersionType).message("The Orloj card's protocolVersion is no dotted number.");
         reason.effect = ReasonEffect::Warn;
-        found.add(reason.expected("a dotted number, such as 1.0").observed(excerpt(version)).at_place(place));
+        found.add(reason.expected("a dotted number, such as 1.0").observed(excerpt_text(version)).at_place(place));
     }
 }
 
@@ -151,7 +155,7 @@ fn check_input_schemas(card: &AgentCard, found: &mut ReasonCollector) {
 }
 
 /// The name of the AgentSystem in an endpoint's path, percent-decoded.
-fn system_of(url: &Url) -> Option<String> {
+fn agent_system_in_url(url: &Url) -> Option<String> {
     let (_, below) = url.path().rsplit_once("/v1/agent-systems/")?;
     let segment = below.strip_suffix("/a2a").filter(|segment| !segment.is_empty() && !segment.contains('/'))?;
     percent_decode_str(segment).decode_utf8().ok().map(|name| name.into_owned())

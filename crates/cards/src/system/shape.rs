@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use clresolve_core::json::json_type;
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::check::ReasonCollector;
 use clresolve_verdict::schema::{MAX_OBJECTIONS, MAX_VIOLATIONS, SchemaViolation, StrictSchema};
@@ -17,7 +17,7 @@ use clresolve_verdict::schema::{MAX_OBJECTIONS, MAX_VIOLATIONS, SchemaViolation,
 /// A schema of this crate, compiled once.
 pub(super) type LazySchema = LazyLock<StrictSchema>;
 
-pub(super) fn compiled(bytes: &[u8]) -> StrictSchema {
+pub(super) fn compile_schema(bytes: &[u8]) -> StrictSchema {
     StrictSchema::load(bytes, &[]).expect("a test compiles every schema of this crate")
 }
 
@@ -57,7 +57,8 @@ impl SchemaRule {
     }
 
     fn covers_violation(&self, violation: &SchemaViolation) -> bool {
-        self.keyword.is_none_or(|keyword| keyword == violation.keyword) && matches(self.place, &violation.pointer)
+        self.keyword.is_none_or(|keyword| keyword == violation.keyword)
+            && matches_pointer_pattern(self.place, &violation.pointer)
     }
 }
 
@@ -83,7 +84,7 @@ pub(super) fn check_schema(card: &AgentCard, schema: &StrictSchema, lines: &[Sch
     for (line, violation) in ruled {
         let observed = card.value_at(&violation.pointer).map(display_value);
         for code in line.codes {
-            let mut reason = Reason::new(*code).expected(line.expected).at_place(excerpt(&violation.pointer));
+            let mut reason = Reason::new(*code).expected(line.expected).at_place(excerpt_text(&violation.pointer));
             if line.fails {
                 reason.effect = ReasonEffect::Fail;
             }
@@ -96,7 +97,7 @@ pub(super) fn check_schema(card: &AgentCard, schema: &StrictSchema, lines: &[Sch
     for violation in general {
         if !found.has_specific_reason(&violation.pointer, ReasonCode::DocumentSchemaInvalid) {
             let reason = Reason::new(ReasonCode::DocumentSchemaInvalid).observed(violation.detail);
-            found.add_once(reason.at_place(excerpt(&violation.pointer)));
+            found.add_once(reason.at_place(excerpt_text(&violation.pointer)));
         }
     }
 }
@@ -104,13 +105,13 @@ pub(super) fn check_schema(card: &AgentCard, schema: &StrictSchema, lines: &[Sch
 /// A value as displayed in a finding: strings and numbers as they are, for other values their type.
 pub(super) fn display_value(value: &Value) -> String {
     match value {
-        Value::String(text) => excerpt(text),
+        Value::String(text) => excerpt_text(text),
         Value::Number(number) => number.to_string(),
         other => json_type(other).to_owned(),
     }
 }
 
-fn matches(pattern: &str, pointer: &str) -> bool {
+fn matches_pointer_pattern(pattern: &str, pointer: &str) -> bool {
     let (mut pattern, mut pointer) = (pattern.split('/'), pointer.split('/'));
     loop {
         match (pattern.next(), pointer.next()) {
@@ -127,7 +128,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::lint::lint;
+    use crate::lint::lint_document;
     use crate::system::CardRules;
 
     #[test]
@@ -135,7 +136,7 @@ mod tests {
         let profile = ConformanceProfiles::builtin().get(DEFAULT).expect("built in");
         let is_too_complex = |modes: usize| {
             let card = json!({"supportedInterfaces": [], "defaultInputModes": vec![0; modes]}).to_string();
-            let report = lint(card.as_bytes(), None, &CardRules::from_profile(&profile));
+            let report = lint_document(card.as_bytes(), None, &CardRules::from_profile(&profile));
             report.findings.iter().any(|finding| finding.code == ReasonCode::CardTooComplex)
         };
         assert!(is_too_complex(2 * MAX_OBJECTIONS - 200));
@@ -144,10 +145,14 @@ mod tests {
 
     #[test]
     fn a_star_stands_for_one_segment() {
-        assert!(matches("/a/*/b", "/a/0/b") && matches("", "") && matches("/a", "/a"));
+        assert!(
+            matches_pointer_pattern("/a/*/b", "/a/0/b")
+                && matches_pointer_pattern("", "")
+                && matches_pointer_pattern("/a", "/a")
+        );
         for (pattern, pointer) in [("/a/*", "/a"), ("/a/*", "/a/0/b"), ("/a", "/a/0"), ("", "/a"), ("/a/*/b", "/a/0/c")]
         {
-            assert!(!matches(pattern, pointer), "{pattern} {pointer}");
+            assert!(!matches_pointer_pattern(pattern, pointer), "{pattern} {pointer}");
         }
     }
 }

@@ -10,16 +10,16 @@ use std::sync::{Arc, LazyLock};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
-use clresolve_cards::convert::convert;
-use clresolve_cards::discovery::{JudgedDocument, JudgedDocumentKind};
+use clresolve_cards::convert::convert_card;
+use clresolve_cards::discovery::{CardOrDescriptor, LintedDocument};
 use clresolve_cards::lint;
-use clresolve_cards::project::signed_a2a_card;
-use clresolve_cards::signature::{TrustRoot, TrustRoots, verify};
+use clresolve_cards::project::project_signed_a2a_card;
+use clresolve_cards::signature::{CardTrustRoot, CardTrustRoots, verify_card_signatures};
 use clresolve_cards::system::{CardRules, CardSystem};
 use clresolve_core::digest::Digest;
 use clresolve_core::json::JsonLimits;
 use clresolve_jose::Ed25519SigningKey;
-use clresolve_verdict::build::{self, ResolutionRun, VerdictContext};
+use clresolve_verdict::build::{self, TimedEvidence, VerdictContext};
 use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::check::JudgementPolicy;
 use clresolve_verdict::evidence::{ContentProofSource, HttpsOutcome, IpfsOutcome, SchemaEvidence, SchemaResponses};
@@ -50,7 +50,7 @@ pub(crate) struct Prepared {
     seed: Seed,
     pub(crate) document: Bytes,
     /// The gathered evidence, for a verdict.
-    run: Option<ResolutionRun>,
+    run: Option<TimedEvidence>,
     /// The trusted verdict, for a projection.
     resolution: Option<Resolution>,
     world: &'static World,
@@ -73,29 +73,33 @@ impl Prepared {
             }
             Judge::Served => ServedSchema::read(self.document.clone()).digest().as_bytes().len(),
             Judge::Lint => {
-                let judgement =
-                    lint::judge(&self.document, None, &CardRules::from_profile(&world.profile), &world.profiles);
+                let judgement = lint::lint_with_near_misses(
+                    &self.document,
+                    None,
+                    &CardRules::from_profile(&world.profile),
+                    &world.profiles,
+                );
                 serde_json::to_string(&judgement).map_or(0, |text| text.len())
             }
             Judge::Discovery => {
-                let found = JudgedDocument::judge(&self.document, None, &CardRules::from_profile(&world.profile));
-                let JudgedDocumentKind::Card(report) = &found.kind else { return 0 };
+                let found = LintedDocument::judge(&self.document, None, &CardRules::from_profile(&world.profile));
+                let CardOrDescriptor::Card(report) = &found.kind else { return 0 };
                 serde_json::to_string(report).map_or(0, |text| text.len())
             }
             Judge::Signatures => {
                 let Ok(card) = AgentCard::parse(&self.document) else { return 0 };
-                verify(card.document(), &world.roots).reasons.len()
+                verify_card_signatures(card.document(), &world.roots).reasons.len()
             }
             Judge::Conversion => {
                 let Ok(card) = AgentCard::parse(&self.document) else { return 0 };
                 let from = CardSystem::ALL[self.seed.base().min(CardSystem::ALL.len() - 1)];
                 let to = CardSystem::ALL[self.seed.to % CardSystem::ALL.len()];
-                let converted = convert(&card, from, to, &CardRules::from_profile(&world.profile));
+                let converted = convert_card(&card, from, to, &CardRules::from_profile(&world.profile));
                 serde_json::to_string(&(converted.card, converted.report)).map_or(0, |text| text.len())
             }
             Judge::Projection => {
                 let resolution = self.resolution.as_ref().expect("it was proven");
-                let card = signed_a2a_card(resolution, &GatePolicy::default(), Some(&world.key));
+                let card = project_signed_a2a_card(resolution, &GatePolicy::default(), Some(&world.key));
                 card.map_or(0, |card| Digest::compute(card.to_string().as_bytes()).as_bytes().len())
             }
         }
@@ -106,7 +110,7 @@ impl Prepared {
 struct World {
     profiles: ConformanceProfiles,
     profile: Arc<ConformanceProfile>,
-    roots: TrustRoots,
+    roots: CardTrustRoots,
     key: Ed25519SigningKey,
     /// The agent whose card each document replaces, and the time of its judgement.
     agent: Value,
@@ -127,15 +131,15 @@ impl World {
 
     /// The verdict if everything except the agent's card is valid.
     fn resolution(&self, document: &Bytes) -> Resolution {
-        let evidence = sample::evidence(&self.agent, document, self.now);
-        let run = ResolutionRun { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None };
+        let evidence = sample::faultless_evidence(&self.agent, document, self.now);
+        let run = TimedEvidence { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None };
         build::build_resolution(&self.reporter(Judge::Verdict), &run, 0)
     }
 
     /// The evidence if the agent's card is `document`, and each source returned different bytes. At depth `schemas`, no
     /// gateway returned the card, so its CID is compared with the bytes that its URL served.
-    fn run(&self, judge: Judge, document: &Bytes) -> ResolutionRun {
-        let mut evidence = sample::evidence(&self.agent, document, self.now);
+    fn run(&self, judge: Judge, document: &Bytes) -> TimedEvidence {
+        let mut evidence = sample::faultless_evidence(&self.agent, document, self.now);
         let other = |byte: u8| Bytes::from(vec![byte; JsonLimits::CARD.bytes]);
         evidence.mirror = IpfsOutcome::Proven { bytes: other(b'm'), by: ContentProofSource::Gateway, blocks: 1 };
         match judge {
@@ -145,7 +149,7 @@ impl World {
             }
             _ => evidence.https = HttpsOutcome::Body { bytes: other(b'h'), url: "https://cards.example/".to_owned() },
         }
-        ResolutionRun { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None }
+        TimedEvidence { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None }
     }
 
     fn reporter(&self, judge: Judge) -> VerdictContext<'_> {
@@ -176,7 +180,7 @@ fn schemas() -> SchemaEvidence {
 
 /// The maximum number of keys tried for one signature, for each algorithm: the key of RFC 8037, the base point of
 /// P-256, and the largest accepted modulus.
-fn roots() -> TrustRoots {
+fn roots() -> CardTrustRoots {
     let n = URL_SAFE_NO_PAD.encode([0xff; RSA_BYTES]);
     let keys = [
         json!({"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}),
@@ -185,5 +189,5 @@ fn roots() -> TrustRoots {
         json!({"kty": "RSA", "n": n, "e": "AQAB"}),
     ];
     let keys = json!({"keys": keys.map(|key| vec![key; 8]).concat()}).to_string();
-    TrustRoot::from_jwks("keys", keys.as_bytes()).expect("a key set").into()
+    CardTrustRoot::from_jwks("keys", keys.as_bytes()).expect("a key set").into()
 }

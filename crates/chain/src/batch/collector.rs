@@ -47,18 +47,23 @@ where
     /// Adds `question` to a group and returns its answer. `ask` answers the whole group, in order, once the group has
     /// [`MOST_NAMES`] members or the wait is over. A caller that stops waiting does not affect the others. Returns
     /// `None` if `ask` was aborted.
-    pub(super) async fn join<F>(&self, key: K, question: Q, ask: impl FnOnce(Vec<Q>) -> F + Send + 'static) -> Option<A>
+    pub(super) async fn join_group<F>(
+        &self,
+        key: K,
+        question: Q,
+        ask: impl FnOnce(Vec<Q>) -> F + Send + 'static,
+    ) -> Option<A>
     where
         F: Future<Output = Vec<A>> + Send + 'static,
     {
         let (sender, answer) = oneshot::channel();
-        match lock(&self.waiting).add(&key, (question, sender)) {
+        match lock_groups(&self.waiting).add_member(&key, (question, sender)) {
             GroupJoinOutcome::Full(members) => drop(tokio::spawn(answer_members(members, ask))),
             GroupJoinOutcome::First(number) => {
                 let (waiting, wait) = (Arc::clone(&self.waiting), self.wait);
                 tokio::spawn(async move {
                     sleep(wait).await;
-                    let group = lock(&waiting).take(&key, number);
+                    let group = lock_groups(&waiting).take_group(&key, number);
                     if let Some(members) = group {
                         answer_members(members, ask).await;
                     }
@@ -70,7 +75,7 @@ where
     }
 }
 
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock_groups<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -84,7 +89,7 @@ enum GroupJoinOutcome<M> {
 }
 
 impl<K: Clone + Eq + Hash, Q, A> QueryGroups<K, Q, A> {
-    fn add(&mut self, key: &K, member: QueryGroupMember<Q, A>) -> GroupJoinOutcome<QueryGroupMember<Q, A>> {
+    fn add_member(&mut self, key: &K, member: QueryGroupMember<Q, A>) -> GroupJoinOutcome<QueryGroupMember<Q, A>> {
         let Some(group) = self.groups.get_mut(key) else {
             let number = self.next;
             self.next += 1;
@@ -99,7 +104,7 @@ impl<K: Clone + Eq + Hash, Q, A> QueryGroups<K, Q, A> {
     }
 
     /// Removes the group with this number and returns its members, unless the group was completed before.
-    fn take(&mut self, key: &K, number: u64) -> Option<Vec<QueryGroupMember<Q, A>>> {
+    fn take_group(&mut self, key: &K, number: u64) -> Option<Vec<QueryGroupMember<Q, A>>> {
         self.groups.get(key).filter(|group| group.number == number)?;
         self.groups.remove(key).map(|group| group.members)
     }
@@ -136,7 +141,7 @@ mod tests {
                 groups.lock().unwrap().push(questions.len());
                 questions.into_iter().map(|question| question * 2).collect()
             };
-            collector.join(number % 2, number, ask)
+            collector.join_group(number % 2, number, ask)
         };
         let answers = join_all((0..count).map(question)).await;
         assert!(answers.into_iter().enumerate().all(|(number, answer)| answer == Some(number * 2)));
@@ -164,8 +169,8 @@ mod tests {
                 questions
             }
         };
-        let first = tokio::time::timeout(WAIT / 2, collector.join((), 1, ask(&asked)));
-        let (first, second) = tokio::join!(first, collector.join((), 2, ask(&asked)));
+        let first = tokio::time::timeout(WAIT / 2, collector.join_group((), 1, ask(&asked)));
+        let (first, second) = tokio::join!(first, collector.join_group((), 2, ask(&asked)));
         assert!(first.is_err());
         assert_eq!((second, asked.load(Ordering::Relaxed)), (Some(2), 2));
     }
@@ -173,6 +178,6 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn questions_whose_asking_is_broken_off_have_no_answer() {
         let collector: BatchCollector<(), u8, u8> = BatchCollector::new(WAIT);
-        assert_eq!(collector.join((), 1, async |_| panic!("a bug")).await, None);
+        assert_eq!(collector.join_group((), 1, async |_| panic!("a bug")).await, None);
     }
 }

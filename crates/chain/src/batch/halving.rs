@@ -23,7 +23,7 @@ where
             Ok(answers) => return answers,
             Err(failure) => failure,
         };
-        let is_split = questions.len() > 1 && failure.may_be_of_one_query();
+        let is_split = questions.len() > 1 && failure.may_blame_one_query();
         if !is_split || clresolve_core::mutant!("batches-fail-whole") {
             return questions.iter().map(|_| Err(failure.clone())).collect();
         }

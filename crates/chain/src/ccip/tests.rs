@@ -40,7 +40,13 @@ struct Endpoint {
 
 #[async_trait]
 impl RpcHttpTransport for Endpoint {
-    async fn post(&self, _: &Url, body: bytes::Bytes, _: usize, _: Duration) -> Result<bytes::Bytes, HttpRequestError> {
+    async fn post_json(
+        &self,
+        _: &Url,
+        body: bytes::Bytes,
+        _: usize,
+        _: Duration,
+    ) -> Result<bytes::Bytes, HttpRequestError> {
         let request: Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(request["method"], "eth_call");
         self.calls.lock().unwrap().push(request["params"].clone());
@@ -82,7 +88,7 @@ struct Gateway {
 
 #[async_trait]
 impl CcipReadGateway for Gateway {
-    async fn request(&self, request: &CcipReadRequest, cap: usize) -> Reply {
+    async fn request_first_response(&self, request: &CcipReadRequest, cap: usize) -> Reply {
         self.caps.lock().unwrap().push(cap);
         self.requests.lock().unwrap().push(request.clone());
         (self.reply)(&request.data)
@@ -173,7 +179,7 @@ async fn a_gateway_that_stays_silent_is_given_up() {
 
     #[async_trait]
     impl CcipReadGateway for Silent {
-        async fn request(&self, _: &CcipReadRequest, _: usize) -> Reply {
+        async fn request_first_response(&self, _: &CcipReadRequest, _: usize) -> Reply {
             std::future::pending().await
         }
     }

@@ -10,7 +10,9 @@ use clresolve_beacon::ExecutionPayloadHeader;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{EnsAnswer, NameReading, ProofStrength};
 use clresolve_core::records::RecordKey;
-use clresolve_sandbox::chain::{ChainBuilder, NameRegistration, ResolverKind, RpcServer, SandboxChain};
+use clresolve_sandbox::chain::{
+    EnsResolverKind, SandboxChain, SandboxChainBuilder, SandboxNameRegistration, SandboxRpcServer,
+};
 use jiff::SignedDuration;
 use tokio::time::sleep;
 use url::Url;
@@ -18,7 +20,7 @@ use url::Url;
 use super::*;
 use crate::EnsReader;
 use crate::gateway::GuardedCcipReadGateway;
-use crate::head_reader::{ChainHeadReader, NameHeadState, QuorumHeadReader};
+use crate::head_reader::{ChainHeadReader, NameStateAtHead, QuorumHeadReader};
 use crate::light_client::LightClientConfig;
 use crate::light_client::tests::{BeaconChain, BeaconServer, Lie, LoopbackGet, TestClock, client_config};
 use crate::proven_chain::ProvenEnsReader;
@@ -40,25 +42,28 @@ fn time() -> Timestamp {
 
 /// A chain with `agent.eth`, whose second block is the newest one and changes a record. `salt` gives another history.
 fn chains(salt: u8) -> [Arc<SandboxChain>; 2] {
-    let mut builder = ChainBuilder::new().unwrap();
+    let mut builder = SandboxChainBuilder::new().unwrap();
     let texts = [("cl.entry", "x402://agent.eth/summarize/v1"), ("cl.owner", "owner.eth")];
     let texts: BTreeMap<_, _> = texts.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
     let holder = Address::repeat_byte(salt);
-    let registration =
-        NameRegistration { resolver: ResolverKind::Public, texts, ..NameRegistration::new(name("agent.eth"), holder) };
-    builder.register(&registration).unwrap();
-    builder.seal(time() - SignedDuration::from_secs(6)).unwrap();
-    builder.finalize().unwrap();
+    let registration = SandboxNameRegistration {
+        resolver: EnsResolverKind::Public,
+        texts,
+        ..SandboxNameRegistration::new(name("agent.eth"), holder)
+    };
+    builder.register_name(&registration).unwrap();
+    builder.seal_block(time() - SignedDuration::from_secs(6)).unwrap();
+    builder.finalize_newest_block().unwrap();
     let before = Arc::new(builder.build().unwrap());
     builder.set_text(&name("agent.eth"), "cl.owner", "other.eth").unwrap();
-    builder.seal(time()).unwrap();
+    builder.seal_block(time()).unwrap();
     [before, Arc::new(builder.build().unwrap())]
 }
 
 struct World {
     before: Arc<SandboxChain>,
     chain: Arc<SandboxChain>,
-    rpc: Vec<RpcServer>,
+    rpc: Vec<SandboxRpcServer>,
     beacon: BeaconServer,
     clock: TestClock,
     light_client: LightClientConfig,
@@ -70,7 +75,7 @@ impl World {
         let [before, chain] = chains(7);
         let mut rpc = Vec::new();
         for _ in 0..endpoints {
-            rpc.push(RpcServer::bind(Arc::clone(&chain)).await.unwrap());
+            rpc.push(SandboxRpcServer::bind(Arc::clone(&chain)).await.unwrap());
         }
         let headers = QuorumHeaderSource::new(test_config(&rpc[..1]), &http());
         let [finalized, newest] =
@@ -226,7 +231,7 @@ async fn proven_head_is_read_like_a_stated_one() {
     assert_eq!(heads.poll_head(0).await, Ok((head.block, Some(head))));
     let found = heads.read_name_state(&name("agent.eth"), &head.block).await.unwrap();
     assert_eq!(Ok(&found), stated.read_name_state(&name("agent.eth"), &head.block).await.as_ref());
-    let NameHeadState::OnChain(latest) = found else { panic!("{found:?}") };
+    let NameStateAtHead::OnChain(latest) = found else { panic!("{found:?}") };
     assert_eq!(owner(&latest.answer), Some("other.eth"));
     world.beacon.set_lie(Lie::NotFound);
     world.clock.advance(30);
@@ -239,7 +244,7 @@ async fn further_records_are_proven() {
     let chain = world.proven(ALONE, &http());
     let reading = chain.read_name(&name("agent.eth"), BlockSelector::Finalized).await.unwrap();
     let keys = ["cl.owner".to_owned(), "url".to_owned()];
-    let texts = chain.read_texts_at_block(&name("agent.eth"), &reading.block, &[], &keys).await.unwrap();
+    let texts = chain.read_owner_details(&name("agent.eth"), &reading.block, &[], &keys).await.unwrap();
     assert_eq!(
         texts,
         [
@@ -273,12 +278,18 @@ struct Rounds {
 
 #[async_trait]
 impl RpcHttpTransport for Rounds {
-    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
+    async fn post_json(
+        &self,
+        url: &Url,
+        body: Bytes,
+        cap: usize,
+        timeout: Duration,
+    ) -> Result<Bytes, HttpRequestError> {
         let round = self.rounds.load(Ordering::SeqCst) + 1;
         self.open.fetch_add(1, Ordering::SeqCst);
         // Concurrent requests are all sent before one is answered.
         sleep(Duration::from_millis(50)).await;
-        let answer = self.http.post(url, body, cap, timeout).await;
+        let answer = self.http.post_json(url, body, cap, timeout).await;
         self.rounds.fetch_max(round, Ordering::SeqCst);
         self.open.fetch_sub(1, Ordering::SeqCst);
         answer

@@ -10,10 +10,10 @@ use futures_util::future::{OptionFuture, join};
 use crate::endpoint::RpcEndpoint;
 use crate::failure::EndpointFailure;
 use crate::query::NameQuery;
-use crate::request::tag;
+use crate::request::block_tag;
 
 /// An endpoint's unproven statements.
-pub(crate) struct EndpointHint {
+pub(crate) struct UnprovenCallHint {
     /// The accounts and slots that the call is likely to read.
     pub(crate) touched: Option<AccessList>,
     /// The result of the call at the newest block. `None` if it was not requested.
@@ -26,24 +26,26 @@ impl RpcEndpoint {
     ///
     /// # Errors
     /// [`EndpointFailure`] if there was no response at all.
-    pub(crate) async fn fetch_hint(
+    pub(crate) async fn fetch_call_hint(
         &self,
         query: &NameQuery,
         selector: BlockSelector,
-    ) -> Result<EndpointHint, EndpointFailure> {
-        let access_list = (&query.call, BlockId::from(tag(selector)));
+    ) -> Result<UnprovenCallHint, EndpointFailure> {
+        let access_list = (&query.call, BlockId::from(block_tag(selector)));
         let touched = self.rpc.request::<_, AccessListResult>("eth_createAccessList", access_list);
-        let latest = selector.is_compared_with_latest().then(|| self.call_at_latest(query));
+        let latest = selector.is_compared_with_latest().then(|| self.fetch_findings_at_latest(query));
         let (touched, latest) = join(touched, OptionFuture::from(latest)).await;
         match (touched, latest) {
             (Err(error), None | Some(Err(_))) if !matches!(error, RpcError::ErrorResp(_)) => {
-                Err(self.failure_of_error(&error))
+                Err(self.failure_from_error(&error))
             }
-            (touched, latest) => Ok(EndpointHint { touched: touched.ok().map(|result| result.access_list), latest }),
+            (touched, latest) => {
+                Ok(UnprovenCallHint { touched: touched.ok().map(|result| result.access_list), latest })
+            }
         }
     }
 
-    async fn call_at_latest(&self, query: &NameQuery) -> Result<NameFindings, EndpointFailure> {
+    async fn fetch_findings_at_latest(&self, query: &NameQuery) -> Result<NameFindings, EndpointFailure> {
         let response = self.rpc.request::<_, Bytes>("eth_call", (&query.call, BlockId::latest())).await;
         self.decode_findings(query, response)
     }

@@ -7,11 +7,11 @@ use clresolve_core::reading::{BlockSelector, ChainBlock};
 use clresolve_state::HashedBlockHeader;
 use futures_util::future::OptionFuture;
 
-use super::{ChainIdentity, EndpointAttestation, EndpointObservation, join_needed_and_optional};
+use super::{ChainIdentity, EndpointBlockAttestation, EndpointObservation, join_needed_and_optional};
 use crate::endpoint::RpcEndpoint;
 use crate::failure::EndpointFailure;
 use crate::header;
-use crate::request::tag;
+use crate::request::block_tag;
 
 impl RpcEndpoint {
     /// Requests the header that `selector` means.
@@ -24,26 +24,32 @@ impl RpcEndpoint {
         let chain_id = self.add_chain_id_request(&mut batch)?;
         let genesis = OptionFuture::from(chain_id.is_some().then(|| self.fetch_genesis_hash()));
         let header = batch
-            .add_call::<_, Option<Header>>("eth_getBlockByNumber", &(tag(selector), false))
-            .map_err(|e| self.failure_of_error(&e))?;
+            .add_call::<_, Option<Header>>("eth_getBlockByNumber", &(block_tag(selector), false))
+            .map_err(|e| self.failure_from_error(&e))?;
         let genesis = join_needed_and_optional(batch.into_future(), genesis)
             .await
-            .map_err(|e| self.failure_of_error(&e))?
+            .map_err(|e| self.failure_from_error(&e))?
             .flatten();
         self.check_chain_identity(chain_id, genesis, identity).await?;
-        let (header, block) = header::check_header(header.await.map_err(|e| self.header_failure(&e))?, selector)?;
-        self.set_identified();
+        let (header, block) =
+            header::check_requested_header(header.await.map_err(|e| self.header_request_failure(&e))?, selector)?;
+        self.note_chain_identified();
         Ok(EndpointObservation { block, pinned: header, latest: None, genesis: genesis.flatten() })
     }
 
     /// Requests the header at the height of `block`.
-    pub(crate) async fn attest_header(
+    pub(crate) async fn fetch_header_attestation(
         &self,
         block: &ChainBlock,
-    ) -> Result<EndpointAttestation<HashedBlockHeader>, EndpointFailure> {
+    ) -> Result<EndpointBlockAttestation<HashedBlockHeader>, EndpointFailure> {
         let number = BlockSelector::Number(block.number);
-        let header = self.rpc.request::<_, Option<Header>>("eth_getBlockByNumber", (tag(number), false)).await;
-        let (header, observed) = header::check_header(header.map_err(|e| self.failure_of_error(&e))?, number)?;
-        Ok(if observed == *block { EndpointAttestation::Same(header) } else { EndpointAttestation::Other(observed) })
+        let header = self.rpc.request::<_, Option<Header>>("eth_getBlockByNumber", (block_tag(number), false)).await;
+        let (header, observed) =
+            header::check_requested_header(header.map_err(|e| self.failure_from_error(&e))?, number)?;
+        Ok(if observed == *block {
+            EndpointBlockAttestation::Same(header)
+        } else {
+            EndpointBlockAttestation::Other(observed)
+        })
     }
 }

@@ -6,39 +6,42 @@ use alloy_primitives::{Address, Bytes};
 use alloy_transport::TransportError;
 use clresolve_core::reading::BlockSelector;
 use clresolve_state::contracts::NameFindings;
-use clresolve_state::{BatchedCallResults, call_together};
+use clresolve_state::{BatchedCallResults, batch_call_data};
 
 use super::{ChainIdentity, EndpointObservation, RpcExchangeResult};
 use crate::endpoint::RpcEndpoint;
 use crate::failure::EndpointFailure;
-use crate::query::{NameQuery, require_not_before, unusable_batch_failure};
-use crate::request::eth_call;
+use crate::query::{NameQuery, require_findings_not_before, unusable_batch_failure};
+use crate::request::eth_call_request;
 
 impl RpcEndpoint {
     /// Like [`RpcEndpoint::observe_own_block`], with a single call for all names.
     ///
     /// # Errors
     /// [`EndpointFailure`] if any name might get another answer than it would alone.
-    pub(crate) async fn observe_together(
+    pub(crate) async fn observe_names_together(
         &self,
         multicall3: Address,
         queries: &[Arc<NameQuery>],
         selector: BlockSelector,
         identity: ChainIdentity,
     ) -> Result<Vec<Result<EndpointObservation<NameFindings>, EndpointFailure>>, EndpointFailure> {
-        let call = eth_call(multicall3, call_together(multicall3, queries.iter().map(|query| query.call_data())));
-        let RpcExchangeResult { block, genesis, mut results } = self.exchange(&[&call], selector, identity).await?;
+        let call =
+            eth_call_request(multicall3, batch_call_data(multicall3, queries.iter().map(|query| query.call_data())));
+        let RpcExchangeResult { block, genesis, mut results } =
+            self.request_header_and_calls(&[&call], selector, identity).await?;
         let both = results.pop().expect("each call has its results");
         let pinned = self.decode_batched_results(both.pinned, queries.len())?;
         let latest = both.latest.map(|latest| self.decode_batched_results(latest, queries.len())).transpose()?;
         if pinned.block != block.number {
             return Err(EndpointFailure::Unusable("the calls ran in another block than that of the header".to_owned()));
         }
-        self.set_identified();
+        self.note_chain_identified();
         let observation = |(index, query): (usize, &Arc<NameQuery>)| {
-            let pinned = query.decode_at(&block, &pinned.results[index])?;
-            let latest =
-                latest.as_ref().map(|latest| require_not_before(query.decode(&latest.results[index])?, &block));
+            let pinned = query.decode_findings_at(&block, &pinned.results[index])?;
+            let latest = latest
+                .as_ref()
+                .map(|latest| require_findings_not_before(query.decode_findings(&latest.results[index])?, &block));
             Ok(EndpointObservation { block, pinned, latest, genesis })
         };
         Ok(queries.iter().enumerate().map(observation).collect())
@@ -48,14 +51,15 @@ impl RpcEndpoint {
     ///
     /// # Errors
     /// [`EndpointFailure`] if the exchange failed for all names.
-    pub(crate) async fn observe_apart(
+    pub(crate) async fn observe_names_apart(
         &self,
         queries: &[Arc<NameQuery>],
         selector: BlockSelector,
         identity: ChainIdentity,
     ) -> Result<Vec<Result<EndpointObservation<NameFindings>, EndpointFailure>>, EndpointFailure> {
         let calls: Vec<_> = queries.iter().map(|query| &query.call).collect();
-        let RpcExchangeResult { block, genesis, results } = self.exchange(&calls, selector, identity).await?;
+        let RpcExchangeResult { block, genesis, results } =
+            self.request_header_and_calls(&calls, selector, identity).await?;
         let mut observations = Vec::with_capacity(queries.len());
         for (query, results) in queries.iter().zip(results) {
             observations.push(self.interpret_results(query, block, genesis, results).await);
@@ -68,7 +72,7 @@ impl RpcEndpoint {
         response: Result<Bytes, TransportError>,
         count: usize,
     ) -> Result<BatchedCallResults, EndpointFailure> {
-        BatchedCallResults::decode(&response.map_err(|e| self.failure_of_error(&e))?, count)
+        BatchedCallResults::decode(&response.map_err(|e| self.failure_from_error(&e))?, count)
             .map_err(unusable_batch_failure)
     }
 }

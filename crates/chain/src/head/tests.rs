@@ -55,7 +55,7 @@ impl Counter {
     }
 
     fn report(&mut self, endpoint: usize, header: &HashedBlockHeader, second: i64) -> Option<ChainHead> {
-        let head = self.0.report(endpoint, header, header.block().unwrap(), at(second));
+        let head = self.0.add_head_report(endpoint, header, header.block().unwrap(), at(second));
         assert_eq!(self.0.head, head);
         head
     }
@@ -290,7 +290,8 @@ fn only_a_far_lower_block_runs_backwards() {
     let chain = chain(6);
     let mut counter = Counter::new(1, &["a", "b"]);
     counter.report(0, &chain[5], 1);
-    let is_backwards = |endpoint, height: usize| counter.0.is_backwards(endpoint, &chain[height].block().unwrap());
+    let is_backwards =
+        |endpoint, height: usize| counter.0.is_head_regression(endpoint, &chain[height].block().unwrap());
     assert_eq!([6, 5, 3, 2].map(|height| is_backwards(0, height)), [false, false, false, true]);
     assert!(!is_backwards(1, 0), "it reported none before");
 }

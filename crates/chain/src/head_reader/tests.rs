@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use alloy_primitives::Address;
 use clresolve_sandbox::chain::{
-    CHAIN_ID, ChainBuilder, HostileResolverMode, NameRegistration, ResolverKind, RpcFault, RpcServer, SandboxChain,
+    CHAIN_ID, EnsResolverKind, HostileResolverMode, SandboxChain, SandboxChainBuilder, SandboxNameRegistration,
+    SandboxRpcFault, SandboxRpcServer,
 };
 use futures_util::future::join_all;
 use jiff::{SignedDuration, Timestamp};
@@ -28,29 +29,29 @@ fn time() -> Timestamp {
 }
 
 /// An agent's name with an address, whose resolver is this one.
-fn agent(text: &str, resolver: ResolverKind) -> NameRegistration {
+fn agent(text: &str, resolver: EnsResolverKind) -> SandboxNameRegistration {
     let texts = [("cl.entry", format!("x402://{text}/summarize/v1")), ("cl.owner", "owner.eth".to_owned())];
     let texts: BTreeMap<_, _> = texts.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
-    NameRegistration { resolver, texts, addr: Some(HOLDER), ..NameRegistration::new(name(text), HOLDER) }
+    SandboxNameRegistration { resolver, texts, addr: Some(HOLDER), ..SandboxNameRegistration::new(name(text), HOLDER) }
 }
 
-fn good() -> NameRegistration {
-    agent("good.eth", ResolverKind::Public)
+fn good() -> SandboxNameRegistration {
+    agent("good.eth", EnsResolverKind::Public)
 }
 
 /// Two chains with these names. The newest block of the second follows that of the first.
-fn two_chains(registrations: &[NameRegistration]) -> [Arc<SandboxChain>; 2] {
-    let mut builder = ChainBuilder::new().unwrap();
+fn two_chains(registrations: &[SandboxNameRegistration]) -> [Arc<SandboxChain>; 2] {
+    let mut builder = SandboxChainBuilder::new().unwrap();
     for registration in registrations {
-        builder.register(registration).unwrap();
+        builder.register_name(registration).unwrap();
     }
     [time(), time() + SignedDuration::from_secs(12)].map(|time| {
-        builder.seal(time).unwrap();
+        builder.seal_block(time).unwrap();
         Arc::new(builder.build().unwrap())
     })
 }
 
-fn chain(registrations: &[NameRegistration]) -> Arc<SandboxChain> {
+fn chain(registrations: &[SandboxNameRegistration]) -> Arc<SandboxChain> {
     let [_, chain] = two_chains(registrations);
     chain
 }
@@ -59,32 +60,33 @@ fn http() -> Arc<dyn RpcHttpTransport> {
     Arc::new(UnguardedHttpClient::new())
 }
 
-async fn servers(chains: &[&Arc<SandboxChain>]) -> Vec<RpcServer> {
+async fn servers(chains: &[&Arc<SandboxChain>]) -> Vec<SandboxRpcServer> {
     let mut servers = Vec::new();
     for chain in chains {
-        servers.push(RpcServer::bind(Arc::clone(chain)).await.unwrap());
+        servers.push(SandboxRpcServer::bind(Arc::clone(chain)).await.unwrap());
     }
     servers
 }
 
 /// Reads from these servers, each of its own operator.
-fn reader(servers: &[RpcServer], demand: ProofGradeDemand) -> Arc<QuorumHeadReader> {
+fn reader(servers: &[SandboxRpcServer], demand: ProofGradeDemand) -> Arc<QuorumHeadReader> {
     Arc::new(QuorumHeadReader::new(ChainReaderConfig { demand, ..test_config(servers) }, &http()))
 }
 
 /// What an endpoint of `chain` states about the name at the newest block, read like any resolution.
-async fn read_alone(chain: &Arc<SandboxChain>, text: &str) -> NameHeadState {
+async fn read_alone(chain: &Arc<SandboxChain>, text: &str) -> NameStateAtHead {
     let servers = servers(&[chain]).await;
     let reader = RpcEnsReader::new(test_config(&servers), &http(), Arc::new(GuardedCcipReadGateway::refusing_all()));
     let reading = reader.read_name(&name(text), BlockSelector::Latest).await.unwrap();
     assert_eq!(reading.block, chain.latest());
-    NameHeadState::OnChain(reading.newest_state().unwrap())
+    NameStateAtHead::OnChain(reading.newest_state().unwrap())
 }
 
 #[tokio::test]
 async fn name_at_the_head_reads_as_at_latest() {
-    let bare = NameRegistration { texts: BTreeMap::new(), addr: None, ..agent("bare.eth", ResolverKind::None) };
-    let chain = chain(&[good(), agent("wild.eth", ResolverKind::Wildcard), bare]);
+    let bare =
+        SandboxNameRegistration { texts: BTreeMap::new(), addr: None, ..agent("bare.eth", EnsResolverKind::None) };
+    let chain = chain(&[good(), agent("wild.eth", EnsResolverKind::Wildcard), bare]);
     let servers = servers(&[&chain]).await;
     let reader = reader(&servers, ProofGradeDemand::SingleRpc);
     let head = Arc::clone(&reader).newest_head().await.unwrap().block;
@@ -96,12 +98,12 @@ async fn name_at_the_head_reads_as_at_latest() {
 
 #[tokio::test]
 async fn change_in_the_newest_block_is_read_at_the_head() {
-    let mut builder = ChainBuilder::new().unwrap();
-    builder.register(&good()).unwrap();
-    builder.seal(time()).unwrap();
+    let mut builder = SandboxChainBuilder::new().unwrap();
+    builder.register_name(&good()).unwrap();
+    builder.seal_block(time()).unwrap();
     let before = Arc::new(builder.build().unwrap());
     builder.set_text(&name("good.eth"), "cl.owner", "other.eth").unwrap();
-    builder.seal(time() + SignedDuration::from_secs(12)).unwrap();
+    builder.seal_block(time() + SignedDuration::from_secs(12)).unwrap();
     let after = Arc::new(builder.build().unwrap());
 
     let servers = servers(&[&before]).await;
@@ -120,32 +122,33 @@ async fn change_in_the_newest_block_is_read_at_the_head() {
 
 #[tokio::test]
 async fn name_behind_a_gateway_reads_as_off_chain() {
-    let off_chain = ResolverKind::Offchain { urls: vec!["https://ccip.example/".to_owned()] };
+    let off_chain = EnsResolverKind::Offchain { urls: vec!["https://ccip.example/".to_owned()] };
     let chain = chain(&[agent("off.eth", off_chain)]);
     let servers = servers(&[&chain, &chain]).await;
     assert_eq!(
         reader(&servers, BOTH).read_name_state(&name("off.eth"), &chain.latest()).await,
-        Ok(NameHeadState::OffChain)
+        Ok(NameStateAtHead::OffChain)
     );
 }
 
 #[tokio::test]
 async fn failure_of_the_resolver_is_what_endpoints_agree_on() {
-    let garbage = ResolverKind::Hostile { mode: HostileResolverMode::ExtendedGarbage, arg: String::new() };
-    let broken = NameRegistration { texts: BTreeMap::new(), addr: None, ..agent("broken.eth", garbage) };
+    let garbage = EnsResolverKind::Hostile { mode: HostileResolverMode::ExtendedGarbage, arg: String::new() };
+    let broken = SandboxNameRegistration { texts: BTreeMap::new(), addr: None, ..agent("broken.eth", garbage) };
     let chain = chain(&[broken]);
     let servers = servers(&[&chain, &chain]).await;
     let found = reader(&servers, BOTH).read_name_state(&name("broken.eth"), &chain.latest()).await;
-    assert!(matches!(found, Ok(NameHeadState::Failing(ChainError::Resolver(_)))), "{found:?}");
+    assert!(matches!(found, Ok(NameStateAtHead::Failing(ChainError::Resolver(_)))), "{found:?}");
 }
 
 #[tokio::test]
 async fn liar_is_outvoted_by_two_and_contradicts_one() {
     let chain = chain(&[good()]);
     let mut servers = servers(&[&chain, &chain, &chain]).await;
-    servers[0].set_fault(RpcFault::OtherRecords);
-    let read =
-        async |servers: &[RpcServer]| reader(servers, BOTH).read_name_state(&name("good.eth"), &chain.latest()).await;
+    servers[0].set_fault(SandboxRpcFault::OtherRecords);
+    let read = async |servers: &[SandboxRpcServer]| {
+        reader(servers, BOTH).read_name_state(&name("good.eth"), &chain.latest()).await
+    };
     assert_eq!(read(&servers).await, Ok(read_alone(&chain, "good.eth").await));
     servers.pop();
     let found = read(&servers).await;
@@ -179,14 +182,14 @@ async fn endpoints_one_block_apart_read_at_the_lower_block() {
 #[tokio::test]
 async fn names_read_at_the_same_time_share_one_call() {
     let names = ["one.eth", "two.eth", "three.eth"];
-    let chain = chain(&names.map(|text| agent(text, ResolverKind::Public)));
+    let chain = chain(&names.map(|text| agent(text, EnsResolverKind::Public)));
     let servers = servers(&[&chain, &chain]).await;
     let reader = reader(&servers, BOTH);
     let head = Arc::clone(&reader).newest_head().await.unwrap().block;
-    let before = [servers[0].requests(), servers[1].requests()];
+    let before = [servers[0].request_count(), servers[1].request_count()];
     let parsed = names.map(name);
     let found = join_all(parsed.iter().map(|name| reader.read_name_state(name, &head))).await;
-    assert_eq!([servers[0].requests(), servers[1].requests()], before.map(|requests| requests + 1));
+    assert_eq!([servers[0].request_count(), servers[1].request_count()], before.map(|requests| requests + 1));
     for (text, found) in names.into_iter().zip(found) {
         assert_eq!(found, Ok(read_alone(&chain, text).await), "{text}");
     }
@@ -194,18 +197,18 @@ async fn names_read_at_the_same_time_share_one_call() {
 
 #[tokio::test]
 async fn name_that_spoiled_a_call_is_read_apart_from_then_on() {
-    let burner = ResolverKind::Hostile { mode: HostileResolverMode::Burn, arg: String::new() };
-    let burner = NameRegistration { texts: BTreeMap::new(), addr: None, ..agent("burner.eth", burner) };
-    let chain = chain(&[burner, agent("one.eth", ResolverKind::Public), agent("two.eth", ResolverKind::Public)]);
+    let burner = EnsResolverKind::Hostile { mode: HostileResolverMode::Burn, arg: String::new() };
+    let burner = SandboxNameRegistration { texts: BTreeMap::new(), addr: None, ..agent("burner.eth", burner) };
+    let chain = chain(&[burner, agent("one.eth", EnsResolverKind::Public), agent("two.eth", EnsResolverKind::Public)]);
     let servers = servers(&[&chain]).await;
     let reader = reader(&servers, ProofGradeDemand::SingleRpc);
     let (head, names) = (chain.latest(), ["burner.eth", "one.eth", "two.eth"].map(name));
     // First a request for all names, the burner alone, and the others; then the burner alone, and the others.
     for requests in [3, 2] {
-        let before = servers[0].requests();
+        let before = servers[0].request_count();
         let found = join_all(names.iter().map(|name| reader.read_name_state(name, &head))).await;
-        assert_eq!(servers[0].requests() - before, requests);
-        assert!(!matches!(found[0], Ok(NameHeadState::OnChain(_))), "{:?}", found[0]);
+        assert_eq!(servers[0].request_count() - before, requests);
+        assert!(!matches!(found[0], Ok(NameStateAtHead::OnChain(_))), "{:?}", found[0]);
         for (text, found) in ["one.eth", "two.eth"].into_iter().zip(&found[1..]) {
             assert_eq!(found.as_ref(), Ok(&read_alone(&chain, text).await), "{text}");
         }
@@ -228,21 +231,21 @@ async fn strangers_are_not_asked_beside_an_own_endpoint() {
     let reader = Arc::new(QuorumHeadReader::new(beside_own, &http()));
     let head = Arc::clone(&reader).newest_head().await.unwrap().block;
     assert_eq!(reader.read_name_state(&name("good.eth"), &head).await, Ok(read_alone(&chain, "good.eth").await));
-    assert_eq!(servers[0].requests(), 0);
+    assert_eq!(servers[0].request_count(), 0);
 }
 
 #[tokio::test]
 async fn head_of_another_chain_is_an_error_and_does_not_count() {
     let chain = chain(&[good()]);
     let servers = servers(&[&chain, &chain]).await;
-    servers[0].set_fault(RpcFault::WrongChainId(1));
+    servers[0].set_fault(SandboxRpcFault::WrongChainId(1));
     let reader = reader(&servers, BOTH);
     let wrong = ChainError::WrongChain { endpoint: "node-0".to_owned(), expected: CHAIN_ID, observed: 1 };
     assert_eq!(reader.poll_head(0).await, Err(wrong.clone()));
     assert_eq!(reader.poll_head(1).await, Ok((chain.latest(), None)));
     let error = Arc::clone(&reader).newest_head().await.unwrap_err();
     assert!(matches!(&error, ChainError::TooFew { answered, .. } if answered == &["node-1"]), "{error:?}");
-    servers[0].set_fault(RpcFault::None);
+    servers[0].set_fault(SandboxRpcFault::None);
     assert_eq!(Arc::clone(&reader).newest_head().await.map(|head| head.block), Ok(chain.latest()));
 }
 
@@ -267,7 +270,7 @@ async fn head_of_the_future_is_an_error_and_does_not_count() {
 async fn endpoint_that_fails_leaves_the_head_to_the_others() {
     let chain = chain(&[good()]);
     let servers = servers(&[&chain, &chain, &chain]).await;
-    servers[0].set_fault(RpcFault::Status(503));
+    servers[0].set_fault(SandboxRpcFault::Status(503));
     let reader = reader(&servers, BOTH);
     assert!(reader.poll_head(0).await.is_err());
     assert_eq!(Arc::clone(&reader).newest_head().await.map(|head| head.block), Ok(chain.latest()));
@@ -284,23 +287,23 @@ async fn resting_endpoint_is_due_when_the_others_form_no_newer_head() {
     let clock: TimeSource = Arc::new(move || start + SignedDuration::from_secs(shift.load(Ordering::Relaxed)));
     let reader =
         QuorumHeadReader::new(ChainReaderConfig { demand: BOTH, ..test_config(&servers) }, &http()).with_clock(clock);
-    servers[2].set_fault(RpcFault::Status(503));
+    servers[2].set_fault(SandboxRpcFault::Status(503));
     assert!(reader.poll_head(2).await.is_err());
-    assert!(reader.is_due(2, POLL), "there is no head yet");
+    assert!(reader.is_poll_due(2, POLL), "there is no head yet");
     let head_of = async |endpoint| reader.poll_head(endpoint).await.unwrap().1.map(|head| head.block);
     head_of(0).await;
     assert_eq!(head_of(1).await, Some(before.latest()));
-    assert!(!reader.is_due(2, POLL));
+    assert!(!reader.is_poll_due(2, POLL));
 
     servers[0].serve_chain(Arc::clone(&after));
-    servers[2].set_fault(RpcFault::None);
+    servers[2].set_fault(SandboxRpcFault::None);
     servers[2].serve_chain(Arc::clone(&after));
     for (second, is_due) in [(2, false), (4, false), (6, true)] {
         seconds.store(second, Ordering::Relaxed);
         assert_eq!([head_of(0).await, head_of(1).await], [Some(before.latest()); 2]);
         // The first endpoint reported the head at second 0 for the last time.
-        assert_eq!(reader.is_due(2, POLL), is_due, "after {second} s");
+        assert_eq!(reader.is_poll_due(2, POLL), is_due, "after {second} s");
     }
     assert_eq!(head_of(2).await, Some(after.latest()));
-    assert!(!reader.is_due(2, POLL), "it rests again while the head is reported");
+    assert!(!reader.is_poll_due(2, POLL), "it rests again while the head is reported");
 }

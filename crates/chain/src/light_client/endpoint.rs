@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use clresolve_beacon::LightClientError;
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_egress::count::{self, RequestOutcome, UpstreamKind};
 use jiff::Timestamp;
 use metrics::counter;
@@ -64,13 +64,13 @@ pub(super) struct BeaconEndpointClient {
     http: Arc<dyn BeaconHttpTransport>,
     clock: TimeSource,
     timeout: Duration,
-    health: Mutex<BeaconRequestOutcomes>,
+    health: Mutex<BeaconEndpointHealth>,
     /// The last request for the newest headers.
     newest: Mutex<Option<AbortHandle>>,
 }
 
 #[derive(Default)]
-struct BeaconRequestOutcomes {
+struct BeaconEndpointHealth {
     answered_at: Option<Timestamp>,
     failure: Option<(Timestamp, String)>,
     set_aside: Option<BeaconEndpointDemotion>,
@@ -93,9 +93,9 @@ impl BeaconEndpointClient {
     /// Sends a request. The response is not verified.
     pub(super) async fn send_request(&self, request: BeaconRequest) -> Result<BeaconResponse, BeaconEndpointError> {
         let no_base = || HttpRequestError::Connection("the base URL has no path".to_owned());
-        let url = request.url(&self.endpoint.url).ok_or_else(no_base)?;
-        let response = self.http.get(&url, request.cap(), self.timeout).await;
-        let outcome = response.as_ref().map_or_else(HttpRequestError::outcome, |_| RequestOutcome::Ok);
+        let url = request.request_url(&self.endpoint.url).ok_or_else(no_base)?;
+        let response = self.http.get(&url, request.max_response_bytes(), self.timeout).await;
+        let outcome = response.as_ref().map_or_else(HttpRequestError::request_outcome, |_| RequestOutcome::Ok);
         count::count_request(UpstreamKind::Beacon, self.label(), outcome);
         Ok(response?)
     }
@@ -105,12 +105,12 @@ impl BeaconEndpointClient {
         let now = (self.clock)();
         let is_over =
             |aside: &BeaconEndpointDemotion| aside.until <= now || clresolve_core::mutant!("beacon-liars-are-asked");
-        self.lock_outcomes().set_aside.as_ref().is_none_or(is_over)
+        self.lock_health().set_aside.as_ref().is_none_or(is_over)
     }
 
     /// Whether it failed lately.
     pub(super) fn is_resting(&self) -> bool {
-        let (now, health) = ((self.clock)(), self.lock_outcomes());
+        let (now, health) = ((self.clock)(), self.lock_health());
         let since = |(failed_at, _): &(Timestamp, String)| now.duration_since(*failed_at);
         health.failure.as_ref().map(since).is_some_and(|since| !since.is_negative() && since < to_signed_duration(REST))
     }
@@ -128,13 +128,13 @@ impl BeaconEndpointClient {
 
     /// Records a response whose data was verified.
     pub(super) fn note_success(&self) {
-        let (now, mut health) = ((self.clock)(), self.lock_outcomes());
+        let (now, mut health) = ((self.clock)(), self.lock_health());
         let set_aside = health.set_aside.take().filter(|aside| aside.until > now);
-        *health = BeaconRequestOutcomes { answered_at: Some(now), failure: None, set_aside };
+        *health = BeaconEndpointHealth { answered_at: Some(now), failure: None, set_aside };
     }
 
     pub(super) fn note_fault(&self, fault: &BeaconEndpointError) {
-        let (now, cause) = ((self.clock)(), self.cause(fault));
+        let (now, cause) = ((self.clock)(), self.redacted_cause(fault));
         if let BeaconEndpointError::Refused(error) = fault {
             counter!(BEACON_REFUSED, "endpoint" => self.label().to_owned(), "why" => error.metric_group()).increment(1);
         }
@@ -144,19 +144,19 @@ impl BeaconEndpointClient {
             }
             counter!(BEACON_LIES, "endpoint" => self.label().to_owned()).increment(1);
             let until = now.checked_add(to_signed_duration(SET_ASIDE)).unwrap_or(Timestamp::MAX);
-            self.lock_outcomes().set_aside = Some(BeaconEndpointDemotion { cause: cause.clone(), until });
+            self.lock_health().set_aside = Some(BeaconEndpointDemotion { cause: cause.clone(), until });
         }
-        self.lock_outcomes().failure = Some((now, cause));
+        self.lock_health().failure = Some((now, cause));
     }
 
     /// The cause without parts of the URL.
-    pub(super) fn cause(&self, fault: &BeaconEndpointError) -> String {
-        excerpt(&redact_url_keys(&self.endpoint.url, &fault.to_string()))
+    pub(super) fn redacted_cause(&self, fault: &BeaconEndpointError) -> String {
+        excerpt_text(&redact_url_keys(&self.endpoint.url, &fault.to_string()))
     }
 
     /// Its last failure, with its label, unless a good response followed.
     pub(super) fn last_failure(&self) -> Option<(String, String)> {
-        let health = self.lock_outcomes();
+        let health = self.lock_health();
         let cause = match &health.set_aside {
             Some(aside) => format!("set aside until {}: {}", aside.until, aside.cause),
             None => health.failure.as_ref()?.1.clone(),
@@ -165,7 +165,7 @@ impl BeaconEndpointClient {
     }
 
     pub(super) fn status(&self) -> BeaconEndpointStatus {
-        let health = self.lock_outcomes();
+        let health = self.lock_health();
         BeaconEndpointStatus {
             label: self.label().to_owned(),
             answered_at: health.answered_at,
@@ -174,7 +174,7 @@ impl BeaconEndpointClient {
         }
     }
 
-    fn lock_outcomes(&self) -> MutexGuard<'_, BeaconRequestOutcomes> {
+    fn lock_health(&self) -> MutexGuard<'_, BeaconEndpointHealth> {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

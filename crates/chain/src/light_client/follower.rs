@@ -20,12 +20,12 @@ use tokio::time::{Instant, timeout_at};
 
 use super::config::{BeaconEndpointSettings, LightClientConfig};
 use super::endpoint::{BeaconEndpointClient, BeaconEndpointError};
-use super::history::LightClientHistory;
+use super::history::FinalityProofHistory;
 use super::http::BeaconHttpTransport;
 use super::request::{BeaconRequest, MAX_UPDATES_AT_ONCE, decode_response, decode_updates_response};
 use super::saved;
 use super::status::SyncCommitteeParticipation;
-use super::verified::{HeaderFinality, HeaderFreshness, LightClientSnapshot, unix_seconds};
+use super::verified::{HeaderFinality, HeaderFreshness, VerifiedHeaderPair, unix_seconds};
 use crate::fan_out::ask_until_success;
 use crate::pool::TimeSource;
 
@@ -46,13 +46,13 @@ pub(super) struct BeaconChainFollower {
     /// Lock order: this lock is acquired before all others.
     store: Mutex<Option<LightClientStore>>,
     /// What the store has verified, for readers.
-    verified: RwLock<Option<LightClientSnapshot>>,
+    verified: RwLock<Option<VerifiedHeaderPair>>,
     /// Slot of the checkpoint, once an endpoint has proven it.
     checkpoint_slot: Mutex<Option<u64>>,
     /// The finality updates of the latest finalized headers, by the hash of the execution block.
     finality_updates: Mutex<VecDeque<(B256, LightClientFinalityUpdate)>>,
     /// The data from the checkpoint on, once a bundle needed it.
-    pub(super) history: tokio::sync::Mutex<Option<LightClientHistory>>,
+    pub(super) history: tokio::sync::Mutex<Option<FinalityProofHistory>>,
     /// The state that this process last read from or wrote to the file.
     saved: Mutex<Option<(B256, u64)>>,
     /// Whether the file is only read.
@@ -80,7 +80,7 @@ struct UpdatePeriodRange {
 
 /// What a verified response adds to the snapshot for readers.
 #[derive(Clone, Copy, Debug, Default)]
-struct SnapshotAddition {
+struct HeaderPairAddition {
     /// Which header the endpoint reports as its newest, and when the request was sent.
     newest: Option<(HeaderFinality, Timestamp)>,
     participation: Option<SyncCommitteeParticipation>,
@@ -112,20 +112,20 @@ impl BeaconChainFollower {
     }
 
     /// Takes over what `before` has verified, unless it follows another chain or began at another checkpoint.
-    pub(super) fn adopt(&self, before: &Self) {
+    pub(super) fn adopt_progress(&self, before: &Self) {
         let origin = |follower: &Self| (follower.config.spec.clone(), follower.config.checkpoint);
         if origin(self) != origin(before) {
             return;
         }
         // While the store is locked, all copies belong to the same state.
-        let store = lock(&before.store);
-        (*lock(&self.store)).clone_from(&store);
-        *lock(&self.checkpoint_slot) = *lock(&before.checkpoint_slot);
-        (*lock(&self.finality_updates)).clone_from(&lock(&before.finality_updates));
-        *self.verified.write().unwrap_or_else(PoisonError::into_inner) = before.snapshot();
+        let store = lock_mutex(&before.store);
+        (*lock_mutex(&self.store)).clone_from(&store);
+        *lock_mutex(&self.checkpoint_slot) = *lock_mutex(&before.checkpoint_slot);
+        (*lock_mutex(&self.finality_updates)).clone_from(&lock_mutex(&before.finality_updates));
+        *self.verified.write().unwrap_or_else(PoisonError::into_inner) = before.verified_headers();
     }
 
-    pub(super) fn snapshot(&self) -> Option<LightClientSnapshot> {
+    pub(super) fn verified_headers(&self) -> Option<VerifiedHeaderPair> {
         *self.verified.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -138,12 +138,12 @@ impl BeaconChainFollower {
     }
 
     pub(super) fn checkpoint_slot(&self) -> Option<u64> {
-        *lock(&self.checkpoint_slot)
+        *lock_mutex(&self.checkpoint_slot)
     }
 
     /// The finality update that finalized the execution block with this hash.
     pub(super) fn finality_update(&self, block_hash: B256) -> Option<LightClientFinalityUpdate> {
-        let updates = lock(&self.finality_updates);
+        let updates = lock_mutex(&self.finality_updates);
         updates.iter().find(|(hash, _)| *hash == block_hash).map(|(_, update)| update.clone())
     }
 
@@ -160,32 +160,32 @@ impl BeaconChainFollower {
     }
 
     /// Why the endpoints brought nothing.
-    pub(super) fn endpoints_fault(&self) -> LightClientHeaderError {
+    pub(super) fn endpoint_failures_error(&self) -> LightClientHeaderError {
         LightClientHeaderError::Endpoints(
             self.endpoints.iter().filter_map(|endpoint| endpoint.last_failure()).collect(),
         )
     }
 
     /// Updates the store with the newest data that an endpoint proves.
-    pub(super) async fn sync(
+    pub(super) async fn sync_store(
         self: &Arc<Self>,
         background: &mut BackgroundBeaconRequests,
     ) -> Result<(), LightClientHeaderError> {
         if !self.has_recent_store() {
             self.start_store().await?;
         }
-        let synchronized = match self.catch_up().await {
-            Ok(()) => self.ask_newest(&mut background.newest).await,
+        let synchronized = match self.fetch_missing_updates().await {
+            Ok(()) => self.ask_for_newest_headers(&mut background.newest).await,
             failed => failed,
         };
-        self.prepare_next_period(&mut background.committee);
-        self.save().await;
+        self.prefetch_next_committee(&mut background.committee);
+        self.save_state().await;
         synchronized
     }
 
     fn has_recent_store(&self) -> bool {
         let now = unix_seconds(self.now());
-        lock(&self.store).as_ref().is_some_and(|store| store.check_age(now).is_ok())
+        lock_mutex(&self.store).as_ref().is_some_and(|store| store.check_finalized_header_age(now).is_ok())
     }
 
     /// Continues from the file, or else starts from the checkpoint.
@@ -194,14 +194,14 @@ impl BeaconChainFollower {
             Some(store) => store,
             None => self.bootstrap_store().await?,
         };
-        let verified = LightClientSnapshot {
+        let verified = VerifiedHeaderPair {
             finalized: store.finalized_header(),
             optimistic: store.optimistic_header(),
             participation: None,
             finality_at: None,
             optimistic_at: None,
         };
-        let mut current = lock(&self.store);
+        let mut current = lock_mutex(&self.store);
         *current = Some(store);
         *self.verified.write().unwrap_or_else(PoisonError::into_inner) = Some(verified);
         Ok(())
@@ -211,9 +211,9 @@ impl BeaconChainFollower {
         let path = self.config.file.clone()?;
         let (spec, checkpoint, now) = (self.spec().clone(), self.config.checkpoint, unix_seconds(self.now()));
         let shown = path.display().to_string();
-        match run_blocking(move || saved::load(&path, spec, checkpoint, now)).await {
+        match run_blocking(move || saved::load_saved_state(&path, spec, checkpoint, now)).await {
             Ok(store) => {
-                *lock(&self.saved) = store.as_ref().map(saved_state_key);
+                *lock_mutex(&self.saved) = store.as_ref().map(saved_state_key);
                 store
             }
             Err(error) => {
@@ -226,7 +226,7 @@ impl BeaconChainFollower {
     async fn bootstrap_store(self: &Arc<Self>) -> Result<LightClientStore, LightClientHeaderError> {
         let (store, _) = self.fetch_bootstrap().await?;
         let now = unix_seconds(self.now());
-        match store.check_age(now) {
+        match store.check_finalized_header_age(now) {
             Ok(()) => Ok(store),
             Err(LightClientError::CheckpointTooOld { .. }) => {
                 let age = self.spec().slot_age(store.finalized_header().slot(), now);
@@ -243,8 +243,8 @@ impl BeaconChainFollower {
         let endpoints = self.endpoints_in_order();
         let ask = |index: usize| self.record_outcome(Arc::clone(&endpoints[index]), Self::fetch_bootstrap_from);
         let asked = ask_until_success(endpoints.len(), Some(self.config.hedge_after), ask).await;
-        let (_, started) = asked.success.ok_or_else(|| self.endpoints_fault())?;
-        *lock(&self.checkpoint_slot) = Some(started.0.finalized_header().slot());
+        let (_, started) = asked.success.ok_or_else(|| self.endpoint_failures_error())?;
+        *lock_mutex(&self.checkpoint_slot) = Some(started.0.finalized_header().slot());
         Ok(started)
     }
 
@@ -277,11 +277,11 @@ impl BeaconChainFollower {
     }
 
     /// Fetches the updates without which no later header can be verified.
-    async fn catch_up(self: &Arc<Self>) -> Result<(), LightClientHeaderError> {
+    async fn fetch_missing_updates(self: &Arc<Self>) -> Result<(), LightClientHeaderError> {
         for _ in 0..MAX_ROUNDS {
             let Some(needed) = self.wanted_updates().filter(|wanted| wanted.are_needed) else { return Ok(()) };
             if !self.fetch_wanted_updates(needed).await {
-                return Err(self.endpoints_fault());
+                return Err(self.endpoint_failures_error());
             }
         }
         Err(LightClientHeaderError::Refused(format!("more than {MAX_ROUNDS} requests for updates are needed")))
@@ -289,7 +289,7 @@ impl BeaconChainFollower {
 
     /// Fetches the committee of the next period in the background. It is needed only when that period begins; until
     /// then, one request an epoch is enough.
-    fn prepare_next_period(self: &Arc<Self>, asked: &mut Option<(u64, JoinSet<bool>)>) {
+    fn prefetch_next_committee(self: &Arc<Self>, asked: &mut Option<(u64, JoinSet<bool>)>) {
         let Some(wanted) = self.wanted_updates().filter(|wanted| !wanted.are_needed) else { return };
         let epoch = self.spec().slot_at(unix_seconds(self.now())) / self.spec().preset.slots_per_epoch;
         if asked.as_ref().is_none_or(|(last, _)| *last != epoch) {
@@ -311,7 +311,7 @@ impl BeaconChainFollower {
     }
 
     fn wanted_updates(&self) -> Option<UpdatePeriodRange> {
-        let store = lock(&self.store);
+        let store = lock_mutex(&self.store);
         let store = store.as_ref()?;
         let current_period = self.spec().period_at_slot(self.spec().slot_at(unix_seconds(self.now())));
         let start_period = store.wanted_period();
@@ -336,15 +336,17 @@ impl BeaconChainFollower {
             if are_needed && store.wanted_period() <= start_period {
                 return Err(BeaconEndpointError::NoUpdate(start_period));
             }
-            Ok(SnapshotAddition::default())
+            Ok(HeaderPairAddition::default())
         })
         .await
     }
 
     /// Asks all endpoints for the newest headers. Ends as soon as one of them has brought what is due, or a while after
     /// the first valid answer. Fails if no endpoint has proven what is due since it began.
-    async fn ask_newest(self: &Arc<Self>, pending: &mut JoinSet<()>) -> Result<(), LightClientHeaderError> {
-        let (Some(known), began) = (self.snapshot(), self.now()) else { return Err(self.endpoints_fault()) };
+    async fn ask_for_newest_headers(self: &Arc<Self>, pending: &mut JoinSet<()>) -> Result<(), LightClientHeaderError> {
+        let (Some(known), began) = (self.verified_headers(), self.now()) else {
+            return Err(self.endpoint_failures_error());
+        };
         let is_finality_due =
             known.header_freshness(HeaderFinality::Finalized, self.spec(), began) != HeaderFreshness::Fresh;
         for endpoint in self.endpoints_in_order().into_iter().filter(|endpoint| !endpoint.is_pending()) {
@@ -354,31 +356,32 @@ impl BeaconChainFollower {
         let mut answered_at = None;
         loop {
             let ended = match answered_at {
-                Some(at) => timeout_at(at + self.patience(), pending.join_next()).await.ok().flatten(),
+                Some(at) => timeout_at(at + self.pending_request_patience(), pending.join_next()).await.ok().flatten(),
                 None => pending.join_next().await,
             };
             if ended.is_none() || self.has_newest_headers(&known, is_finality_due) {
                 break;
             }
-            if self.is_answered(HeaderFinality::Optimistic, began) {
+            if self.has_endpoint_answered(HeaderFinality::Optimistic, began) {
                 answered_at.get_or_insert_with(Instant::now);
             }
         }
-        let is_answered = self.is_answered(HeaderFinality::Optimistic, began)
-            && (!is_finality_due || self.is_answered(HeaderFinality::Finalized, began));
-        if is_answered { Ok(()) } else { Err(self.endpoints_fault()) }
+        let is_answered = self.has_endpoint_answered(HeaderFinality::Optimistic, began)
+            && (!is_finality_due || self.has_endpoint_answered(HeaderFinality::Finalized, began));
+        if is_answered { Ok(()) } else { Err(self.endpoint_failures_error()) }
     }
 
     /// Whether an endpoint that was asked at `began` or later has proven its newest header.
-    fn is_answered(&self, wanted: HeaderFinality, began: Timestamp) -> bool {
-        let reported_at = self.snapshot().and_then(|verified| verified.reported_at(wanted, self.now()));
+    fn has_endpoint_answered(&self, wanted: HeaderFinality, began: Timestamp) -> bool {
+        let reported_at = self.verified_headers().and_then(|verified| verified.reported_at(wanted, self.now()));
         reported_at.is_some_and(|at| at >= began)
     }
 
     /// How long the pending requests may take after the first valid answer. A newer head is worth waiting for, but not
     /// a newer finalized header alone, nor an endpoint that failed lately.
-    fn patience(&self) -> Duration {
-        let is_head = self.snapshot().is_some_and(|verified| verified.is_head(self.spec(), self.now()));
+    fn pending_request_patience(&self) -> Duration {
+        let is_head =
+            self.verified_headers().is_some_and(|verified| verified.is_optimistic_head(self.spec(), self.now()));
         let may_bring_head =
             !is_head && self.endpoints.iter().any(|endpoint| endpoint.is_pending() && !endpoint.is_resting());
         if may_bring_head { WAIT_FOR_NEWER } else { self.config.hedge_after.min(WAIT_FOR_NEWER) }
@@ -386,10 +389,10 @@ impl BeaconChainFollower {
 
     /// Whether nothing newer can be brought. A newer header alone is not enough: otherwise a fast endpoint that lags
     /// would hold back the headers of the others.
-    fn has_newest_headers(&self, before: &LightClientSnapshot, is_finality_due: bool) -> bool {
-        let Some(verified) = self.snapshot() else { return false };
+    fn has_newest_headers(&self, before: &VerifiedHeaderPair, is_finality_due: bool) -> bool {
+        let Some(verified) = self.verified_headers() else { return false };
         let is_first_enough =
-            verified.is_head(self.spec(), self.now()) || clresolve_core::mutant!("beacon-laggards-win");
+            verified.is_optimistic_head(self.spec(), self.now()) || clresolve_core::mutant!("beacon-laggards-win");
         is_first_enough && (!is_finality_due || verified.finalized.slot() > before.finalized.slot())
     }
 
@@ -397,7 +400,7 @@ impl BeaconChainFollower {
     pub(super) async fn fetch_newest_from(
         self: Arc<Self>,
         endpoint: Arc<BeaconEndpointClient>,
-        known: LightClientSnapshot,
+        known: VerifiedHeaderPair,
         is_finality_due: bool,
     ) {
         let at = self.now();
@@ -414,7 +417,7 @@ impl BeaconChainFollower {
     async fn fetch_optimistic_update_from(
         self: Arc<Self>,
         endpoint: Arc<BeaconEndpointClient>,
-        known: LightClientSnapshot,
+        known: VerifiedHeaderPair,
         at: Timestamp,
     ) -> Result<(), BeaconEndpointError> {
         let response = endpoint.send_request(BeaconRequest::OptimisticUpdate).await?;
@@ -425,14 +428,17 @@ impl BeaconChainFollower {
             let newest = Some((HeaderFinality::Optimistic, at));
             // A report of the known header needs no second verification, unless the clock was set back.
             if beacon.slot < slot && beacon.hash_tree_root() == store.optimistic_header().beacon_root() {
-                return Ok(SnapshotAddition { newest, participation: None });
+                return Ok(HeaderPairAddition { newest, participation: None });
             }
             store.process_optimistic_update(&update, slot)?;
             // Another endpoint may have brought a later header in the meantime.
             if beacon.slot < store.optimistic_header().slot() {
-                return Ok(SnapshotAddition::default());
+                return Ok(HeaderPairAddition::default());
             }
-            Ok(SnapshotAddition { newest, participation: Some(participation(&update.sync_aggregate, store.spec())) })
+            Ok(HeaderPairAddition {
+                newest,
+                participation: Some(committee_participation(&update.sync_aggregate, store.spec())),
+            })
         })
         .await
     }
@@ -440,7 +446,7 @@ impl BeaconChainFollower {
     async fn fetch_finality_update_from(
         self: Arc<Self>,
         endpoint: Arc<BeaconEndpointClient>,
-        known: LightClientSnapshot,
+        known: VerifiedHeaderPair,
         at: Timestamp,
     ) -> Result<(), BeaconEndpointError> {
         let response = endpoint.send_request(BeaconRequest::FinalityUpdate).await?;
@@ -451,11 +457,11 @@ impl BeaconChainFollower {
             check_not_behind(beacon.slot, known.finalized.slot())?;
             store.process_finality_update(&update, slot)?;
             if beacon.hash_tree_root() != store.finalized_header().beacon_root() {
-                return Ok(SnapshotAddition::default());
+                return Ok(HeaderPairAddition::default());
             }
-            let participation = Some(participation(&update.sync_aggregate, store.spec()));
+            let participation = Some(committee_participation(&update.sync_aggregate, store.spec()));
             this.keep_finality_update(store.finalized_header().block_hash(), update);
-            Ok(SnapshotAddition { newest: Some((HeaderFinality::Finalized, at)), participation })
+            Ok(HeaderPairAddition { newest: Some((HeaderFinality::Finalized, at)), participation })
         })
         .await
     }
@@ -463,20 +469,20 @@ impl BeaconChainFollower {
     /// Runs a job on the store in a thread for blocking work, then publishes what the store has verified.
     async fn run_on_store(
         self: Arc<Self>,
-        job: impl FnOnce(&mut LightClientStore, u64) -> Result<SnapshotAddition, BeaconEndpointError> + Send + 'static,
+        job: impl FnOnce(&mut LightClientStore, u64) -> Result<HeaderPairAddition, BeaconEndpointError> + Send + 'static,
     ) -> Result<(), BeaconEndpointError> {
         run_blocking(move || {
             let slot = self.spec().slot_at(unix_seconds(self.now()));
-            let mut store = lock(&self.store);
+            let mut store = lock_mutex(&self.store);
             let store = store.as_mut().ok_or_else(|| BeaconEndpointError::BrokenOff("there is no store".to_owned()))?;
             let report = job(store, slot);
-            self.publish(store, report.as_ref().copied().unwrap_or_default());
+            self.publish_headers(store, report.as_ref().copied().unwrap_or_default());
             report.map(drop)
         })
         .await
     }
 
-    fn publish(&self, store: &LightClientStore, report: SnapshotAddition) {
+    fn publish_headers(&self, store: &LightClientStore, report: HeaderPairAddition) {
         let now = self.now();
         let mut verified = self.verified.write().unwrap_or_else(PoisonError::into_inner);
         let Some(verified) = verified.as_mut() else { return };
@@ -490,7 +496,7 @@ impl BeaconChainFollower {
 
     /// Keeps the first finality update of a block for bundles. A later one may be signed after the time of a bundle.
     fn keep_finality_update(&self, block_hash: B256, update: LightClientFinalityUpdate) {
-        let mut updates = lock(&self.finality_updates);
+        let mut updates = lock_mutex(&self.finality_updates);
         if updates.iter().any(|(hash, _)| *hash == block_hash) {
             return;
         }
@@ -501,20 +507,20 @@ impl BeaconChainFollower {
     }
 
     /// Writes the state to the file if the finalized header or a committee is new.
-    async fn save(self: &Arc<Self>) {
+    async fn save_state(self: &Arc<Self>) {
         let Some(path) = self.config.file.clone().filter(|_| !self.is_observer) else { return };
         let (state, bytes) = {
-            let store = lock(&self.store);
+            let store = lock_mutex(&self.store);
             let Some(store) = store.as_ref() else { return };
             let state = saved_state_key(store);
-            if *lock(&self.saved) == Some(state) {
+            if *lock_mutex(&self.saved) == Some(state) {
                 return;
             }
             (state, store.to_bytes())
         };
         let shown = path.display().to_string();
-        match run_blocking(move || saved::save(&path, &bytes)).await {
-            Ok(()) => *lock(&self.saved) = Some(state),
+        match run_blocking(move || saved::save_state_file(&path, &bytes)).await {
+            Ok(()) => *lock_mutex(&self.saved) = Some(state),
             Err(error) => tracing::warn!(file = shown, %error, "the light client's state is not saved"),
         }
     }
@@ -547,8 +553,8 @@ fn check_not_behind(observed: u64, known: u64) -> Result<(), BeaconEndpointError
     Ok(())
 }
 
-fn participation(aggregate: &SyncAggregate, spec: &ChainSpec) -> SyncCommitteeParticipation {
-    SyncCommitteeParticipation { participants: aggregate.participants(), size: spec.preset.sync_committee_size }
+fn committee_participation(aggregate: &SyncAggregate, spec: &ChainSpec) -> SyncCommitteeParticipation {
+    SyncCommitteeParticipation { participants: aggregate.participant_count(), size: spec.preset.sync_committee_size }
 }
 
 /// Runs a job on a thread for blocking work. Returns an error if the job panics.
@@ -558,6 +564,6 @@ pub(super) async fn run_blocking<T: Send + 'static, E: From<JoinError> + Send + 
     tokio::task::spawn_blocking(job).await.unwrap_or_else(|error| Err(error.into()))
 }
 
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

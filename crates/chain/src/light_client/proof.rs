@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use alloy_primitives::{B256, Bytes};
 use clresolve_beacon::{
-    ChainSpec, LightClientCodec, LightClientError, LightClientFinalityUpdate, LightClientProof, MAX_UPDATES,
+    ChainSpec, LightClientCodec, LightClientError, LightClientFinalityUpdate, LightClientTranscript, MAX_UPDATES,
 };
 use clresolve_core::reading::LightClientHeaderError;
 
 use super::endpoint::{BeaconEndpointClient, BeaconEndpointError};
 use super::follower::{BeaconChainFollower, process_listed_update, run_blocking};
-use super::history::LightClientHistory;
+use super::history::FinalityProofHistory;
 use super::request::{BeaconRequest, MAX_UPDATES_AT_ONCE, decode_updates_response};
 use super::verified::unix_seconds;
 use crate::fan_out::ask_until_success;
@@ -21,7 +21,7 @@ impl BeaconChainFollower {
     pub(super) async fn prove_finality(
         self: &Arc<Self>,
         block_hash: B256,
-    ) -> Result<LightClientProof, LightClientHeaderError> {
+    ) -> Result<LightClientTranscript, LightClientHeaderError> {
         let update =
             self.finality_update(block_hash).ok_or_else(|| LightClientHeaderError::Block(block_hash.to_string()))?;
         let mut history = self.history.lock().await;
@@ -33,19 +33,19 @@ impl BeaconChainFollower {
         self.complete_proof(history.insert(known), update, block_hash).await
     }
 
-    async fn begin_history(self: &Arc<Self>) -> Result<LightClientHistory, LightClientHeaderError> {
+    async fn begin_history(self: &Arc<Self>) -> Result<FinalityProofHistory, LightClientHeaderError> {
         let (store, bootstrap) = self.fetch_bootstrap().await?;
         let bootstrap =
-            encode_ssz(&bootstrap, store.finalized_header().slot(), self.spec()).map_err(refused_header_fault)?;
-        Ok(LightClientHistory { store, bootstrap, updates: Vec::new() })
+            encode_ssz(&bootstrap, store.finalized_header().slot(), self.spec()).map_err(refused_header_error)?;
+        Ok(FinalityProofHistory { store, bootstrap, updates: Vec::new() })
     }
 
     /// Adds updates until the committee of `period` is known.
     async fn extend_history(
         self: &Arc<Self>,
-        mut history: LightClientHistory,
+        mut history: FinalityProofHistory,
         period: u64,
-    ) -> Result<LightClientHistory, LightClientHeaderError> {
+    ) -> Result<FinalityProofHistory, LightClientHeaderError> {
         while history.store.wanted_period() < period {
             if history.updates.len() >= MAX_UPDATES {
                 let cause = format!("a proof has at most {MAX_UPDATES} updates; configure a newer checkpoint");
@@ -58,7 +58,7 @@ impl BeaconChainFollower {
                 self.record_outcome(Arc::clone(&endpoints[index]), extend)
             };
             let asked = ask_until_success(endpoints.len(), Some(self.config.hedge_after), ask).await;
-            history = asked.success.map(|(_, extended)| extended).ok_or_else(|| self.endpoints_fault())?;
+            history = asked.success.map(|(_, extended)| extended).ok_or_else(|| self.endpoint_failures_error())?;
         }
         Ok(history)
     }
@@ -66,9 +66,9 @@ impl BeaconChainFollower {
     async fn extend_history_from(
         self: Arc<Self>,
         endpoint: Arc<BeaconEndpointClient>,
-        mut history: LightClientHistory,
+        mut history: FinalityProofHistory,
         period: u64,
-    ) -> Result<LightClientHistory, BeaconEndpointError> {
+    ) -> Result<FinalityProofHistory, BeaconEndpointError> {
         let start_period = history.store.wanted_period();
         let count = period.saturating_sub(start_period).clamp(1, MAX_UPDATES_AT_ONCE);
         let response = endpoint.send_request(BeaconRequest::Updates { start_period, count }).await?;
@@ -92,22 +92,22 @@ impl BeaconChainFollower {
     /// The proof, if a replay of it finalizes the block.
     async fn complete_proof(
         &self,
-        history: &LightClientHistory,
+        history: &FinalityProofHistory,
         update: LightClientFinalityUpdate,
         block_hash: B256,
-    ) -> Result<LightClientProof, LightClientHeaderError> {
+    ) -> Result<LightClientTranscript, LightClientHeaderError> {
         let finality_update =
-            encode_ssz(&update, update.attested_header.beacon.slot, self.spec()).map_err(refused_header_fault)?;
+            encode_ssz(&update, update.attested_header.beacon.slot, self.spec()).map_err(refused_header_error)?;
         let (mut store, slot) = (history.store.clone(), self.spec().slot_at(unix_seconds(self.now())));
         let verified = run_blocking(move || -> Result<_, BeaconEndpointError> {
             store.process_finality_update(&update, slot)?;
             Ok(store.finalized_header().block_hash())
         });
         // The updates of a proof for a later block may have finalized a later block already.
-        if verified.await.map_err(refused_header_fault)? != block_hash {
+        if verified.await.map_err(refused_header_error)? != block_hash {
             return Err(LightClientHeaderError::Block(block_hash.to_string()));
         }
-        Ok(LightClientProof {
+        Ok(LightClientTranscript {
             checkpoint: self.config.checkpoint,
             bootstrap: history.bootstrap.clone(),
             updates: history.updates.clone(),
@@ -121,6 +121,6 @@ fn encode_ssz<T: LightClientCodec>(data: &T, slot: u64, spec: &ChainSpec) -> Res
     Ok(data.to_ssz(spec.fork_at_slot(slot)?).into())
 }
 
-fn refused_header_fault(error: impl ToString) -> LightClientHeaderError {
+fn refused_header_error(error: impl ToString) -> LightClientHeaderError {
     LightClientHeaderError::Refused(error.to_string())
 }

@@ -28,7 +28,7 @@ pub(super) enum BeaconRequest {
 
 impl BeaconRequest {
     /// The URL under the base URL of an endpoint. `None` if the base URL has no path.
-    pub(super) fn url(self, base: &Url) -> Option<Url> {
+    pub(super) fn request_url(self, base: &Url) -> Option<Url> {
         let mut url = base.clone();
         let mut path = url.path_segments_mut().ok()?;
         path.pop_if_empty().extend(["eth", "v1", "beacon", "light_client"]);
@@ -47,7 +47,7 @@ impl BeaconRequest {
     }
 
     /// Maximum length of the response in bytes.
-    pub(super) fn cap(self) -> usize {
+    pub(super) fn max_response_bytes(self) -> usize {
         let objects = if let Self::Updates { count, .. } = self { count.min(MAX_UPDATES_AT_ONCE) } else { 1 };
         usize::try_from(objects).unwrap_or(1) * MAX_JSON_BYTES
     }
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn requests_keep_path_and_query_of_the_base_url() {
-        let url = |base: &str, request: BeaconRequest| request.url(&base.parse().unwrap()).unwrap().to_string();
+        let url = |base: &str, request: BeaconRequest| request.request_url(&base.parse().unwrap()).unwrap().to_string();
         let path = "eth/v1/beacon/light_client";
         let finality = BeaconRequest::FinalityUpdate;
         assert_eq!(url("https://node.example", finality), format!("https://node.example/{path}/finality_update"));

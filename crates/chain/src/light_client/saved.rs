@@ -35,31 +35,31 @@ pub(super) enum SavedStateError {
 
 /// The state in the file, if it belongs to this network and checkpoint, and is recent enough to continue from at `now`
 /// (in seconds since 1970). `None` if there is no file.
-pub(super) fn load(
+pub(super) fn load_saved_state(
     path: &Path,
     spec: ChainSpec,
     checkpoint: B256,
     now: u64,
 ) -> Result<Option<LightClientStore>, SavedStateError> {
-    let file = match open(path) {
+    let file = match open_state_file(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    check(&file.metadata()?)?;
+    check_file_access(&file.metadata()?)?;
     let mut bytes = Vec::new();
     file.take(MAX_STATE_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_STATE_BYTES {
         return Err(SavedStateError::TooLong);
     }
     let store = LightClientStore::from_bytes(&bytes, spec, checkpoint)?;
-    store.check_age(now)?;
+    store.check_finalized_header_age(now)?;
     Ok(Some(store))
 }
 
 /// Opens the file without following a link. Non-blocking, because opening a named pipe would wait for a writer.
 #[cfg(unix)]
-fn open(path: &Path) -> io::Result<File> {
+fn open_state_file(path: &Path) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags};
 
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
@@ -67,12 +67,12 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 #[cfg(not(unix))]
-fn open(path: &Path) -> io::Result<File> {
+fn open_state_file(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
 #[cfg(unix)]
-fn check(found: &Metadata) -> Result<(), SavedStateError> {
+fn check_file_access(found: &Metadata) -> Result<(), SavedStateError> {
     use std::os::unix::fs::MetadataExt as _;
 
     /// Permission to write for the group and for all others.
@@ -88,24 +88,24 @@ fn check(found: &Metadata) -> Result<(), SavedStateError> {
 }
 
 #[cfg(not(unix))]
-fn check(found: &Metadata) -> Result<(), SavedStateError> {
+fn check_file_access(found: &Metadata) -> Result<(), SavedStateError> {
     if found.is_file() { Ok(()) } else { Err(SavedStateError::NotRegular) }
 }
 
 /// Replaces the file in one step. The new file is accessible to its owner alone.
-pub(super) fn save(path: &Path, state: &[u8]) -> io::Result<()> {
+pub(super) fn save_state_file(path: &Path, state: &[u8]) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    let new = with_suffix(path, &format!(".{}.new", std::process::id()));
-    let written = write_new(&new, state).and_then(|()| fs::rename(&new, path));
+    let new = path_with_suffix(path, &format!(".{}.new", std::process::id()));
+    let written = write_new_file(&new, state).and_then(|()| fs::rename(&new, path));
     if written.is_err() {
         let _ = fs::remove_file(&new);
     }
     written
 }
 
-fn write_new(path: &Path, state: &[u8]) -> io::Result<()> {
+fn write_new_file(path: &Path, state: &[u8]) -> io::Result<()> {
     let _ = fs::remove_file(path);
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -116,7 +116,7 @@ fn write_new(path: &Path, state: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+fn path_with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()

@@ -13,14 +13,14 @@ pub struct LightClientStatus {
     /// Age of the checkpoint's block. `None` unless the light client started from it in this process.
     pub checkpoint_age: Option<Duration>,
     /// The verified headers. `None` before the first synchronization.
-    pub headers: Option<LightClientHeaderStatus>,
+    pub headers: Option<VerifiedHeadersStatus>,
     /// The endpoints, in the order of the configuration.
     pub endpoints: Vec<BeaconEndpointStatus>,
 }
 
 /// The verified headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LightClientHeaderStatus {
+pub struct VerifiedHeadersStatus {
     /// Slot of the finalized header.
     pub finalized_slot: u64,
     /// Age of the finalized slot.

@@ -6,7 +6,7 @@ use clresolve_beacon::{ChainSpec, VerifiedBeaconHeader};
 use jiff::Timestamp;
 use metrics::gauge;
 
-use super::status::{LightClientHeaderStatus, SyncCommitteeParticipation};
+use super::status::{SyncCommitteeParticipation, VerifiedHeadersStatus};
 use crate::beacon_metrics::{BEACON_FINALIZED_TIME, BEACON_OPTIMISTIC_TIME, BEACON_PARTICIPATION};
 use crate::head_age::to_signed_duration;
 
@@ -41,7 +41,7 @@ pub(super) enum HeaderFreshness {
 
 /// The verified headers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LightClientSnapshot {
+pub(super) struct VerifiedHeaderPair {
     pub(super) finalized: VerifiedBeaconHeader,
     pub(super) optimistic: VerifiedBeaconHeader,
     /// Signers of the last verified update.
@@ -52,7 +52,7 @@ pub(super) struct LightClientSnapshot {
     pub(super) optimistic_at: Option<Timestamp>,
 }
 
-impl LightClientSnapshot {
+impl VerifiedHeaderPair {
     pub(super) const fn header(&self, wanted: HeaderFinality) -> VerifiedBeaconHeader {
         match wanted {
             HeaderFinality::Finalized => self.finalized,
@@ -80,7 +80,7 @@ impl LightClientSnapshot {
     }
 
     /// When the optimistic header was last known to be the newest.
-    pub(super) fn newest_at(&self, spec: &ChainSpec, now: Timestamp) -> Timestamp {
+    pub(super) fn newest_known_at(&self, spec: &ChainSpec, now: Timestamp) -> Timestamp {
         let next_signed_at = i64::try_from(spec.slot_start(self.optimistic.slot() + 2)).unwrap_or(i64::MAX);
         let next_signed_at = Timestamp::from_second(next_signed_at).unwrap_or(Timestamp::MAX);
         self.optimistic_at.unwrap_or(next_signed_at).max(next_signed_at).min(now)
@@ -94,7 +94,7 @@ impl LightClientSnapshot {
         let Some(reported_at) = self.reported_at(wanted, now) else { return HeaderFreshness::Due };
         let age = now.duration_since(reported_at);
         match () {
-            () if wanted == HeaderFinality::Optimistic && self.is_head(spec, now) => HeaderFreshness::Fresh,
+            () if wanted == HeaderFinality::Optimistic && self.is_optimistic_head(spec, now) => HeaderFreshness::Fresh,
             () if age < to_signed_duration(fresh) => HeaderFreshness::Fresh,
             () if age < to_signed_duration(usable) => HeaderFreshness::Usable,
             () => HeaderFreshness::Due,
@@ -103,7 +103,7 @@ impl LightClientSnapshot {
 
     /// Whether an endpoint reported the optimistic header, and no later one can have been signed: a header is signed in
     /// the slot after its own.
-    pub(super) fn is_head(&self, spec: &ChainSpec, now: Timestamp) -> bool {
+    pub(super) fn is_optimistic_head(&self, spec: &ChainSpec, now: Timestamp) -> bool {
         let is_reported = self.reported_at(HeaderFinality::Optimistic, now).is_some();
         is_reported && self.optimistic.slot() + 1 >= spec.slot_at(unix_seconds(now))
     }
@@ -117,9 +117,9 @@ impl LightClientSnapshot {
         }
     }
 
-    pub(super) fn status(&self, spec: &ChainSpec, now: Timestamp) -> LightClientHeaderStatus {
+    pub(super) fn status(&self, spec: &ChainSpec, now: Timestamp) -> VerifiedHeadersStatus {
         let now = unix_seconds(now);
-        LightClientHeaderStatus {
+        VerifiedHeadersStatus {
             finalized_slot: self.finalized.slot(),
             finalized_age: spec.slot_age(self.finalized.slot(), now),
             optimistic_slot: self.optimistic.slot(),

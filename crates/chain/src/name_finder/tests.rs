@@ -3,7 +3,9 @@
 
 use alloy_primitives::hex;
 use alloy_sol_types::SolValue as _;
-use clresolve_sandbox::chain::{ChainBuilder, CustodyContract, NameRegistration, RpcFault, RpcServer};
+use clresolve_sandbox::chain::{
+    CustodyContract, SandboxChainBuilder, SandboxNameRegistration, SandboxRpcFault, SandboxRpcServer,
+};
 use jiff::{SignedDuration, Timestamp};
 use url::Url;
 
@@ -39,7 +41,7 @@ enum Calls {
 
 #[async_trait::async_trait]
 impl RpcHttpTransport for Door {
-    async fn post(
+    async fn post_json(
         &self,
         url: &Url,
         body: bytes::Bytes,
@@ -80,7 +82,7 @@ impl RpcHttpTransport for Door {
             Calls::Stalled if request["method"] == "eth_call" => std::future::pending().await,
             _ => {}
         }
-        let reply = self.open.post(url, body, cap, limit).await?;
+        let reply = self.open.post_json(url, body, cap, limit).await?;
         let Some((genuine, forged)) = &self.lie else { return Ok(reply) };
         Ok(str::from_utf8(&reply).unwrap().replace(genuine, forged).into())
     }
@@ -88,7 +90,7 @@ impl RpcHttpTransport for Door {
 
 /// A chain with names whose blocks are sealed one by one.
 struct Stage {
-    builder: ChainBuilder,
+    builder: SandboxChainBuilder,
     time: Timestamp,
 }
 
@@ -96,42 +98,43 @@ fn name(text: &str) -> EnsName {
     EnsName::parse(text).unwrap()
 }
 
-fn agent(text: &str) -> NameRegistration {
+fn agent(text: &str) -> SandboxNameRegistration {
     let texts = BTreeMap::from([("cl.owner".to_owned(), "owner.eth".to_owned())]);
-    NameRegistration { texts, ..NameRegistration::new(name(text), HOLDER) }
+    SandboxNameRegistration { texts, ..SandboxNameRegistration::new(name(text), HOLDER) }
 }
 
 impl Stage {
-    fn new(registrations: &[NameRegistration]) -> Self {
-        let mut stage = Self { builder: ChainBuilder::new().unwrap(), time: "2026-11-20T12:00:00Z".parse().unwrap() };
+    fn new(registrations: &[SandboxNameRegistration]) -> Self {
+        let mut stage =
+            Self { builder: SandboxChainBuilder::new().unwrap(), time: "2026-11-20T12:00:00Z".parse().unwrap() };
         stage.register(registrations);
         stage
     }
 
-    fn register(&mut self, registrations: &[NameRegistration]) {
+    fn register(&mut self, registrations: &[SandboxNameRegistration]) {
         for registration in registrations {
-            self.builder.register(registration).unwrap();
+            self.builder.register_name(registration).unwrap();
             self.seal();
         }
     }
 
     fn seal(&mut self) {
         self.time += SignedDuration::from_secs(12);
-        self.builder.seal(self.time).unwrap();
+        self.builder.seal_block(self.time).unwrap();
     }
 
     /// Asks endpoints with these faults. Returns the names found, the finder, and the servers.
     async fn ask(
         mut self,
-        faults: &[RpcFault],
+        faults: &[SandboxRpcFault],
         door: Door,
         wanted: &NameSearchScope,
-    ) -> (FoundNames, NameFinder, Vec<RpcServer>) {
-        self.builder.finalize().unwrap();
+    ) -> (FoundNames, NameFinder, Vec<SandboxRpcServer>) {
+        self.builder.finalize_newest_block().unwrap();
         let chain = Arc::new(self.builder.build().unwrap());
         let mut servers = Vec::new();
         for fault in faults {
-            let server = RpcServer::bind(Arc::clone(&chain)).await.unwrap();
+            let server = SandboxRpcServer::bind(Arc::clone(&chain)).await.unwrap();
             server.set_fault(*fault);
             servers.push(server);
         }
@@ -185,7 +188,7 @@ async fn names_whose_records_changed_are_found_in_their_blocks() {
         (changed(4, None), vec![]),
         (changed(99, None), vec![]),
     ] {
-        let (found, ..) = two_agents().ask(&[RpcFault::None], open_door(), &wanted).await;
+        let (found, ..) = two_agents().ask(&[SandboxRpcFault::None], open_door(), &wanted).await;
         assert_eq!(of(&found, &AGENTS), expected, "{wanted:?}");
         let last = if wanted == changed(2, Some(2)) { 2 } else { 4 };
         assert_eq!((found.told, found.failed), (vec![("node-0".to_owned(), last)], vec![]), "{wanted:?}");
@@ -200,7 +203,7 @@ async fn each_record_of_an_agent_tells_of_its_name() {
         let mut stage = two_agents();
         stage.builder.set_text(&name("two.eth"), key, "https://a.example/").unwrap();
         stage.seal();
-        let (found, ..) = stage.ask(&[RpcFault::None], open_door(), &changed(5, None)).await;
+        let (found, ..) = stage.ask(&[SandboxRpcFault::None], open_door(), &changed(5, None)).await;
         assert_eq!(of(&found, &AGENTS), [("two.eth", 5)], "{key}");
     }
 }
@@ -213,14 +216,14 @@ async fn any_cl_key_tells_of_its_name() {
         let mut stage = two_agents();
         stage.builder.set_text(&name("two.eth"), key, "https://a.example/").unwrap();
         stage.seal();
-        let (found, ..) = stage.ask(&[RpcFault::None], open_door(), &changed(5, None)).await;
+        let (found, ..) = stage.ask(&[SandboxRpcFault::None], open_door(), &changed(5, None)).await;
         let expected = if is_found { vec![("two.eth", 5)] } else { vec![] };
         assert_eq!(of(&found, &AGENTS), expected, "{key}");
         assert!(found.failed.is_empty(), "{key}: {found:?}");
     }
     // A key that does not match its hash is ignored.
     let door = Door { lie: Some((hex::encode("avatar"), hex::encode("cl.abc"))), ..open_door() };
-    let (found, ..) = two_agents().ask(&[RpcFault::None], door, &changed(4, None)).await;
+    let (found, ..) = two_agents().ask(&[SandboxRpcFault::None], door, &changed(4, None)).await;
     assert!(found.nodes.is_empty() && found.failed.is_empty(), "{found:?}");
 }
 
@@ -242,7 +245,7 @@ fn a_log_without_a_hash_says_its_key_in_clear() {
 #[tokio::test]
 async fn a_known_key_is_known_by_its_hash_alone() {
     let door = Door { lie: Some((hex::encode("cl.owner"), hex::encode("cl.other"))), ..open_door() };
-    let (found, ..) = two_agents().ask(&[RpcFault::None], door, &changed(3, Some(3))).await;
+    let (found, ..) = two_agents().ask(&[SandboxRpcFault::None], door, &changed(3, Some(3))).await;
     assert_eq!(of(&found, &AGENTS), [("one.eth", 3)]);
 }
 
@@ -254,7 +257,7 @@ async fn full_block_is_searched_for_records_of_known_keys() {
         stage.builder.set_text(&name("one.eth"), "cl.agent-card", "https://a.example/").unwrap();
         stage.seal();
         let door = Door { full: Some(full..=full), ..open_door() };
-        let (found, ..) = stage.ask(&[RpcFault::None], door, &changed(0, None)).await;
+        let (found, ..) = stage.ask(&[SandboxRpcFault::None], door, &changed(0, None)).await;
         assert_eq!(of(&found, &AGENTS), expected, "{full}");
         let said = format!(
             "records of other keys than the specification's were not all read: it does not give the logs of block {full}: "
@@ -266,7 +269,7 @@ async fn full_block_is_searched_for_records_of_known_keys() {
 #[tokio::test]
 async fn endpoint_without_logs_of_any_key_returns_known_keys() {
     let door = Door { full: Some(0..=u64::MAX), ..open_door() };
-    let (found, finder, _servers) = two_agents().ask(&[RpcFault::None], door, &changed(0, None)).await;
+    let (found, finder, _servers) = two_agents().ask(&[SandboxRpcFault::None], door, &changed(0, None)).await;
     assert_eq!(of(&found, &AGENTS), [("one.eth", 3), ("two.eth", 2)]);
     let mut reader =
         EventLogReader { endpoint: &finder.endpoints[0], requests: 100, telling: EndpointFoundNames::default() };
@@ -279,12 +282,12 @@ async fn endpoint_without_logs_of_any_key_returns_known_keys() {
 #[tokio::test]
 async fn late_block_is_requested_once_and_not_split_by_value() {
     let door = Door { late: Some(2..=2), ..open_door() };
-    let (found, ..) = two_agents().ask(&[RpcFault::None], door, &changed(0, None)).await;
+    let (found, ..) = two_agents().ask(&[SandboxRpcFault::None], door, &changed(0, None)).await;
     assert_eq!(of(&found, &AGENTS), [("one.eth", 3)], "the other blocks are read");
     assert!(found.failed[0].1.starts_with("it does not give the logs of block 2: "), "{found:?}");
 
     let door = Door { late: Some(0..=u64::MAX), ..open_door() };
-    let (_, finder, _servers) = two_agents().ask(&[RpcFault::None], door, &changed(0, None)).await;
+    let (_, finder, _servers) = two_agents().ask(&[SandboxRpcFault::None], door, &changed(0, None)).await;
     let mut reader =
         EventLogReader { endpoint: &finder.endpoints[0], requests: 100, telling: EndpointFoundNames::default() };
     assert!(reader.read_logs(&any_key(), 0..=63, &mut |_, _| {}).await.is_some());
@@ -305,11 +308,11 @@ fn any_key() -> EventLogSearch {
 #[tokio::test]
 async fn blocks_that_are_full_of_one_key_hide_no_record_of_another() {
     let texts = ["cl.owner", "cl.entry"].map(|key| (key.to_owned(), "x".to_owned())).into();
-    let old = NameRegistration { texts, ..NameRegistration::new(name("old.eth"), HOLDER) };
+    let old = SandboxNameRegistration { texts, ..SandboxNameRegistration::new(name("old.eth"), HOLDER) };
     let mut stage = Stage::new(&[
         old,
-        NameRegistration::new(name("among.eth"), HOLDER),
-        NameRegistration::new(name("filler.eth"), HOLDER),
+        SandboxNameRegistration::new(name("among.eth"), HOLDER),
+        SandboxNameRegistration::new(name("filler.eth"), HOLDER),
     ]);
     let full = 4..=4 + 2 * MAX_REFUSED as u64;
     for block in full.clone() {
@@ -321,7 +324,7 @@ async fn blocks_that_are_full_of_one_key_hide_no_record_of_another() {
     }
     let first_cause = format!("it does not give the logs of block {}: ", full.end());
     let door = Door { full: Some(full), full_of: Some("cl.owner"), ..open_door() };
-    let (found, ..) = stage.ask(&[RpcFault::None], door, &changed(0, None)).await;
+    let (found, ..) = stage.ask(&[SandboxRpcFault::None], door, &changed(0, None)).await;
     assert_eq!(of(&found, &["among.eth", "old.eth"]), [("among.eth", 9), ("old.eth", 1)]);
     assert!(found.told.is_empty() && found.failed[0].1.starts_with(&first_cause), "{found:?}");
 }
@@ -329,11 +332,11 @@ async fn blocks_that_are_full_of_one_key_hide_no_record_of_another() {
 #[tokio::test]
 async fn a_range_that_is_refused_is_parted() {
     let door = Door { most_blocks: 1, ..open_door() };
-    let (found, _, servers) = two_agents().ask(&[RpcFault::None], door, &changed(0, None)).await;
+    let (found, _, servers) = two_agents().ask(&[SandboxRpcFault::None], door, &changed(0, None)).await;
     assert_eq!(of(&found, &AGENTS), [("one.eth", 3), ("two.eth", 2)]);
-    assert!(found.failed.is_empty() && servers[0].requests() == 2 + 2 * 5, "{found:?}");
+    assert!(found.failed.is_empty() && servers[0].request_count() == 2 + 2 * 5, "{found:?}");
     let door = Door { most_blocks: 0, ..open_door() };
-    let (found, ..) = two_agents().ask(&[RpcFault::None], door, &changed(0, None)).await;
+    let (found, ..) = two_agents().ask(&[SandboxRpcFault::None], door, &changed(0, None)).await;
     assert!(found.told.is_empty() && found.failed[0].1.contains("logs of block 4"), "{found:?}");
 }
 
@@ -341,19 +344,19 @@ async fn a_range_that_is_refused_is_parted() {
 async fn restamped_logs_say_a_later_block_at_most() {
     let restamped = [2, 3].map(|block| format!(r#""blockNumber":"{block:#x}""#)).into();
     let door = Door { lie: Some(restamped), ..open_door() };
-    let (found, ..) = two_agents().ask(&[RpcFault::None], door, &changed(0, Some(3))).await;
+    let (found, ..) = two_agents().ask(&[SandboxRpcFault::None], door, &changed(0, Some(3))).await;
     assert_eq!(of(&found, &AGENTS), [("one.eth", 3), ("two.eth", 3)]);
 }
 
 #[tokio::test]
 async fn who_hides_a_name_hides_nothing_and_who_invents_logs_adds_nothing_unasked() {
     let faults = [
-        RpcFault::NoLogs,
-        RpcFault::EveryLog,
-        RpcFault::ErrorReply,
-        RpcFault::FloodOfLogs,
-        RpcFault::None,
-        RpcFault::WrongChainId(1),
+        SandboxRpcFault::NoLogs,
+        SandboxRpcFault::EveryLog,
+        SandboxRpcFault::ErrorReply,
+        SandboxRpcFault::FloodOfLogs,
+        SandboxRpcFault::None,
+        SandboxRpcFault::WrongChainId(1),
     ];
     let (found, ..) = two_agents().ask(&faults, open_door(), &changed(0, Some(3))).await;
     assert_eq!(of(&found, &AGENTS), [("one.eth", 3), ("two.eth", 2)]);
@@ -367,19 +370,19 @@ async fn who_hides_a_name_hides_nothing_and_who_invents_logs_adds_nothing_unaske
 
 #[tokio::test]
 async fn subnames_of_every_level_are_found_and_wrapped_ones_are_spelt() {
-    let wrapped = |text: &str| NameRegistration { custody: CustodyContract::NameWrapper, ..agent(text) };
+    let wrapped = |text: &str| SandboxNameRegistration { custody: CustodyContract::NameWrapper, ..agent(text) };
     let names = ["a.publisher.eth", "b.a.publisher.eth", "gone.publisher.eth", "x.publisher.eth"];
     let mut stage = Stage::new(&[agent("publisher.eth"), agent("other.eth"), agent("sub.other.eth")]);
     stage.register(&names.map(agent));
-    stage.register(&[NameRegistration::new(name("gone.publisher.eth"), Address::ZERO)]);
+    stage.register(&[SandboxNameRegistration::new(name("gone.publisher.eth"), Address::ZERO)]);
     let (found, finder, _servers) =
-        stage.ask(&[RpcFault::None], open_door(), &NameSearchScope::Below(name("publisher.eth"))).await;
+        stage.ask(&[SandboxRpcFault::None], open_door(), &NameSearchScope::Below(name("publisher.eth"))).await;
     assert_eq!(of(&found, &names), [("a.publisher.eth", 4), ("b.a.publisher.eth", 5), ("x.publisher.eth", 7)]);
     assert_eq!(spelt(&finder, "a.publisher.eth").await, (None, 0), "nobody has said how it is spelt");
 
     let stage = Stage::new(&[wrapped("wrapped.eth"), wrapped("sub.wrapped.eth")]);
     let (found, finder, _servers) =
-        stage.ask(&[RpcFault::None], open_door(), &NameSearchScope::Below(name("wrapped.eth"))).await;
+        stage.ask(&[SandboxRpcFault::None], open_door(), &NameSearchScope::Below(name("wrapped.eth"))).await;
     assert_eq!(of(&found, &["sub.wrapped.eth"]), [("sub.wrapped.eth", 2)]);
     assert_eq!(spelt(&finder, "sub.wrapped.eth").await, (Some(name("sub.wrapped.eth")), 0));
 }
@@ -390,23 +393,25 @@ async fn a_block_that_is_refused_hides_no_deeper_level() {
     let mut stage = Stage::new(&[agent("publisher.eth")]);
     stage.register(&names.map(agent));
     let door = Door { full: Some(4..=4), ..open_door() };
-    let (found, ..) = stage.ask(&[RpcFault::None], door, &NameSearchScope::Below(name("publisher.eth"))).await;
+    let (found, ..) = stage.ask(&[SandboxRpcFault::None], door, &NameSearchScope::Below(name("publisher.eth"))).await;
     assert_eq!(of(&found, &names), [("a.publisher.eth", 2), ("b.a.publisher.eth", 3)]);
     assert!(found.failed[0].1.starts_with("it does not give the logs of block 4: "), "{found:?}");
 }
 
 /// The spelling of a name, and the number of unanswered lookups.
 async fn spelt(finder: &NameFinder, text: &str) -> (Option<EnsName>, usize) {
-    let NamehashPreimages { mut names, unanswered } = finder.fetch_spellings(BTreeSet::from([name(text).node()])).await;
+    let NamehashPreimages { mut names, unanswered } =
+        finder.fetch_node_names(BTreeSet::from([name(text).node()])).await;
     (names.remove(&name(text).node()), unanswered)
 }
 
 #[tokio::test]
 async fn whether_a_name_is_spelt_is_not_known_where_nobody_answers() {
     for calls in [Calls::Refused, Calls::Stalled] {
-        let wrapped = NameRegistration { custody: CustodyContract::NameWrapper, ..agent("wrapped.eth") };
+        let wrapped = SandboxNameRegistration { custody: CustodyContract::NameWrapper, ..agent("wrapped.eth") };
         let door = Door { calls, ..open_door() };
-        let (found, finder, _servers) = Stage::new(&[wrapped]).ask(&[RpcFault::None], door, &changed(0, None)).await;
+        let (found, finder, _servers) =
+            Stage::new(&[wrapped]).ask(&[SandboxRpcFault::None], door, &changed(0, None)).await;
         assert_eq!(found.nodes.len(), 1);
         tokio::time::pause();
         assert_eq!(spelt(&finder, "wrapped.eth").await, (None, 1));
@@ -416,17 +421,17 @@ async fn whether_a_name_is_spelt_is_not_known_where_nobody_answers() {
 
 #[tokio::test]
 async fn a_name_of_another_node_is_not_believed() {
-    let wrapped = NameRegistration { custody: CustodyContract::NameWrapper, ..agent("wrapped.eth") };
+    let wrapped = SandboxNameRegistration { custody: CustodyContract::NameWrapper, ..agent("wrapped.eth") };
     let lie = Some((hex::encode("wrapped"), hex::encode("swapped")));
     let (_, finder, _servers) =
-        Stage::new(&[wrapped]).ask(&[RpcFault::None], Door { lie, ..open_door() }, &changed(0, None)).await;
+        Stage::new(&[wrapped]).ask(&[SandboxRpcFault::None], Door { lie, ..open_door() }, &changed(0, None)).await;
     assert_eq!(spelt(&finder, "wrapped.eth").await, (None, 0));
 }
 
 #[tokio::test]
 async fn an_endpoint_has_a_bound_on_requests_levels_and_time() {
     let door = Door { most_blocks: 1, ..open_door() };
-    let (_, finder, _servers) = two_agents().ask(&[RpcFault::None], door, &changed(0, None)).await;
+    let (_, finder, _servers) = two_agents().ask(&[SandboxRpcFault::None], door, &changed(0, None)).await;
     let mut reader =
         EventLogReader { endpoint: &finder.endpoints[0], requests: 3, telling: EndpointFoundNames::default() };
     reader.read_logs(&any_key(), 0..=63, &mut |_, _| {}).await;
@@ -435,12 +440,12 @@ async fn an_endpoint_has_a_bound_on_requests_levels_and_time() {
 
     let deep = Stage::new(&[agent("9.8.7.6.5.4.3.2.1.publisher.eth")]);
     let below = NameSearchScope::Below(name("publisher.eth"));
-    let (found, ..) = deep.ask(&[RpcFault::None], open_door(), &below).await;
+    let (found, ..) = deep.ask(&[SandboxRpcFault::None], open_door(), &below).await;
     assert!(found.nodes.len() == MAX_LEVELS && found.failed[0].1.contains("more than 8 levels"), "{found:?}");
 
     tokio::time::pause();
     let door = Door { calls: Calls::AllStalled, ..open_door() };
-    let (found, finder, _servers) = two_agents().ask(&[RpcFault::None], door, &changed(0, None)).await;
+    let (found, finder, _servers) = two_agents().ask(&[SandboxRpcFault::None], door, &changed(0, None)).await;
     assert_eq!(found.failed, [("node-0".to_owned(), "it takes longer than 600 s".to_owned())]);
     let mut reader =
         EventLogReader { endpoint: &finder.endpoints[0], requests: 3, telling: EndpointFoundNames::default() };

@@ -33,11 +33,11 @@ impl QuorumQuery for Scripted {
         (self.0)(&endpoint.label)
     }
 
-    async fn attest_block(
+    async fn fetch_block_attestation(
         &self,
         _: &RpcEndpoint,
         _: &ChainBlock,
-    ) -> Result<EndpointAttestation<HashedBlockHeader>, EndpointFailure> {
+    ) -> Result<EndpointBlockAttestation<HashedBlockHeader>, EndpointFailure> {
         panic!("a bug")
     }
 }

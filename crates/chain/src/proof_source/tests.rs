@@ -18,7 +18,7 @@ struct Door;
 
 #[async_trait]
 impl RpcHttpTransport for Door {
-    async fn post(&self, url: &Url, _: Bytes, cap: usize, _: Duration) -> Result<Bytes, HttpRequestError> {
+    async fn post_json(&self, url: &Url, _: Bytes, cap: usize, _: Duration) -> Result<Bytes, HttpRequestError> {
         match url.host_str() {
             Some("down") => Err(HttpRequestError::Connection("refused".to_owned())),
             Some("flood") => Err(HttpRequestError::TooLarge(cap)),

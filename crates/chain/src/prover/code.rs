@@ -4,7 +4,7 @@ use alloy_primitives::{Address, B256, Bytes};
 use moka::future::Cache;
 use revm::state::Bytecode;
 
-use clresolve_state::{ProvenCallError, checked_code};
+use clresolve_state::{ProvenCallError, verify_account_code};
 
 /// Capacity in bytes: several hundred contracts of the largest size that a chain allows.
 const CAPACITY_BYTES: u64 = 16 << 20;
@@ -13,7 +13,7 @@ const CAPACITY_BYTES: u64 = 16 << 20;
 const MAX_ACCOUNTS: u64 = 4096;
 
 /// Memory of a piece of code: its bytes, its table of jump targets (one bit per byte) and the cache entry.
-const fn weight(code_bytes: usize) -> usize {
+const fn code_weight(code_bytes: usize) -> usize {
     code_bytes + code_bytes / 8 + 256
 }
 
@@ -26,7 +26,7 @@ pub(super) struct CodeCache {
 
 impl CodeCache {
     pub(super) fn new() -> Self {
-        let weigh = |_: &B256, code: &Bytecode| u32::try_from(weight(code.len())).unwrap_or(u32::MAX);
+        let weigh = |_: &B256, code: &Bytecode| u32::try_from(code_weight(code.len())).unwrap_or(u32::MAX);
         Self {
             by_hash: Cache::builder().max_capacity(CAPACITY_BYTES).weigher(weigh).build(),
             last_of: Cache::new(MAX_ACCOUNTS),
@@ -59,7 +59,7 @@ impl CodeCache {
         hash: B256,
         code: Bytes,
     ) -> Result<Bytecode, ProvenCallError> {
-        let code = checked_code(address, hash, code)?;
+        let code = verify_account_code(address, hash, code)?;
         self.by_hash.insert(hash, code.clone()).await;
         Ok(code)
     }

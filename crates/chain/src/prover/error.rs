@@ -1,4 +1,4 @@
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_state::ProvenCallError;
 use tokio::task::JoinError;
 
@@ -19,6 +19,6 @@ pub(crate) enum CallProverError {
 
 impl From<JoinError> for CallProverError {
     fn from(error: JoinError) -> Self {
-        Self::BrokenOff(excerpt(&error.to_string()))
+        Self::BrokenOff(excerpt_text(&error.to_string()))
     }
 }

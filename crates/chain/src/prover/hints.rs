@@ -23,18 +23,22 @@ pub(super) struct AccessListCache(Cache<B256, Arc<AccessList>>);
 
 impl AccessListCache {
     pub(super) fn new() -> Self {
-        let weigh = |_: &B256, hint: &Arc<AccessList>| u32::try_from(weight(hint)).unwrap_or(u32::MAX);
+        let weigh = |_: &B256, hint: &Arc<AccessList>| u32::try_from(access_list_weight(hint)).unwrap_or(u32::MAX);
         Self(Cache::builder().max_capacity(CAPACITY_BYTES).weigher(weigh).build())
     }
 
     /// The hint for the call, if there is one.
     pub(super) async fn get(&self, call: &EvmCall) -> Option<Arc<AccessList>> {
-        self.0.get(&key(call)).await
+        self.0.get(&call_key(call)).await
     }
 
     /// The hint for the call; if there is none, the result of `request`. Concurrent callers share one request.
-    pub(super) async fn get_or(&self, call: &EvmCall, request: impl Future<Output = AccessList>) -> Arc<AccessList> {
-        self.0.get_with(key(call), async { Arc::new(request.await) }).await
+    pub(super) async fn get_or_request(
+        &self,
+        call: &EvmCall,
+        request: impl Future<Output = AccessList>,
+    ) -> Arc<AccessList> {
+        self.0.get_with(call_key(call), async { Arc::new(request.await) }).await
     }
 
     /// Replaces the hint with what the call actually read.
@@ -43,15 +47,15 @@ impl AccessListCache {
             address,
             storage_keys: slots.into_iter().map(B256::from).collect(),
         };
-        self.0.insert(key(call), Arc::new(AccessList(read.into_iter().map(item).collect()))).await;
+        self.0.insert(call_key(call), Arc::new(AccessList(read.into_iter().map(item).collect()))).await;
     }
 }
 
-fn key(call: &EvmCall) -> B256 {
+fn call_key(call: &EvmCall) -> B256 {
     keccak256([call.to.as_slice(), &call.data].concat())
 }
 
-fn weight(hint: &AccessList) -> usize {
+fn access_list_weight(hint: &AccessList) -> usize {
     let slots = hint.0.iter().map(|item| item.storage_keys.len() * size_of::<B256>() + ACCOUNT_BYTES);
     ENTRY_BYTES + slots.sum::<usize>()
 }

@@ -13,7 +13,7 @@ use clresolve_state::{CALLER, EvmCall, WantedState};
 
 use super::error::CallProverError;
 use crate::failure::EndpointFailure;
-use crate::request::eth_call;
+use crate::request::eth_call_request;
 use crate::transport::MAX_REPLY_BYTES;
 
 /// Estimated bytes of JSON in a reply for one account: ten nodes of 532 bytes, in hexadecimal.
@@ -53,13 +53,13 @@ pub(crate) struct RpcStateSource<'a> {
 #[async_trait]
 impl StateSource for RpcStateSource<'_> {
     async fn fetch_access_list(&self, call: &EvmCall, block: BlockId) -> Result<AccessList, CallProverError> {
-        let call = TransactionRequest { from: Some(CALLER), ..eth_call(call.to, call.data.clone()) };
+        let call = TransactionRequest { from: Some(CALLER), ..eth_call_request(call.to, call.data.clone()) };
         let answer = self.rpc.request::<_, AccessListResult>("eth_createAccessList", (call, block)).await;
         answer.map(|result| result.access_list).map_err(|error| self.endpoint_error(&error))
     }
 
     async fn fetch_state(&self, wanted: &WantedState, block: BlockId) -> Result<Vec<StateSourceItem>, CallProverError> {
-        let batches = stream::iter(plan(wanted)).map(|requests| self.send_requests(requests, block));
+        let batches = stream::iter(plan_batches(wanted)).map(|requests| self.send_requests(requests, block));
         let items: Vec<Vec<StateSourceItem>> = batches.buffered(MAX_IN_FLIGHT).try_collect().await?;
         Ok(items.into_iter().flatten().collect())
     }
@@ -126,7 +126,7 @@ impl StateSourceRequest {
 }
 
 /// The requests, grouped into batches whose replies are short enough.
-fn plan(wanted: &WantedState) -> Vec<Vec<StateSourceRequest>> {
+fn plan_batches(wanted: &WantedState) -> Vec<Vec<StateSourceRequest>> {
     let proofs = wanted.accounts.iter().flat_map(|(address, slots)| proof_requests(*address, slots));
     let mut batches = Vec::new();
     let mut batch = Vec::new();

@@ -121,7 +121,7 @@ async fn valid_prefetch_saves_requests_and_invalid_one_is_dropped() {
     let before = endpoint.fetches.load(Ordering::Relaxed);
     let prefetched = prover.prefetch_proofs(&endpoint, tag, &call(CONTRACT)).await.expect("it is known");
     let mut session = ledger.session();
-    prover.adopt(&mut session, prefetched).await;
+    prover.adopt_prefetched_proofs(&mut session, prefetched).await;
     let outcome = prover.compute_call(&endpoint, &mut session, &call(CONTRACT), None).await;
     assert_eq!(outcome, Ok(EvmCallOutcome::Returned(words(&[5, 77, 5]))));
     assert_eq!(endpoint.fetches.load(Ordering::Relaxed), before + 1, "the prefetched proofs alone");
@@ -134,7 +134,7 @@ async fn valid_prefetch_saves_requests_and_invalid_one_is_dropped() {
     let prefetched =
         prover.prefetch_proofs(&Endpoint::honest(&other), tag, &call(CONTRACT)).await.expect("it is known");
     let mut session = ledger.session();
-    prover.adopt(&mut session, prefetched).await;
+    prover.adopt_prefetched_proofs(&mut session, prefetched).await;
     assert_eq!(session.proven.account_count(), 0);
     let outcome = prover.compute_call(&endpoint, &mut session, &call(CONTRACT), None).await;
     assert_eq!(outcome, Ok(EvmCallOutcome::Returned(words(&[5, 77, 5]))));
@@ -220,11 +220,11 @@ async fn a_call_waits_for_its_turn_to_run_and_keeps_what_is_proven() {
     let endpoint = Endpoint::honest(&ledger);
     let prover = CallProver { runs: BlockingJobLimiter::with_permits(1), ..CallProver::new(CHAIN) };
     let mut session = ledger.session();
-    let permit = prover.runs.acquire().await;
+    let permit = prover.runs.acquire_permit().await;
     assert!(poll!(Box::pin(prover.compute_call(&endpoint, &mut session, &call(CONTRACT), None))).is_pending());
     assert_eq!(endpoint.fetches.load(Ordering::Relaxed), 1);
-    assert!(session.proven.knows(CONTRACT), "a run has taken what is proven");
-    permit.run(|| ()).await.unwrap();
+    assert!(session.proven.has_proven_account(CONTRACT), "a run has taken what is proven");
+    permit.run_job(|| ()).await.unwrap();
     let outcome = prover.compute_call(&endpoint, &mut session, &call(CONTRACT), None).await;
     assert_eq!(outcome, Ok(EvmCallOutcome::Returned(words(&[5, 77, 5]))));
 }

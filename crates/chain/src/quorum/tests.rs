@@ -14,11 +14,11 @@ use crate::fan_out::{FanOutAction, FanOutPlan};
 
 /// A word for the records and, after a slash, a word for payments.
 impl QuorumVote for &'static str {
-    fn agrees_on_part(&self, other: &Self, part: QuorumVotePart) -> bool {
+    fn agrees_on_part(&self, other: &Self, part: RecordsOrPayment) -> bool {
         let [one, other] = [self, other].map(|words| words.split_once('/').unwrap_or((words, "")));
         match part {
-            QuorumVotePart::Records => one.0 == other.0,
-            QuorumVotePart::Payment => one.1 == other.1,
+            RecordsOrPayment::Records => one.0 == other.0,
+            RecordsOrPayment::Payment => one.1 == other.1,
         }
     }
 }
@@ -74,7 +74,7 @@ fn an_endpoint_that_agrees_late_contradicts_no_other() {
 fn two_that_say_the_same_are_enough() {
     let counter = two(&[(5, 0, "a"), (5, 0, "a")]);
     assert_eq!(settled(&counter), (block(5, 0), vec![0, 1]));
-    assert!(!counter.is_divided());
+    assert!(!counter.has_conflicting_votes());
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn no_two_alike_is_no_agreement() {
     for votes in [[(5, 0, "a"), (5, 0, "b"), (5, 0, "c")], [(5, 0, "a"), (5, 1, "a"), (5, 2, "a")]] {
         let counter = two(&votes);
         assert_eq!(counter.status(), QuorumStatus::Open { most: 1, repeats: vec![] });
-        assert!(counter.is_divided());
+        assert!(counter.has_conflicting_votes());
     }
 }
 
@@ -112,7 +112,7 @@ fn dispute_about_a_shared_block_is_settled_by_no_lower_one() {
     assert_eq!(again(&counter), [], "nobody is asked about a lower block");
     counter.add_attestation(0, block(4, 0), "a");
     counter.add_attestation(1, block(4, 0), "a");
-    assert!(matches!(counter.status(), QuorumStatus::Open { .. }) && counter.is_divided());
+    assert!(matches!(counter.status(), QuorumStatus::Open { .. }) && counter.has_conflicting_votes());
     counter.add_observation(3, "3", block(5, 0), "a", Some(Ok("a")));
     assert_eq!(settled(&counter), (block(5, 0), vec![0, 3]));
 }
@@ -147,7 +147,7 @@ fn one_that_is_ahead_on_another_branch_does_not_join() {
     counter.note_asked_again(0, block(5, 0));
     counter.add_denial(0, block(5, 1));
     assert_eq!(counter.status(), QuorumStatus::Open { most: 1, repeats: vec![] });
-    assert!(counter.is_divided());
+    assert!(counter.has_conflicting_votes());
     counter.add_observation(2, "2", block(5, 0), "a", Some(Ok("a")));
     let QuorumStatus::Settled(agreement) = counter.status() else { panic!("two agree") };
     assert_eq!(counter.contradicting_endpoints(Some(&agreement)), [(0, block(5, 1))]);
@@ -226,7 +226,7 @@ fn an_old_agreement_waits_for_a_newer_one() {
     assert_eq!(settled(&counter).0, block(106, 0));
     let just_recent = two(&[(5, 0, "a"), (5, 0, "a"), (105, 0, "a")]);
     assert_eq!(settled(&just_recent).0, block(5, 0), "100 blocks take 20 minutes");
-    assert!(!just_recent.is_divided(), "blocks of other heights contradict nobody");
+    assert!(!just_recent.has_conflicting_votes(), "blocks of other heights contradict nobody");
 }
 
 /// The status after these votes on the newest block, in order. Two endpoints must agree; all agree on everything else.
@@ -256,19 +256,19 @@ fn a_change_at_latest_counts_unless_enough_say_that_there_is_none() {
 #[test]
 fn what_enough_state_at_latest_counts_before_what_one_objects() {
     let at = |votes: &[_]| at_latest(newest(votes));
-    assert_eq!(at(&[Ok("b"), Ok("c"), Ok("c")]), (Some(LatestVoteEndpoints { records: 1, payment: 0 }), true));
+    assert_eq!(at(&[Ok("b"), Ok("c"), Ok("c")]), (Some(DecisiveNewestVoters { records: 1, payment: 0 }), true));
     let mut counter = QuorumCounter::new(2);
     for (endpoint, vote) in ["a", "b", "c", "c"].into_iter().enumerate() {
         counter.add_observation(endpoint, &endpoint.to_string(), block(5, 0), "a", Some(Ok(vote)));
     }
-    let objects = |endpoint| counter.is_objection(endpoint, &"a", QuorumVotePart::Records);
+    let objects = |endpoint| counter.is_objection(endpoint, &"a", RecordsOrPayment::Records);
     assert_eq!([0, 1, 2, 3].map(objects), [false, true, false, false]);
 }
 
 #[test]
 fn payment_change_at_newest_block_keeps_the_records() {
     let of = |votes: &[Result<&'static str, EndpointFailure>]| at_latest(newest(votes));
-    let at = |records, payment| Some(LatestVoteEndpoints { records, payment });
+    let at = |records, payment| Some(DecisiveNewestVoters { records, payment });
     assert_eq!(of(&[Ok("a"), Ok("a/p")]), (at(0, 1), false), "the payments are not clear");
     assert_eq!(of(&[Ok("a/p"), Ok("a/p")]), (at(0, 0), true));
     // Payments change, and one endpoint lies about the records: it cannot withhold anything.
@@ -277,7 +277,7 @@ fn payment_change_at_newest_block_keeps_the_records() {
     assert_eq!(of(&[Ok("a"), Err(EndpointFailure::Unusable("busy".to_owned()))]), (at(1, 1), false));
 }
 
-fn at_latest(status: QuorumStatus) -> (Option<LatestVoteEndpoints>, bool) {
+fn at_latest(status: QuorumStatus) -> (Option<DecisiveNewestVoters>, bool) {
     match status {
         QuorumStatus::Settled(agreement) => (agreement.latest, true),
         QuorumStatus::Provisional(agreement, QuorumAgreementGap::Latest) => (agreement.latest, false),
@@ -292,15 +292,15 @@ fn where_too_few_answer_an_objection_counts_for_its_part() {
         let mut counter = QuorumCounter::new(3);
         counter.add_observation(0, "0", block(5, 0), "a/p", Some(Ok("a/p")));
         counter.add_observation(1, "1", block(5, 0), "a/p", Some(vote));
-        counter.objections(&"a/p")
+        counter.objecting_endpoints(&"a/p")
     };
     assert_eq!(objections(Ok("a/p")), None);
-    assert_eq!(objections(Ok("b/p")), Some(LatestVoteEndpoints { records: 1, payment: 1 }));
-    assert_eq!(objections(Ok("b/q")), Some(LatestVoteEndpoints { records: 1, payment: 1 }));
+    assert_eq!(objections(Ok("b/p")), Some(DecisiveNewestVoters { records: 1, payment: 1 }));
+    assert_eq!(objections(Ok("b/q")), Some(DecisiveNewestVoters { records: 1, payment: 1 }));
     assert_eq!(objections(Ok("a/q")), None, "nothing is known of the records");
     assert_eq!(
         objections(Err(EndpointFailure::Unusable("busy".to_owned()))),
-        Some(LatestVoteEndpoints { records: 1, payment: 1 })
+        Some(DecisiveNewestVoters { records: 1, payment: 1 })
     );
 }
 
@@ -316,12 +316,12 @@ fn equal_statements_of_both_readers_are_equal_votes() {
         resolved: UniversalResolverOutcome::NoResolver,
         payment: None,
     };
-    let same = |one: &NameFindings, other: &NameFindings| one.agrees_on_part(other, QuorumVotePart::Records);
+    let same = |one: &NameFindings, other: &NameFindings| one.agrees_on_part(other, RecordsOrPayment::Records);
     assert!(same(&findings(5, true), &findings(6, true)), "whatever the block");
     assert!(!same(&findings(5, true), &findings(5, false)));
     let header = |number| HashedBlockHeader::new(Header { number, ..Header::default() });
-    assert!(header(5).agrees_on_part(&header(5), QuorumVotePart::Records));
-    assert!(!header(5).agrees_on_part(&header(6), QuorumVotePart::Records));
+    assert!(header(5).agrees_on_part(&header(5), RecordsOrPayment::Records));
+    assert!(!header(5).agrees_on_part(&header(6), RecordsOrPayment::Records));
     assert_eq!(
         (findings(5, true).block_height(), header(5).block_height()),
         (Some(5), None),
@@ -421,20 +421,23 @@ fn one_word_on_the_newest_block_is_not_clear() {
             panic!("two agree")
         };
         assert_eq!(agreement.latest.map(|latest| latest.records), Some(counts));
-        assert_eq!(counter.need(), FanOutNeed::Confirmation);
+        assert_eq!(counter.fan_out_need(), FanOutNeed::Confirmation);
     }
 }
 
 #[test]
 fn what_is_needed_follows_from_the_count() {
-    assert_eq!(two(&[(5, 0, "a"), (5, 0, "a")]).need(), FanOutNeed::Nothing);
-    assert_eq!(two(&[(5, 0, "a"), (5, 0, "a"), (106, 0, "a")]).need(), FanOutNeed::AnswersOrStall { in_sight: 1 });
+    assert_eq!(two(&[(5, 0, "a"), (5, 0, "a")]).fan_out_need(), FanOutNeed::Nothing);
+    assert_eq!(
+        two(&[(5, 0, "a"), (5, 0, "a"), (106, 0, "a")]).fan_out_need(),
+        FanOutNeed::AnswersOrStall { in_sight: 1 }
+    );
     let mut ahead = two(&[(6, 0, "a"), (5, 0, "a")]);
-    assert_eq!(ahead.need(), FanOutNeed::Answers { in_sight: 1 });
+    assert_eq!(ahead.fan_out_need(), FanOutNeed::Answers { in_sight: 1 });
     ahead.note_asked_again(0, block(5, 0));
-    assert_eq!(ahead.need(), FanOutNeed::AnswersOrStall { in_sight: 1 });
+    assert_eq!(ahead.fan_out_need(), FanOutNeed::AnswersOrStall { in_sight: 1 });
     ahead.note_unanswered(0, block(5, 0));
-    assert_eq!(ahead.need(), FanOutNeed::Answers { in_sight: 1 });
+    assert_eq!(ahead.fan_out_need(), FanOutNeed::Answers { in_sight: 1 });
 }
 
 #[test]
@@ -452,11 +455,11 @@ fn every_vote_can_be_read() {
 #[test]
 fn a_change_is_an_objection_before_a_failure_is() {
     let mut counter = two(&[(5, 0, "a"), (5, 0, "a")]);
-    assert_eq!(counter.objection(&"a", QuorumVotePart::Records), None);
+    assert_eq!(counter.objecting_endpoint(&"a", RecordsOrPayment::Records), None);
     counter.add_observation(2, "2", block(5, 0), "a", Some(Err(EndpointFailure::Unusable("busy".to_owned()))));
-    assert_eq!(counter.objection(&"a", QuorumVotePart::Records), Some(2));
+    assert_eq!(counter.objecting_endpoint(&"a", RecordsOrPayment::Records), Some(2));
     counter.add_observation(3, "3", block(5, 0), "a", Some(Ok("b")));
-    assert_eq!(counter.objection(&"a", QuorumVotePart::Records), Some(3));
+    assert_eq!(counter.objecting_endpoint(&"a", RecordsOrPayment::Records), Some(3));
 }
 
 #[test]
@@ -520,7 +523,7 @@ fn polled(scripts: &[Script]) -> (QuorumStatus, QuorumCounter<&'static str>) {
                 under_way.push((now + after, endpoint, reply));
             }
         }
-        let stall = match plan.next_action(counter.need()) {
+        let stall = match plan.next_action(counter.fan_out_need()) {
             FanOutAction::Ask(endpoint) => {
                 let (after, reply) = scripts[endpoint].observe();
                 under_way.push((now + after, endpoint, reply));
@@ -605,7 +608,7 @@ proptest! {
 struct At(u64, &'static str);
 
 impl QuorumVote for At {
-    fn agrees_on_part(&self, other: &Self, part: QuorumVotePart) -> bool {
+    fn agrees_on_part(&self, other: &Self, part: RecordsOrPayment) -> bool {
         self.1.agrees_on_part(&other.1, part)
     }
 

@@ -11,47 +11,47 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 ///
 /// IPv4-mapped addresses (`::ffff:0:0/96`) have no row: they are judged as the IPv4 address inside.
 pub const SPECIAL: [AddressBlock; 37] = [
-    v4([0, 0, 0, 0], 8, "this network", "RFC 791"),
-    v4([10, 0, 0, 0], 8, "private use", "RFC 1918"),
-    v4([100, 64, 0, 0], 10, "shared by carrier-grade NAT", "RFC 6598"),
-    v4([127, 0, 0, 0], 8, "loopback", "RFC 1122"),
-    v4([169, 254, 0, 0], 16, "link local, cloud metadata", "RFC 3927"),
-    v4([172, 16, 0, 0], 12, "private use", "RFC 1918"),
-    v4([192, 0, 0, 0], 24, "protocol assignments", "RFC 6890"),
-    v4([192, 0, 2, 0], 24, "documentation", "RFC 5737"),
-    v4([192, 88, 99, 0], 24, "6to4 relay anycast, deprecated", "RFC 7526"),
-    v4([192, 168, 0, 0], 16, "private use", "RFC 1918"),
-    v4([198, 18, 0, 0], 15, "benchmarking", "RFC 2544"),
-    v4([198, 51, 100, 0], 24, "documentation", "RFC 5737"),
-    v4([203, 0, 113, 0], 24, "documentation", "RFC 5737"),
-    v4([224, 0, 0, 0], 4, "multicast", "RFC 5771"),
-    v4([240, 0, 0, 0], 4, "reserved (class E), broadcast", "RFC 1112"),
-    v6([0, 0, 0, 0, 0, 0, 0, 0], 96, "unspecified, loopback, IPv4-compatible", "RFC 4291"),
-    v6([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96, "NAT64", "RFC 6052"),
-    v6([0x64, 0xff9b, 1, 0, 0, 0, 0, 0], 48, "NAT64, local use", "RFC 8215"),
-    v6([0x100, 0, 0, 0, 0, 0, 0, 0], 64, "discard only", "RFC 6666"),
-    v6([0x100, 0, 0, 1, 0, 0, 0, 0], 64, "dummy prefix", "RFC 9780"),
-    v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 23, "protocol assignments", "RFC 2928"),
-    v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 32, "Teredo", "RFC 4380"),
-    v6([0x2001, 1, 0, 0, 0, 0, 0, 0], 126, "anycast for PCP, TURN and SRP", "RFC 7723, 8155, 9665"),
-    v6([0x2001, 2, 0, 0, 0, 0, 0, 0], 48, "benchmarking", "RFC 5180"),
-    v6([0x2001, 3, 0, 0, 0, 0, 0, 0], 32, "AMT", "RFC 7450"),
-    v6([0x2001, 4, 0x112, 0, 0, 0, 0, 0], 48, "AS112", "RFC 7535"),
-    v6([0x2001, 0x10, 0, 0, 0, 0, 0, 0], 28, "ORCHID", "RFC 4843"),
-    v6([0x2001, 0x20, 0, 0, 0, 0, 0, 0], 28, "ORCHIDv2", "RFC 7343"),
-    v6([0x2001, 0x30, 0, 0, 0, 0, 0, 0], 28, "drone remote ID", "RFC 9374"),
-    v6([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32, "documentation", "RFC 3849"),
-    v6([0x2002, 0, 0, 0, 0, 0, 0, 0], 16, "6to4", "RFC 3056"),
-    v6([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20, "documentation", "RFC 9637"),
-    v6([0x5f00, 0, 0, 0, 0, 0, 0, 0], 16, "segment routing", "RFC 9602"),
-    v6([0xfc00, 0, 0, 0, 0, 0, 0, 0], 7, "unique local", "RFC 4193"),
-    v6([0xfe80, 0, 0, 0, 0, 0, 0, 0], 10, "link local", "RFC 4291"),
-    v6([0xfec0, 0, 0, 0, 0, 0, 0, 0], 10, "site local, deprecated", "RFC 3879"),
-    v6([0xff00, 0, 0, 0, 0, 0, 0, 0], 8, "multicast", "RFC 4291"),
+    ipv4_block([0, 0, 0, 0], 8, "this network", "RFC 791"),
+    ipv4_block([10, 0, 0, 0], 8, "private use", "RFC 1918"),
+    ipv4_block([100, 64, 0, 0], 10, "shared by carrier-grade NAT", "RFC 6598"),
+    ipv4_block([127, 0, 0, 0], 8, "loopback", "RFC 1122"),
+    ipv4_block([169, 254, 0, 0], 16, "link local, cloud metadata", "RFC 3927"),
+    ipv4_block([172, 16, 0, 0], 12, "private use", "RFC 1918"),
+    ipv4_block([192, 0, 0, 0], 24, "protocol assignments", "RFC 6890"),
+    ipv4_block([192, 0, 2, 0], 24, "documentation", "RFC 5737"),
+    ipv4_block([192, 88, 99, 0], 24, "6to4 relay anycast, deprecated", "RFC 7526"),
+    ipv4_block([192, 168, 0, 0], 16, "private use", "RFC 1918"),
+    ipv4_block([198, 18, 0, 0], 15, "benchmarking", "RFC 2544"),
+    ipv4_block([198, 51, 100, 0], 24, "documentation", "RFC 5737"),
+    ipv4_block([203, 0, 113, 0], 24, "documentation", "RFC 5737"),
+    ipv4_block([224, 0, 0, 0], 4, "multicast", "RFC 5771"),
+    ipv4_block([240, 0, 0, 0], 4, "reserved (class E), broadcast", "RFC 1112"),
+    ipv6_block([0, 0, 0, 0, 0, 0, 0, 0], 96, "unspecified, loopback, IPv4-compatible", "RFC 4291"),
+    ipv6_block([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96, "NAT64", "RFC 6052"),
+    ipv6_block([0x64, 0xff9b, 1, 0, 0, 0, 0, 0], 48, "NAT64, local use", "RFC 8215"),
+    ipv6_block([0x100, 0, 0, 0, 0, 0, 0, 0], 64, "discard only", "RFC 6666"),
+    ipv6_block([0x100, 0, 0, 1, 0, 0, 0, 0], 64, "dummy prefix", "RFC 9780"),
+    ipv6_block([0x2001, 0, 0, 0, 0, 0, 0, 0], 23, "protocol assignments", "RFC 2928"),
+    ipv6_block([0x2001, 0, 0, 0, 0, 0, 0, 0], 32, "Teredo", "RFC 4380"),
+    ipv6_block([0x2001, 1, 0, 0, 0, 0, 0, 0], 126, "anycast for PCP, TURN and SRP", "RFC 7723, 8155, 9665"),
+    ipv6_block([0x2001, 2, 0, 0, 0, 0, 0, 0], 48, "benchmarking", "RFC 5180"),
+    ipv6_block([0x2001, 3, 0, 0, 0, 0, 0, 0], 32, "AMT", "RFC 7450"),
+    ipv6_block([0x2001, 4, 0x112, 0, 0, 0, 0, 0], 48, "AS112", "RFC 7535"),
+    ipv6_block([0x2001, 0x10, 0, 0, 0, 0, 0, 0], 28, "ORCHID", "RFC 4843"),
+    ipv6_block([0x2001, 0x20, 0, 0, 0, 0, 0, 0], 28, "ORCHIDv2", "RFC 7343"),
+    ipv6_block([0x2001, 0x30, 0, 0, 0, 0, 0, 0], 28, "drone remote ID", "RFC 9374"),
+    ipv6_block([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32, "documentation", "RFC 3849"),
+    ipv6_block([0x2002, 0, 0, 0, 0, 0, 0, 0], 16, "6to4", "RFC 3056"),
+    ipv6_block([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20, "documentation", "RFC 9637"),
+    ipv6_block([0x5f00, 0, 0, 0, 0, 0, 0, 0], 16, "segment routing", "RFC 9602"),
+    ipv6_block([0xfc00, 0, 0, 0, 0, 0, 0, 0], 7, "unique local", "RFC 4193"),
+    ipv6_block([0xfe80, 0, 0, 0, 0, 0, 0, 0], 10, "link local", "RFC 4291"),
+    ipv6_block([0xfec0, 0, 0, 0, 0, 0, 0, 0], 10, "site local, deprecated", "RFC 3879"),
+    ipv6_block([0xff00, 0, 0, 0, 0, 0, 0, 0], 8, "multicast", "RFC 4291"),
 ];
 
 /// The only IPv6 block from which global unicast addresses are assigned (RFC 4291, section 2.4).
-pub const GLOBAL_V6: AddressBlock = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3, "global unicast", "RFC 4291");
+pub const GLOBAL_V6: AddressBlock = ipv6_block([0x2000, 0, 0, 0, 0, 0, 0, 0], 3, "global unicast", "RFC 4291");
 
 /// A block of addresses with a common prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,12 +98,12 @@ impl fmt::Display for AddressBlock {
     }
 }
 
-const fn v4(octets: [u8; 4], bits: u32, purpose: &'static str, source: &'static str) -> AddressBlock {
+const fn ipv4_block(octets: [u8; 4], bits: u32, purpose: &'static str, source: &'static str) -> AddressBlock {
     let [a, b, c, d] = octets;
     AddressBlock { first: IpAddr::V4(Ipv4Addr::new(a, b, c, d)), bits, purpose, source }
 }
 
-const fn v6(groups: [u16; 8], bits: u32, purpose: &'static str, source: &'static str) -> AddressBlock {
+const fn ipv6_block(groups: [u16; 8], bits: u32, purpose: &'static str, source: &'static str) -> AddressBlock {
     let [a, b, c, d, e, f, g, h] = groups;
     AddressBlock { first: IpAddr::V6(Ipv6Addr::new(a, b, c, d, e, f, g, h)), bits, purpose, source }
 }

@@ -106,12 +106,12 @@ impl<'t> LineColumnTracker<'t> {
 
 /// The members of the text's only object, in order, each from its name to the end of its value; `None` if the text is
 /// not one object.
-pub fn members(text: &str) -> Option<Vec<Range<usize>>> {
+pub fn member_ranges(text: &str) -> Option<Vec<Range<usize>>> {
     JsonScanner::new(text).skip_members()
 }
 
 /// The range of the quoted name in a text that begins with a member; `None` if the text does not.
-pub fn key(member: &str) -> Option<Range<usize>> {
+pub fn member_name_range(member: &str) -> Option<Range<usize>> {
     JsonScanner::new(member).skip_string()
 }
 
@@ -178,7 +178,7 @@ impl<'t> JsonScanner<'t> {
             self.skip_whitespace();
             self.expect(b':')?;
             self.skip_whitespace();
-            pointer::push(&mut search.path, &unescape_name(&self.text[key.clone()])?);
+            pointer::push_segment(&mut search.path, &unescape_name(&self.text[key.clone()])?);
             self.visit(search, Some(key), levels)?;
             search.path.truncate(length);
             self.skip_comma()?;
@@ -193,7 +193,7 @@ impl<'t> JsonScanner<'t> {
             if self.peek()? == b']' {
                 break;
             }
-            pointer::push(&mut search.path, &index.to_string());
+            pointer::push_segment(&mut search.path, &index.to_string());
             self.visit(search, None, levels)?;
             search.path.truncate(length);
             self.skip_comma()?;
@@ -402,7 +402,8 @@ mod tests {
 
     #[test]
     fn members_are_listed_with_their_names() {
-        let listed = |text: &'static str| members(text).map(|m| m.into_iter().map(|m| &text[m]).collect::<Vec<_>>());
+        let listed =
+            |text: &'static str| member_ranges(text).map(|m| m.into_iter().map(|m| &text[m]).collect::<Vec<_>>());
         assert_eq!(listed(" {\"a\": [1, 2],\n \"b\" : {}}"), Some(vec!["\"a\": [1, 2]", "\"b\" : {}"]));
         assert_eq!(listed("{}"), Some(vec![]));
         for text in ["", "[1]", "{\"a\"", "{\"a\": 1"] {
@@ -430,7 +431,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<Value>(&text[place.value]).expect("JSON"), *value, "{at} in {text}");
         let below = |name: &str| {
             let mut below = at.to_owned();
-            pointer::push(&mut below, name);
+            pointer::push_segment(&mut below, name);
             below
         };
         match value {

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use super::{ExceededJsonLimit, JsonError};
-
 /// Maximum length of a numeral, in bytes. A double written without an exponent has up to 343.
 pub const MAX_NUMERAL_BYTES: usize = 400;
 
@@ -25,7 +23,7 @@ pub fn exact_double(numeral: &str) -> Option<f64> {
     let stated = Decimal::parse(numeral)?;
     // The shortest form of a double never has more digits. Up to this many digits, the nearest double is found without
     // long division.
-    if stated.digits() > DOUBLE_DIGITS {
+    if stated.digit_count() > DOUBLE_DIGITS {
         return None;
     }
     let value: f64 = stated.to_string().parse().ok().filter(|value: &f64| value.is_finite())?;
@@ -34,56 +32,9 @@ pub fn exact_double(numeral: &str) -> Option<f64> {
     Decimal::parse(&printed)?.equals_value_of(&stated).then_some(value)
 }
 
-/// Refuses a JSON text with a numeral that is too long, or with too many long ones. Syntax errors are left to the
-/// parser.
-///
-/// # Errors
-/// [`JsonError::TooComplex`] for the first numeral that exceeds a bound.
-pub fn check_numerals(text: &str) -> Result<(), JsonError> {
-    let bytes = text.as_bytes();
-    let (mut at, mut long) = (0, 0);
-    while let Some(byte) = bytes.get(at) {
-        let start = at;
-        at += 1;
-        match byte {
-            b'"' => at = end_of_string(bytes, at),
-            b'-' | b'0'..=b'9' => {
-                let is_inside = |byte: &u8| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-');
-                at += bytes[at..].iter().take_while(|byte| is_inside(byte)).count();
-                if at - start > MAX_NUMERAL_BYTES {
-                    return Err(limit_error(text, start, ExceededJsonLimit::NumeralBytes, MAX_NUMERAL_BYTES));
-                }
-                let is_long = at - start > DOUBLE_DIGITS
-                    && Decimal::parse(&text[start..at]).is_none_or(|decimal| decimal.digits() > DOUBLE_DIGITS);
-                long += usize::from(is_long);
-                if long > MAX_LONG_NUMERALS {
-                    return Err(limit_error(text, start, ExceededJsonLimit::LongNumerals, MAX_LONG_NUMERALS));
-                }
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// The offset after the string whose first character is at `at`.
-fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
-    while let Some(byte) = bytes.get(at) {
-        at += match byte {
-            b'"' => return at + 1,
-            b'\\' => 2,
-            _ => 1,
-        };
-    }
-    bytes.len()
-}
-
-/// The numeral at `offset` exceeds a bound.
-fn limit_error(text: &str, offset: usize, excess: ExceededJsonLimit, limit: usize) -> JsonError {
-    let before = &text[..offset];
-    let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
-    let column = offset - before.rfind('\n').map_or(0, |newline| newline + 1) + 1;
-    JsonError::TooComplex { line, column, excess, limit }
+/// Whether a numeral has more than [`DOUBLE_DIGITS`] significant digits, or an exponent that no double has.
+pub fn is_long(numeral: &str) -> bool {
+    numeral.len() > DOUBLE_DIGITS && Decimal::parse(numeral).is_none_or(|decimal| decimal.digit_count() > DOUBLE_DIGITS)
 }
 
 /// The value of a decimal numeral: its sign, its digits without leading and trailing zeros, and the power of ten of its
@@ -116,7 +67,7 @@ impl<'a> Decimal<'a> {
         Some(Self { is_negative, digits: [whole, fraction], power })
     }
 
-    fn digits(&self) -> usize {
+    fn digit_count(&self) -> usize {
         self.digits.iter().map(|digits| digits.len()).sum()
     }
 
@@ -129,7 +80,7 @@ impl<'a> Decimal<'a> {
 impl fmt::Display for Decimal<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [whole, fraction] = self.digits;
-        let (sign, zero) = (if self.is_negative { "-" } else { "" }, if self.digits() == 0 { "0" } else { "" });
+        let (sign, zero) = (if self.is_negative { "-" } else { "" }, if self.digit_count() == 0 { "0" } else { "" });
         write!(f, "{sign}{zero}{whole}{fraction}e{}", self.power)
     }
 }
@@ -167,34 +118,6 @@ mod tests {
         for other in ["9007199254740993", "12345678901234567890", "0.1000000000000000000001", "1e400", "1e-400", "x"] {
             assert!(!is_exact(other), "{other}");
         }
-    }
-
-    #[test]
-    fn numerals_of_a_document_are_bounded() {
-        let excess = |text: &str| match check_numerals(text) {
-            Err(JsonError::TooComplex { line, column, excess, .. }) => Some((line, column, excess)),
-            _ => None,
-        };
-        let list = |numeral: &str, count: usize| format!("[\n{}]", vec![numeral; count].join(","));
-        for long in [
-            "8.43387743279489105278063e-294",
-            "-123456789012345678",
-            "0.000123456789012345678",
-            "1e99999999999999999999",
-        ] {
-            assert_eq!(excess(&list(long, MAX_LONG_NUMERALS)), None, "{long}");
-            let (line, _, excess) = excess(&list(long, MAX_LONG_NUMERALS + 1)).expect(long);
-            assert_eq!((line, excess), (2, ExceededJsonLimit::LongNumerals), "{long}");
-        }
-        let zeros = "0".repeat(60);
-        for short in [format!("1.3{zeros}"), format!("0.{zeros}1"), format!("-7{zeros}"), format!("0.{zeros}")] {
-            assert_eq!(excess(&list(&short, 2 * MAX_LONG_NUMERALS)), None, "{short}");
-        }
-        let digits = "1".repeat(MAX_NUMERAL_BYTES);
-        assert_eq!(excess(&format!("[{digits}]")), None);
-        let too_long = Some((1, 2, ExceededJsonLimit::NumeralBytes));
-        assert_eq!(excess(&format!("[{digits}1]")), too_long);
-        assert_eq!(excess(&format!("[\"{digits}1\\\"{digits}1\", {}]", f64::MIN_POSITIVE / 4.0)), None);
     }
 
     #[test]

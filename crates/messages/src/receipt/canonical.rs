@@ -43,7 +43,7 @@ struct CanonicalJsonWriter<'n> {
 impl<'n> CanonicalJsonWriter<'n> {
     fn place(&self) -> String {
         let segments: Vec<_> = self.path.iter().map(ToString::to_string).collect();
-        pointer::from_segments(segments.iter().map(String::as_str))
+        pointer::join_segments(segments.iter().map(String::as_str))
     }
 
     fn write(&mut self, value: &'n JsonNode) -> Result<(), CanonicalJsonError> {

@@ -7,7 +7,7 @@ use std::iter;
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::{self, Reason, ReasonCode, ReasonEffect};
 use clresolve_core::state::TrustState;
-use clresolve_payment::settlement::Settlement;
+use clresolve_payment::settlement::SettlementCheckResult;
 use clresolve_verdict::schema::bound::BoundSchemaIdentity;
 use clresolve_verdict::verdict::{ChainAnchor, ToolVersion, Verdict, canonical_digest, document_id};
 use jiff::Timestamp;
@@ -91,7 +91,7 @@ pub struct ReceiptVerificationDocument {
     /// Who signs for the agent. `None` if unknown, or if only an address of the agent can have signed.
     pub signer: Option<ReceiptSignerSummary>,
     /// Whether the payment was settled, if the purchase includes a payment.
-    pub settlement: Option<Settlement>,
+    pub settlement: Option<SettlementCheckResult>,
     /// `id` of the verdict on the agent.
     pub verdict: String,
     /// Codes of the verdict's warnings, and of the warnings about the signer's records.
@@ -139,7 +139,7 @@ pub struct ReceiptSignerSummary {
 
 impl ReceiptSignerSummary {
     fn from_signer(ReceiptSigner { name, key, kid, canonical, block, .. }: &ReceiptSigner) -> Self {
-        let key = key.as_ref().ok().map(|key| key.id().to_owned());
+        let key = key.as_ref().ok().map(|key| key.thumbprint().to_owned());
         let clip = |text: &str| clresolve_core::text::truncate_bytes(text, reason::MAX_VALUE_BYTES);
         let (kid, canonical) = (kid.as_deref().ok().map(clip), canonical.as_deref().map(clip));
         Self { name: name.as_str().to_owned(), key, kid, canonical, block: *block }
@@ -148,7 +148,7 @@ impl ReceiptSignerSummary {
 
 /// Inputs to the document besides the judgement.
 #[derive(Clone, Copy, Debug)]
-pub struct ReceiptVerificationInputs<'a> {
+pub struct ReceiptVerificationDocumentInputs<'a> {
     /// The verdict on the agent.
     pub verdict: &'a Verdict,
     /// Who signs for the agent, if known.
@@ -161,21 +161,21 @@ pub struct ReceiptVerificationInputs<'a> {
     /// SHA-256 over the RFC 8785 form of the decision.
     pub decision: Option<&'a str>,
     /// Whether the payment was settled, if the purchase includes a payment.
-    pub settlement: Option<&'a Settlement>,
+    pub settlement: Option<&'a SettlementCheckResult>,
     /// Time of the verification.
     pub now: Timestamp,
 }
 
 impl ReceiptVerificationDocument {
     /// Builds the document. A receipt of an untrusted agent is not trusted.
-    pub fn from_judgement(judgement: ReceiptJudgement, setting: &ReceiptVerificationInputs<'_>) -> Self {
-        let ReceiptVerificationInputs { verdict, settlement, .. } = setting;
+    pub fn from_judgement(judgement: ReceiptJudgement, setting: &ReceiptVerificationDocumentInputs<'_>) -> Self {
+        let ReceiptVerificationDocumentInputs { verdict, settlement, .. } = setting;
         let signer = setting.signer.filter(|_| !judgement.is_by_address);
         let unsettled = settlement_objections(*settlement, &judgement);
         let judgement = judgement.with_reasons(&unsettled);
-        let state = verdict.state.and(judgement.state());
+        let state = verdict.state.combine_with(judgement.trust_state());
         let reasons = judgement.reasons.iter().chain(verdict.reasons_against());
-        let codes = reason::codes(reasons.map(|reason| (reason.effect, reason.code)));
+        let codes = reason::sorted_codes(reasons.map(|reason| (reason.effect, reason.code)));
         let clas = judgement.clas_codes();
         let unchecked = unchecked_properties(&judgement, setting);
         let summary = summary(state, &judgement, setting);
@@ -225,7 +225,7 @@ impl ReceiptVerificationDocument {
         if let Some(reason) = reason {
             let state =
                 if reason.effect == ReasonEffect::Fail { TrustState::Untrusted } else { TrustState::Indeterminate };
-            self.state = self.state.and(state);
+            self.state = self.state.combine_with(state);
             self.summary.clone_from(&reason.message);
             self.codes.push(reason.code.slug().to_owned());
             self.reasons.push(reason);
@@ -274,7 +274,10 @@ impl ReceiptVerificationDocument {
     }
 }
 
-fn unchecked_properties(judgement: &ReceiptJudgement, setting: &ReceiptVerificationInputs<'_>) -> Vec<&'static str> {
+fn unchecked_properties(
+    judgement: &ReceiptJudgement,
+    setting: &ReceiptVerificationDocumentInputs<'_>,
+) -> Vec<&'static str> {
     let is_undecided = setting.settlement.is_some_and(|settlement| settlement.decision.is_none());
     let payee = is_undecided && !clresolve_core::mutant!("any-payee-is-the-agents");
     let rows = [
@@ -291,7 +294,7 @@ fn unchecked_properties(judgement: &ReceiptJudgement, setting: &ReceiptVerificat
 }
 
 /// Whether the signer rests on the exporter's word. An address is proven with the agent's own records.
-fn rests_on_attested_signer(judgement: &ReceiptJudgement, setting: &ReceiptVerificationInputs<'_>) -> bool {
+fn rests_on_attested_signer(judgement: &ReceiptJudgement, setting: &ReceiptVerificationDocumentInputs<'_>) -> bool {
     setting.is_signer_attested && !judgement.is_by_address
 }
 
@@ -320,13 +323,13 @@ fn identity_check(verdict: &Verdict) -> ReceiptCheckResult {
 }
 
 /// Reasons against the settlement of this receipt. The receipt's own statements come first.
-fn settlement_objections(settlement: Option<&Settlement>, judgement: &ReceiptJudgement) -> Vec<Reason> {
+fn settlement_objections(settlement: Option<&SettlementCheckResult>, judgement: &ReceiptJudgement) -> Vec<Reason> {
     let Some(settlement) = settlement else { return Vec::new() };
-    let other = judgement.paid.as_ref().and_then(|paid| settlement.receipt_objection(paid));
+    let other = judgement.paid.as_ref().and_then(|paid| settlement.objection_to_receipt(paid));
     other.as_deref().into_iter().chain(settlement.objection.as_deref()).cloned().collect()
 }
 
-fn settlement_check(settlement: Option<&Settlement>, objection: Option<&Reason>) -> ReceiptCheckResult {
+fn settlement_check(settlement: Option<&SettlementCheckResult>, objection: Option<&Reason>) -> ReceiptCheckResult {
     let Some(settlement) = settlement else {
         return ReceiptCheckResult::new(ReceiptCheck::Settlement, StepStatus::Skip);
     };
@@ -341,13 +344,13 @@ fn settlement_check(settlement: Option<&Settlement>, objection: Option<&Reason>)
     ReceiptCheckResult { expected, observed, place, ..ReceiptCheckResult::new(ReceiptCheck::Settlement, status) }
 }
 
-fn summary(state: TrustState, judgement: &ReceiptJudgement, setting: &ReceiptVerificationInputs<'_>) -> String {
+fn summary(state: TrustState, judgement: &ReceiptJudgement, setting: &ReceiptVerificationDocumentInputs<'_>) -> String {
     if state != TrustState::Trusted {
         return judgement.reasons.first().map_or(&setting.verdict.summary, |reason| &reason.message).clone();
     }
     let by = if judgement.is_by_address { "An address of the agent" } else { "The agent's signer" };
     let mut signed = match judgement.tie {
-        Some(tie) => format!("{by} has signed this receipt for {}.", tie.words()),
+        Some(tie) => format!("{by} has signed this receipt for {}.", tie.match_description()),
         None => format!("{by} has signed this receipt; no request was given to compare it with."),
     };
     let is_attested = rests_on_attested_signer(judgement, setting);
@@ -367,7 +370,7 @@ mod tests {
     use clresolve_verdict::sample;
 
     use super::*;
-    use crate::receipt::judge::{AgentRoutes, ReceiptAgent, ReceiptKnowledge, SignerAddresses, judge};
+    use crate::receipt::judge::{AgentRoutes, ReceiptAgent, ReceiptKnowledge, SignerAddresses, judge_receipt};
 
     const EIP712: &str = include_str!("../../../sandbox/src/receipts/x402-eip712.json");
     const EDDSA: &str = include_str!("../../../sandbox/src/receipts/x402-jws.json");
@@ -401,7 +404,7 @@ mod tests {
             schema: None,
             now,
         };
-        let setting = ReceiptVerificationInputs {
+        let setting = ReceiptVerificationDocumentInputs {
             verdict: trusted.verdict(),
             signer,
             is_signer_attested: true,
@@ -410,12 +413,13 @@ mod tests {
             settlement: None,
             now,
         };
-        ReceiptVerificationDocument::from_judgement(judge(receipt.as_bytes(), &known), &setting)
+        ReceiptVerificationDocument::from_judgement(judge_receipt(receipt.as_bytes(), &known), &setting)
     }
 
     #[test]
     fn receipt_by_an_address_does_not_depend_on_the_signer() {
-        let key = Ed25519PublicKey::from_record("ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=").expect("a key");
+        let key = Ed25519PublicKey::from_signer_record("ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=")
+            .expect("a key");
         let signer = ReceiptSigner {
             name: name("runtime.sandbox.eth"),
             key: Ok(key),

@@ -26,7 +26,7 @@ pub enum RequestMatchStrength {
 
 impl RequestMatchStrength {
     /// What the receipt is proven to be about, as text.
-    pub const fn words(self) -> &'static str {
+    pub const fn match_description(self) -> &'static str {
         match self {
             Self::Input => "a request with this input",
             Self::Trace => "a request of this trace",
@@ -55,7 +55,7 @@ pub(crate) fn find_echo(content: &JsonNode, request: &JsonNode) -> Result<Reques
     let input = check_input(content, request)?.map(|place| ReceiptClaim { place: place.to_owned(), value: None });
     let asked = || "the input of the request".to_owned();
     let mut echoed = input.map(|claim| RequestEcho { asked: asked(), claim, tie: RequestMatchStrength::Input });
-    for (by, asked, claim) in identifiers(content, request) {
+    for (by, asked, claim) in request_identifier_claims(content, request) {
         if claim.value.as_ref() != Some(&asked) && !clresolve_core::mutant!("receipts-of-any-request") {
             return Err(mismatch_reason(ReasonCode::ReceiptTraceNotEchoed, &asked, &claim));
         }
@@ -66,7 +66,7 @@ pub(crate) fn find_echo(content: &JsonNode, request: &JsonNode) -> Result<Reques
 }
 
 pub(crate) fn has_request_id(request: &JsonNode) -> bool {
-    REQUEST_ID.iter().any(|place| request.get_path(&path(place)).is_some())
+    REQUEST_ID.iter().any(|place| request.get_path(&pointer_segments(place)).is_some())
 }
 
 /// Checks that both describe the same call. The verb may be at different places; entry and version are compared at the
@@ -88,7 +88,10 @@ fn check_same_call(content: &JsonNode, request: &JsonNode) -> Result<(), Box<Rea
 
 /// Each identifier of the request, with every place at which the signed content repeats it or should. A family without
 /// a trace envelope has no such place.
-fn identifiers(content: &JsonNode, request: &JsonNode) -> Vec<(RequestMatchStrength, String, ReceiptClaim)> {
+fn request_identifier_claims(
+    content: &JsonNode,
+    request: &JsonNode,
+) -> Vec<(RequestMatchStrength, String, ReceiptClaim)> {
     let asked = |places: &[&str]| places.iter().find_map(|place| claim_at_pointer(request, place).value);
     let mut found = Vec::new();
     if let Some(id) = asked(&REQUEST_ID) {
@@ -107,10 +110,10 @@ fn identifiers(content: &JsonNode, request: &JsonNode) -> Vec<(RequestMatchStren
 
 /// The value at a place defined by [`clresolve_core::call`].
 pub(crate) fn claim_at_pointer(node: &JsonNode, place: &str) -> ReceiptClaim {
-    ReceiptClaim { place: place.to_owned(), value: node.text_at(&path(place)).map(str::to_owned) }
+    ReceiptClaim { place: place.to_owned(), value: node.text_at(&pointer_segments(place)).map(str::to_owned) }
 }
 
-fn path(place: &str) -> Vec<&str> {
+fn pointer_segments(place: &str) -> Vec<&str> {
     place.split('/').skip(1).collect()
 }
 
@@ -128,7 +131,7 @@ fn check_input(content: &JsonNode, request: &JsonNode) -> Result<Option<&'static
     for (name, place) in [("input", "/input"), ("payload", "/payload")] {
         let Some(stated) = content.get(name) else { continue };
         let asked = request.get(name).or_else(|| request.get("input")).unwrap_or(request);
-        if !is_same(asked, stated) && !is_same(request, stated) {
+        if !is_same_json(asked, stated) && !is_same_json(request, stated) {
             let reason = Reason::new(ReasonCode::ReceiptRequestMismatch).at_place(place);
             return Err(Box::new(reason.expected("the input of the request").observed("another one")));
         }
@@ -138,7 +141,7 @@ fn check_input(content: &JsonNode, request: &JsonNode) -> Result<Option<&'static
 }
 
 /// Whether two values are the same JSON value. Numbers that cannot be represented exactly are never equal.
-fn is_same(one: &JsonNode, other: &JsonNode) -> bool {
+fn is_same_json(one: &JsonNode, other: &JsonNode) -> bool {
     let one = canonical_bytes(one, JsonMemberOrder::Sorted);
     one.is_ok() && one == canonical_bytes(other, JsonMemberOrder::Sorted)
 }

@@ -110,7 +110,7 @@ pub(crate) enum ParsedReceipt {
 }
 
 impl ReceiptFamilyDefinition {
-    pub(crate) fn read(&self, receipt: &JsonNode) -> ParsedReceipt {
+    pub(crate) fn parse_receipt(&self, receipt: &JsonNode) -> ParsedReceipt {
         const KNOWN: [&str; 3] = ["format", "payload", "signature"];
         match self.take_apart {
             Some(take_apart) => ParsedReceipt::Parts(Box::new(take_apart(receipt))),
@@ -134,7 +134,7 @@ pub(crate) fn candidate_families(receipt: &JsonNode) -> ReceiptFamilyCandidates 
     if !is_clear && !clresolve_core::mutant!("receipts-of-any-shape") {
         return ReceiptFamilyCandidates::Open(candidates);
     }
-    if runtime::repeats_its_digest(receipt) {
+    if runtime::has_digest_as_id(receipt) {
         candidates.reverse();
     }
     ReceiptFamilyCandidates::Clear(candidates)

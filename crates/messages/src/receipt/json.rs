@@ -6,8 +6,8 @@
 
 use std::fmt;
 
-use clresolve_core::json::{JsonError, JsonLimits, number, pointer};
-use clresolve_core::text::excerpt;
+use clresolve_core::json::{JsonError, JsonLimits, check_numerals, number, pointer};
+use clresolve_core::text::excerpt_text;
 use serde::de::{Deserializer as _, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -288,10 +288,10 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<JsonNode, ReceiptParseError> {
         return Err(ReceiptParseError::TooMuch { what: "bytes", limit: MAX_BYTES });
     }
     let text = std::str::from_utf8(bytes).map_err(|error| ReceiptParseError::NotJson(error.to_string()))?;
-    number::check_numerals(text).map_err(ReceiptParseError::TooCostly)?;
+    check_numerals(text).map_err(ReceiptParseError::TooCostly)?;
     // `RawValue` validates the JSON grammar, except for surrogates and the range of numbers.
     let raw: &RawValue =
-        serde_json::from_str(text).map_err(|error| ReceiptParseError::NotJson(excerpt(&error.to_string())))?;
+        serde_json::from_str(text).map_err(|error| ReceiptParseError::NotJson(excerpt_text(&error.to_string())))?;
     if count_commas(text) >= LIMITS.values {
         return Err(ReceiptParseError::TooMuch { what: "values", limit: LIMITS.values });
     }
@@ -301,10 +301,10 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<JsonNode, ReceiptParseError> {
         Ok(_) => Err(ReceiptParseError::NotJson("expected an object".to_owned())),
         Err(error) => Err(match reader.fault {
             Some(ReceiptParseError::DuplicateKey { pointer }) => {
-                ReceiptParseError::DuplicateKey { pointer: excerpt(&pointer) }
+                ReceiptParseError::DuplicateKey { pointer: excerpt_text(&pointer) }
             }
             Some(fault) => fault,
-            None => ReceiptParseError::NotJson(excerpt(&error.to_string())),
+            None => ReceiptParseError::NotJson(excerpt_text(&error.to_string())),
         }),
     }
 }
@@ -381,7 +381,7 @@ impl JsonNodeReader {
         }
         let value = self.read_value(raw.get()).map_err(|error| {
             if let Some(ReceiptParseError::DuplicateKey { pointer }) = &mut self.fault {
-                *pointer = pointer::from_segments([segment.to_string().as_str()]) + pointer;
+                *pointer = pointer::join_segments([segment.to_string().as_str()]) + pointer;
             }
             E::custom(error)
         })?;
@@ -417,7 +417,7 @@ impl<'de> Visitor<'de> for &mut JsonNodeReader {
             }
             if !names.insert(name.clone()) && !clresolve_core::mutant!("receipts-say-things-twice") {
                 return Err(self.refuse(ReceiptParseError::DuplicateKey {
-                    pointer: pointer::from_segments([name.to_lossy_string().as_str()]),
+                    pointer: pointer::join_segments([name.to_lossy_string().as_str()]),
                 }));
             }
             let value = self.read_child(JsonPathSegment::Member(&name), members.next_value()?)?;

@@ -3,6 +3,7 @@
 mod canonical_receipt;
 mod check;
 mod knowledge;
+mod schema;
 mod x402;
 
 use clresolve_core::call::VERB;
@@ -17,7 +18,7 @@ use jiff::Timestamp;
 
 pub use clresolve_verdict::verdict::StepStatus;
 
-use self::canonical_receipt::{CanonicalReceipt, CanonicalReceiptError, choose_likeliest, key_of};
+use self::canonical_receipt::{CanonicalReceipt, ReceiptFamilyMismatch, choose_likeliest_reading, signer_key};
 pub use self::check::{ReceiptCheck, ReceiptCheckResult};
 pub use self::knowledge::{
     AgentRoutes, BoundReceiptSchema, MAX_CLOCK_SKEW, ReceiptAgent, ReceiptKnowledge, ReceiptSigner, SignerAddresses,
@@ -108,7 +109,7 @@ impl ReceiptJudgement {
         self.checks.iter().find(|row| row.check == check)
     }
 
-    fn is_signed(&self) -> bool {
+    fn has_valid_signature(&self) -> bool {
         self.check_result(ReceiptCheck::Signature).is_some_and(|row| row.status == StepStatus::Pass)
     }
 
@@ -121,9 +122,9 @@ impl ReceiptJudgement {
 
     /// The state that follows from all checks. A receipt is trusted only if its signature is valid and no check failed
     /// or is undecided.
-    pub fn state(&self) -> TrustState {
+    pub fn trust_state(&self) -> TrustState {
         let worst = self.reasons.iter().map(|reason| reason.effect).min();
-        let is_signed = self.is_signed();
+        let is_signed = self.has_valid_signature();
         let is_open = self.checks.iter().any(|row| row.status == StepStatus::Unknown)
             && !clresolve_core::mutant!("receipts-hold-undecided");
         match worst {
@@ -136,12 +137,12 @@ impl ReceiptJudgement {
 }
 
 /// Judges the bytes of a receipt. Never fails: defects are part of the judgement.
-pub fn judge(receipt: &[u8], known: &ReceiptKnowledge<'_>) -> ReceiptJudgement {
+pub fn judge_receipt(receipt: &[u8], known: &ReceiptKnowledge<'_>) -> ReceiptJudgement {
     let found = match parse(receipt) {
         Err(error) => ReceiptJudgementBuilder::judge_unreadable(&error),
         Ok(receipt) => match candidate_families(&receipt) {
-            ReceiptFamilyCandidates::Clear(families) => judged_by_shape(&receipt, &families, known),
-            ReceiptFamilyCandidates::Open(families) => judged_by_signature(&receipt, &families, known),
+            ReceiptFamilyCandidates::Clear(families) => judge_by_shape(&receipt, &families, known),
+            ReceiptFamilyCandidates::Open(families) => judge_by_signature(&receipt, &families, known),
         },
     };
     let occasion = match found.family {
@@ -154,7 +155,7 @@ pub fn judge(receipt: &[u8], known: &ReceiptKnowledge<'_>) -> ReceiptJudgement {
 }
 
 /// Judges the receipt as the family of its shape, or as one of two families with the same shape.
-fn judged_by_shape(
+fn judge_by_shape(
     receipt: &JsonNode,
     families: &[&ReceiptFamilyDefinition],
     known: &ReceiptKnowledge<'_>,
@@ -162,20 +163,20 @@ fn judged_by_shape(
     let mut checks = ReceiptJudgementBuilder::default();
     let mut readings = Vec::new();
     for family in families {
-        match family.read(receipt) {
+        match family.parse_receipt(receipt) {
             ParsedReceipt::Parts(reading) => readings.push(CanonicalReceipt::from_parts(*reading)),
             ParsedReceipt::Artifact { artifact, unsigned } => {
-                return checks.artifact_judged(family.family, &artifact, unsigned, known);
+                return checks.judge_artifact(family.family, &artifact, unsigned, known);
             }
         }
     }
-    match choose_likeliest(readings, known.signer) {
+    match choose_likeliest_reading(readings, known.signer) {
         Some(Ok(canonical)) => {
             checks.add_family(canonical.parts.family);
-            return checks.canonical_judged(canonical, known);
+            return checks.judge_canonical_receipt(canonical, known);
         }
-        Some(Err(CanonicalReceiptError::Form(error, root))) => checks.add_canonical_form_error(&error, root),
-        Some(Err(CanonicalReceiptError::Parts(error))) => checks.add_parts_error(&error),
+        Some(Err(ReceiptFamilyMismatch::Form(error, root))) => checks.add_canonical_form_error(&error, root),
+        Some(Err(ReceiptFamilyMismatch::Parts(error))) => checks.add_parts_error(&error),
         None => {}
     }
     checks.into_judgement()
@@ -184,34 +185,34 @@ fn judged_by_shape(
 /// Judges the receipt as the family under which its signature is valid, because unsigned members can give a receipt the
 /// shape of several families. Prefers the first family in which the receipt is trusted, then the first in which it is
 /// signed.
-fn judged_by_signature(
+fn judge_by_signature(
     receipt: &JsonNode,
     families: &[&ReceiptFamilyDefinition],
     known: &ReceiptKnowledge<'_>,
 ) -> ReceiptJudgement {
     let mut signed = None;
     for family in families {
-        let found = match family.read(receipt) {
+        let found = match family.parse_receipt(receipt) {
             ParsedReceipt::Artifact { artifact, unsigned } => {
-                ReceiptJudgementBuilder::default().artifact_judged(family.family, &artifact, unsigned, known)
+                ReceiptJudgementBuilder::default().judge_artifact(family.family, &artifact, unsigned, known)
             }
             ParsedReceipt::Parts(reading) => match CanonicalReceipt::from_parts(*reading) {
                 Ok(canonical) if canonical.is_signed_by(known.signer) => {
                     let mut checks = ReceiptJudgementBuilder::default();
                     checks.add_family(family.family);
-                    checks.canonical_judged(canonical, known)
+                    checks.judge_canonical_receipt(canonical, known)
                 }
                 _ => continue,
             },
         };
-        if found.state() == TrustState::Trusted {
+        if found.trust_state() == TrustState::Trusted {
             return found;
         }
-        if found.is_signed() {
+        if found.has_valid_signature() {
             signed.get_or_insert(found);
         }
     }
-    signed.unwrap_or_else(|| ReceiptJudgementBuilder::without_family(families, known.signer))
+    signed.unwrap_or_else(|| ReceiptJudgementBuilder::judgement_without_family(families, known.signer))
 }
 
 /// Collects rows and reasons.
@@ -248,7 +249,11 @@ impl ReceiptJudgementBuilder {
         }
     }
 
-    fn canonical_judged(mut self, canonical: CanonicalReceipt, known: &ReceiptKnowledge<'_>) -> ReceiptJudgement {
+    fn judge_canonical_receipt(
+        mut self,
+        canonical: CanonicalReceipt,
+        known: &ReceiptKnowledge<'_>,
+    ) -> ReceiptJudgement {
         self.check_signed_content(&canonical, known);
         ReceiptJudgement {
             family: Some(canonical.parts.family),
@@ -258,7 +263,7 @@ impl ReceiptJudgementBuilder {
         }
     }
 
-    fn artifact_judged(
+    fn judge_artifact(
         mut self,
         family: ReceiptFamily,
         artifact: &JsonNode,
@@ -271,7 +276,7 @@ impl ReceiptJudgementBuilder {
     }
 
     fn add_pass(&mut self, check: ReceiptCheck, expected: &str, claim: &ReceiptClaim) {
-        let (expected, observed) = (Some(clipped(expected)), claim.value.as_deref().map(clipped));
+        let (expected, observed) = (Some(clipped_text(expected)), claim.value.as_deref().map(clipped_text));
         let place = Some(claim.place.clone());
         self.rows.push(ReceiptCheckResult {
             expected,
@@ -329,12 +334,12 @@ impl ReceiptJudgementBuilder {
         checks.into_judgement()
     }
 
-    fn without_family(
+    fn judgement_without_family(
         families: &[&ReceiptFamilyDefinition],
         signer: Result<&ReceiptSigner, &Reason>,
     ) -> ReceiptJudgement {
         let mut checks = Self::default();
-        if let (false, Err(reason)) = (families.is_empty(), key_of(signer)) {
+        if let (false, Err(reason)) = (families.is_empty(), signer_key(signer)) {
             checks.add_undecided(ReceiptCheck::Family);
             checks.add_objection(ReceiptCheck::Signature, reason.clone(), Some("ERR_ENS_KEY_NOT_FOUND"));
             return checks.into_judgement();
@@ -361,7 +366,7 @@ impl ReceiptJudgementBuilder {
             CanonicalJsonError::Number(place) => (ReasonCode::ReceiptSchemaInvalid, place),
             CanonicalJsonError::MemberOrder(place) => (ReasonCode::ReceiptFamilyUnknown, place),
         };
-        let reason = Reason::new(code).observed(error.to_string()).at_place(clipped(&format!("{root}{place}")));
+        let reason = Reason::new(code).observed(error.to_string()).at_place(clipped_text(&format!("{root}{place}")));
         self.add_objection(ReceiptCheck::Canonical, reason, Some("ERR_CANONICALIZATION_MISMATCH"));
     }
 
@@ -402,8 +407,8 @@ impl ReceiptJudgementBuilder {
     /// payment.
     fn check_decision(&mut self, parts: &ReceiptParts, known: &ReceiptKnowledge<'_>, bought: &PurchaseFacts) {
         let Some(agent) = known.agent else { return self.add_undecided(ReceiptCheck::Decision) };
-        let asked = known.request.into_iter().flat_map(|request| stated_verbs(request.content(), true, agent));
-        let asked = asked.map(|claim| claim.with_root("request: "));
+        let asked = known.request.into_iter().flat_map(|request| stated_verbs(request.json_content(), true, agent));
+        let asked = asked.map(|claim| claim.with_root_prefix("request: "));
         let mut called = signed_verbs(parts, agent).chain(asked);
         let other = called.find(|claim| claim.value.as_deref() != Some(bought.verb.as_str()));
         match (
@@ -420,87 +425,6 @@ impl ReceiptJudgementBuilder {
             }
             (Ok(row), None) => self.rows.push(row),
         }
-    }
-
-    /// PC-7 and CL-63, for the families whose receipts follow the published schemas.
-    fn check_schema(&mut self, parts: &ReceiptParts, bound: Option<BoundReceiptSchema<'_>>) {
-        if !parts.family.follows_published_schemas() {
-            return self.add_skip(ReceiptCheck::Schema);
-        }
-        let content = &parts.content;
-        let has_text = |path: &[&str]| content.text_at(path).is_some();
-        let status = content.text_at(&["status"]);
-        let missing = [
-            (!has_text(&["x402", "verb"]), "/x402/verb", "a text"),
-            (!has_text(&["x402", "version"]), "/x402/version", "a text"),
-            (!has_text(&["trace", "trace_id"]), "/trace/trace_id", "a text"),
-            (
-                !status.is_some_and(|word| ["success", "error", "delegated"].contains(&word)),
-                "/status",
-                "success, error or delegated",
-            ),
-            (
-                status == Some("success") && !content.get("result").is_some_and(JsonNode::is_object),
-                "/result",
-                "an object",
-            ),
-            (status == Some("error") && !content.get("error").is_some_and(JsonNode::is_object), "/error", "an object"),
-        ];
-        match missing.into_iter().find(|(is_missing, ..)| *is_missing) {
-            None => self.check_bound_schema(parts, bound),
-            Some((_, place, expected)) => {
-                let reason = Reason::new(ReasonCode::ReceiptSchemaInvalid).requirement("PC-7").expected(expected);
-                let reason = reason.at_place(format!("{}{place}", parts.root));
-                self.add_objection(ReceiptCheck::Schema, reason, Some("ERR_SCHEMA_INVALID"));
-            }
-        }
-    }
-
-    /// CL-63: validates the signed content against the schema that the agent's card binds for the verb. Unsigned
-    /// members are excluded.
-    fn check_bound_schema(&mut self, parts: &ReceiptParts, bound: Option<BoundReceiptSchema<'_>>) {
-        let verb = parts.content.text_at(&["x402", "verb"]);
-        let Some(BoundReceiptSchema { schema, .. }) = bound.filter(|bound| verb == Some(bound.verb)) else {
-            return self.rows.push(ReceiptCheckResult::new(ReceiptCheck::Schema, StepStatus::Pass));
-        };
-        let schema = match schema {
-            Ok(schema) => schema,
-            Err(reasons) => return self.add_unknown_schema(reasons),
-        };
-        self.bound = Some(schema.identity().clone());
-        let id = schema.identity().id.as_str();
-        let content = parts.content.to_value();
-        let mut violations =
-            schema.every_violation(&content).filter(|_| !clresolve_core::mutant!("receipts-of-any-schema"));
-        match violations.next() {
-            None => {
-                let row = ReceiptCheckResult::new(ReceiptCheck::Schema, StepStatus::Pass);
-                self.rows.push(ReceiptCheckResult {
-                    expected: Some(id.to_owned()),
-                    observed: Some("valid".to_owned()),
-                    ..row
-                });
-            }
-            Some(violation) => {
-                let reason = Reason::new(ReasonCode::ReceiptSchemaInvalid)
-                    .message("The receipt is not what its bound schema demands.");
-                let reason = reason.expected(id).observed(violation.detail);
-                let reason = reason.at_place(format!("{}{}", parts.root, violation.pointer));
-                self.add_objection(ReceiptCheck::Schema, reason, Some("ERR_SCHEMA_INVALID"));
-            }
-        }
-    }
-
-    /// Adds every reason why the schema is unknown, and a row with the worst of them.
-    fn add_unknown_schema(&mut self, reasons: &[Reason]) {
-        let mut reasons = reasons.to_vec();
-        reason::sort(&mut reasons);
-        let mut reasons = reasons.into_iter();
-        let worst = reasons
-            .next()
-            .unwrap_or_else(|| Reason::new(ReasonCode::SchemaUnavailable).observed("the cause is unknown"));
-        self.add_objection(ReceiptCheck::Schema, worst, None);
-        self.reasons.extend(reasons);
     }
 
     fn check_hash(&mut self, canonical: &CanonicalReceipt) {
@@ -525,7 +449,7 @@ impl ReceiptJudgementBuilder {
                 return self.add_objection(ReceiptCheck::Signature, reason, Some("ERR_UNSUPPORTED_ALGORITHM"));
             }
         }
-        if let Err(reason) = key_of(signer) {
+        if let Err(reason) = signer_key(signer) {
             return self.add_objection(ReceiptCheck::Signature, reason.clone(), Some("ERR_ENS_KEY_NOT_FOUND"));
         }
         if canonical.is_signed_by(signer) || clresolve_core::mutant!("anybody-signs-receipts") {
@@ -575,7 +499,7 @@ impl ReceiptJudgementBuilder {
 
     fn check_signer(&mut self, parts: &ReceiptParts, signer: Result<&ReceiptSigner, &Reason>) {
         let Ok(ReceiptSigner { name, .. }) = signer else { return self.add_undecided(ReceiptCheck::Signer) };
-        let other = parts.signers.iter().find(|claim| !is_name(claim, name));
+        let other = parts.signers.iter().find(|claim| !is_claimed_name(claim, name));
         match (other.filter(|_| !clresolve_core::mutant!("receipts-name-their-signer")), parts.signers.first()) {
             (Some(claim), _) => {
                 self.add_objection(
@@ -669,12 +593,12 @@ impl ReceiptJudgementBuilder {
     fn check_request(&mut self, canonical: &CanonicalReceipt, request: Option<&AgentRequest>) {
         let Some(request) = request else { return self.add_skip(ReceiptCheck::Request) };
         let root = canonical.parts.root;
-        match echo::find_echo(&canonical.parts.content, request.content()) {
+        match echo::find_echo(&canonical.parts.content, request.json_content()) {
             Ok(RequestEcho { asked, claim, tie }) => {
                 self.tie = Some(tie);
                 self.is_id_unchecked =
-                    tie != RequestMatchStrength::RequestId && echo::has_request_id(request.content());
-                self.add_pass(ReceiptCheck::Request, &asked, &claim.with_root(root));
+                    tie != RequestMatchStrength::RequestId && echo::has_request_id(request.json_content());
+                self.add_pass(ReceiptCheck::Request, &asked, &claim.with_root_prefix(root));
             }
             Err(reason) => {
                 let place = reason.place.as_ref().map(|place| format!("{root}{place}"));
@@ -708,7 +632,7 @@ fn agent_names(
 
 fn signed_verbs(parts: &ReceiptParts, agent: &ReceiptAgent) -> impl Iterator<Item = ReceiptClaim> {
     let stated = stated_verbs(&parts.content, parts.family.follows_published_schemas(), agent);
-    stated.into_iter().map(|claim| claim.with_root(parts.root))
+    stated.into_iter().map(|claim| claim.with_root_prefix(parts.root))
 }
 
 /// What a receipt or a request states about the called verb. If it follows CommandLayer's schemas, any word counts in
@@ -751,11 +675,11 @@ fn mismatch_reason(code: ReasonCode, expected: &str, claim: &ReceiptClaim) -> Re
 }
 
 /// Compares byte for byte, so that a receipt's signer has one spelling.
-fn is_name(claim: &ReceiptClaim, name: &EnsName) -> bool {
+fn is_claimed_name(claim: &ReceiptClaim, name: &EnsName) -> bool {
     claim.value.as_deref() == Some(name.as_str())
 }
 
-fn clipped(text: &str) -> String {
+fn clipped_text(text: &str) -> String {
     clresolve_core::text::truncate_bytes(text, reason::MAX_VALUE_BYTES)
 }
 

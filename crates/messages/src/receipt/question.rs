@@ -1,8 +1,8 @@
 //! The input of a receipt verification.
 
 use clresolve_core::digest::Digest;
-use clresolve_core::json::object::from_object;
-use clresolve_core::text::excerpt;
+use clresolve_core::json::object::deserialize_object;
+use clresolve_core::text::excerpt_text;
 use clresolve_payment::settlement::{MAX_DECISION_BYTES, Purchase};
 use clresolve_payment::signed::MAX_HEADER_BYTES;
 use serde::{Deserialize, Deserializer};
@@ -58,7 +58,7 @@ impl AgentRequest {
         canonical_bytes(&self.content, JsonMemberOrder::Sorted).map_or(self.sha256, |bytes| Digest::compute(&bytes))
     }
 
-    pub(crate) const fn content(&self) -> &JsonNode {
+    pub(crate) const fn json_content(&self) -> &JsonNode {
         &self.content
     }
 }
@@ -108,7 +108,8 @@ impl ReceiptVerificationRequest {
     /// # Errors
     /// A message that describes the defect of the question. Any receipt is accepted, however broken.
     pub fn from_json(bytes: &[u8]) -> Result<Self, String> {
-        let body: ReceiptVerificationBody<'_> = from_object(bytes).map_err(|error| excerpt(&error.to_string()))?;
+        let body: ReceiptVerificationBody<'_> =
+            deserialize_object(bytes).map_err(|error| excerpt_text(&error.to_string()))?;
         let request = body.request.map(|raw| AgentRequest::from_bytes(raw.get().as_bytes())).transpose();
         let receipt = match (body.receipt, body.receipt_text) {
             (Some(raw), None) => raw.get().as_bytes().to_vec(),
@@ -119,7 +120,7 @@ impl ReceiptVerificationRequest {
             name: body.name,
             receipt,
             request: request.map_err(|error| format!("request: {error}"))?,
-            purchase: Purchase::read(
+            purchase: Purchase::from_documents(
                 body.decision.map(|raw| raw.get().as_bytes()),
                 body.payment.as_deref(),
                 body.settlement,
@@ -137,7 +138,7 @@ impl ReceiptVerificationRequest {
 
     /// The JSON Schema of the input of [`from_json`](Self::from_json).
     #[cfg(feature = "schema")]
-    pub fn schema() -> serde_json::Value {
+    pub fn input_schema() -> serde_json::Value {
         clresolve_core::schema::deserialize_schema::<ReceiptVerificationBody<'_>>()
     }
 }

@@ -37,7 +37,7 @@ impl ReceiptReplayKey {
             (&known.agent?.name, "addr")
         } else {
             let signer = known.signer.ok()?;
-            (&signer.name, signer.key.as_ref().ok()?.id())
+            (&signer.name, signer.key.as_ref().ok()?.thumbprint())
         };
         Some(Self { signer: signer.clone(), receipt: Digest::compute(format!("{key} {signed}").as_bytes()), occasion })
     }

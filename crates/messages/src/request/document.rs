@@ -5,7 +5,7 @@ use clresolve_core::digest::Digest;
 use clresolve_core::finding::DocumentFinding;
 use clresolve_core::reason::{self, Reason};
 use clresolve_core::state::TrustState;
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_verdict::schema::bound::{BoundSchema, BoundSchemaIdentity};
 use clresolve_verdict::verdict::{ChainAnchor, ToolVersion, Verdict, canonical_digest, document_id};
 use jiff::Timestamp;
@@ -56,7 +56,7 @@ pub struct RequestCheckDocument {
 
 /// Inputs to the document besides the judgement.
 #[derive(Clone, Copy, Debug)]
-pub struct RequestCheckInputs<'a> {
+pub struct RequestCheckDocumentInputs<'a> {
     /// The verdict on the agent.
     pub verdict: &'a Verdict,
     /// The verb that the request calls.
@@ -70,27 +70,28 @@ pub struct RequestCheckInputs<'a> {
 impl RequestCheckDocument {
     /// Builds the document. Without a schema there is no judgement, and the request is not trusted. A request to an
     /// untrusted agent is not trusted either.
-    pub fn from_judgement(judgement: Option<RequestJudgement>, setting: &RequestCheckInputs<'_>) -> Self {
-        let RequestCheckInputs { verdict, bound, now, .. } = *setting;
+    pub fn from_judgement(judgement: Option<RequestJudgement>, setting: &RequestCheckDocumentInputs<'_>) -> Self {
+        let RequestCheckDocumentInputs { verdict, bound, now, .. } = *setting;
         let (findings, sha256) = judgement.map(|found| (found.findings, found.sha256)).unzip();
         let findings = findings.unwrap_or_default();
         let reasons = bound.err().unwrap_or_default().to_vec();
         let of_findings = findings.iter().map(|finding| (finding.effect, finding.code));
         let of_reasons = reasons.iter().chain(verdict.reasons_against()).map(|reason| (reason.effect, reason.code));
-        let codes = reason::codes(of_findings.chain(of_reasons));
+        let codes = reason::sorted_codes(of_findings.chain(of_reasons));
         let decided = match bound {
             Ok(_) => TrustState::Trusted,
-            Err(reasons) => TrustState::Indeterminate.and(judge::state(reasons.iter().map(|reason| reason.effect))),
+            Err(reasons) => TrustState::Indeterminate
+                .combine_with(judge::state_from_effects(reasons.iter().map(|reason| reason.effect))),
         };
-        let of_request = judge::state(findings.iter().map(|finding| finding.effect));
+        let of_request = judge::state_from_effects(findings.iter().map(|finding| finding.effect));
         let agent = if clresolve_core::mutant!("requests-to-strangers") { TrustState::Trusted } else { verdict.state };
-        let state = agent.and(decided).and(of_request);
+        let state = agent.combine_with(decided).combine_with(of_request);
         let mut document = Self {
             schema: SCHEMA,
             id: String::new(),
             conclusion: String::new(),
             name: verdict.name.normalized.clone().unwrap_or_else(|| verdict.name.input.clone()),
-            verb: excerpt(setting.verb),
+            verb: excerpt_text(setting.verb),
             state,
             summary: summary(state, &findings, &reasons, verdict),
             bound: bound.ok().map(|bound| bound.identity().clone()),

@@ -8,7 +8,7 @@ use clresolve_core::json::locate::JsonValueSpans;
 use clresolve_core::json::{self, JsonError, JsonLimits, number, pointer};
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
 use clresolve_core::state::TrustState;
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_verdict::schema::bound::BoundSchema;
 use serde_json::Value;
 
@@ -30,13 +30,13 @@ pub struct RequestJudgement {
 
 impl RequestJudgement {
     /// The state that follows from the findings.
-    pub fn state(&self) -> TrustState {
-        state(self.findings.iter().map(|finding| finding.effect))
+    pub fn trust_state(&self) -> TrustState {
+        state_from_effects(self.findings.iter().map(|finding| finding.effect))
     }
 }
 
 /// The state that follows from effects.
-pub(crate) fn state(effects: impl Iterator<Item = ReasonEffect>) -> TrustState {
+pub(crate) fn state_from_effects(effects: impl Iterator<Item = ReasonEffect>) -> TrustState {
     match effects.min() {
         Some(ReasonEffect::Fail) => TrustState::Untrusted,
         Some(ReasonEffect::Unknown) => TrustState::Indeterminate,
@@ -45,13 +45,13 @@ pub(crate) fn state(effects: impl Iterator<Item = ReasonEffect>) -> TrustState {
 }
 
 /// Judges the bytes of a request. Without a schema, only checks that they are strict JSON.
-pub fn judge(bytes: &[u8], schema: Option<&BoundSchema>) -> RequestJudgement {
+pub fn judge_request(bytes: &[u8], schema: Option<&BoundSchema>) -> RequestJudgement {
     let text = finding::utf8_prefix(bytes);
     let mut findings = match json::parse(bytes, JsonLimits::CARD) {
         Ok(request) => find_defects(&request, text, schema),
         Err(error) => vec![DocumentFinding::from_json_error(parse_error_reason(&error), &error, text)],
     };
-    finding::sort(&mut findings, text);
+    finding::sort_by_position(&mut findings, text);
     RequestJudgement { findings, sha256: (bytes.len() <= MAX_BYTES).then(|| Digest::compute(bytes)) }
 }
 
@@ -77,7 +77,7 @@ fn is_of_the_envelope(place: &str) -> bool {
 /// Numbers that a reader with double precision would change.
 fn inexact_number_reasons(request: &Value, text: &str) -> Vec<Reason> {
     let mut numbers = BTreeSet::new();
-    collect(request, &mut String::new(), &mut numbers);
+    collect_number_places(request, &mut String::new(), &mut numbers);
     let places = JsonValueSpans::find_all(text, numbers.iter().map(String::as_str));
     let stated = numbers.iter().filter_map(|place| Some((place, &text[places.get(place)?.value.clone()])));
     let others = stated.filter(|(_, numeral)| {
@@ -86,17 +86,20 @@ fn inexact_number_reasons(request: &Value, text: &str) -> Vec<Reason> {
     let reason = |(place, numeral): (&String, &str)| {
         let reason =
             Reason::new(ReasonCode::RequestSchemaInvalid).message("The number is not the same to all readers.");
-        reason.expected("a number that a double represents exactly").observed(excerpt(numeral)).at_place(place.as_str())
+        reason
+            .expected("a number that a double represents exactly")
+            .observed(excerpt_text(numeral))
+            .at_place(place.as_str())
     };
     others.take(MAX_FINDINGS).map(reason).collect()
 }
 
 /// Collects the positions of all numbers. The parser bounds the depth of the request and therefore the recursion.
-fn collect(value: &Value, place: &mut String, numbers: &mut BTreeSet<String>) {
+fn collect_number_places(value: &Value, place: &mut String, numbers: &mut BTreeSet<String>) {
     let length = place.len();
     let mut below = |segment: &str, value: &Value| {
-        pointer::push(place, segment);
-        collect(value, place, numbers);
+        pointer::push_segment(place, segment);
+        collect_number_places(value, place, numbers);
         place.truncate(length);
     };
     match value {
@@ -111,7 +114,7 @@ fn collect(value: &Value, place: &mut String, numbers: &mut BTreeSet<String>) {
 
 /// The reason for bytes that are not a request.
 fn parse_error_reason(error: &JsonError) -> Reason {
-    let observed = |code| Reason::new(code).observed(excerpt(&error.to_string()));
+    let observed = |code| Reason::new(code).observed(excerpt_text(&error.to_string()));
     match error {
         JsonError::DuplicateKey { pointer, .. } => observed(ReasonCode::RequestDuplicateKey).at_place(pointer.as_str()),
         JsonError::TooLarge { limit, .. } => {

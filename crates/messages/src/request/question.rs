@@ -1,8 +1,8 @@
 //! The input of a request check.
 
 use clresolve_core::json::JsonLimits;
-use clresolve_core::json::object::from_object;
-use clresolve_core::text::excerpt;
+use clresolve_core::json::object::deserialize_object;
+use clresolve_core::text::excerpt_text;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -47,13 +47,13 @@ impl OutgoingAgentRequest {
     /// # Errors
     /// A message that describes the defect of the question. Any JSON value is accepted as the request.
     pub fn from_json(bytes: &[u8]) -> Result<Self, String> {
-        let body: RequestCheckBody<'_> = from_object(bytes).map_err(|error| excerpt(&error.to_string()))?;
+        let body: RequestCheckBody<'_> = deserialize_object(bytes).map_err(|error| excerpt_text(&error.to_string()))?;
         Ok(Self { name: body.name, verb: body.verb, request: body.request.get().as_bytes().to_vec() })
     }
 
     /// The JSON Schema of the input of [`from_json`](Self::from_json).
     #[cfg(feature = "schema")]
-    pub fn schema() -> serde_json::Value {
+    pub fn input_schema() -> serde_json::Value {
         clresolve_core::schema::deserialize_schema::<RequestCheckBody<'_>>()
     }
 }

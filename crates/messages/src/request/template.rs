@@ -61,7 +61,7 @@ impl RequestTemplate {
     /// Makes the template of a schema. `request_id` is a unique identifier for the request, and `now` the current time.
     pub fn from_schema(schema: &BoundSchema, request_id: &str, now: Timestamp) -> Self {
         let mut maker = RequestTemplateBuilder::new(schema, request_id, now);
-        let request = maker.build_value(vec![root(schema)], "", 0);
+        let request = maker.build_value(vec![root_schema(schema)], "", 0);
         let is_valid = schema.every_violation(&request).next().is_none();
         Self { request, blanks: maker.blanks, is_valid }
     }
@@ -70,7 +70,7 @@ impl RequestTemplate {
 /// Path of the request's identifier in the schema, if it has one.
 pub fn request_id_path(schema: &BoundSchema) -> Option<&'static str> {
     let has = |place: &&str| {
-        let mut rules = vec![root(schema)];
+        let mut rules = vec![root_schema(schema)];
         for name in place.split('/').skip(1) {
             rules = expand_references(schema, rules).iter().filter_map(|rule| rule.property(name)).collect();
         }
@@ -91,12 +91,12 @@ impl<'s> ApplicableSchema<'s> {
         self.schema.get(keyword)
     }
 
-    fn with_schema(&self, schema: &'s Value) -> Self {
+    fn with_subschema(&self, schema: &'s Value) -> Self {
         Self { schema, ..*self }
     }
 
     fn property(&self, name: &str) -> Option<Self> {
-        self.get("properties")?.get(name).map(|schema| self.with_schema(schema))
+        self.get("properties")?.get(name).map(|schema| self.with_subschema(schema))
     }
 
     fn text(&self, keyword: &str) -> Option<&'s str> {
@@ -104,7 +104,7 @@ impl<'s> ApplicableSchema<'s> {
     }
 }
 
-fn root(schema: &BoundSchema) -> ApplicableSchema<'_> {
+fn root_schema(schema: &BoundSchema) -> ApplicableSchema<'_> {
     ApplicableSchema { document: schema.document(), schema: schema.document() }
 }
 
@@ -119,7 +119,7 @@ fn expand_references<'s>(schema: &'s BoundSchema, rules: Vec<ApplicableSchema<'s
         let referred = referred.map(|(document, schema)| ApplicableSchema { document, schema });
         let list = |keyword| rule.get(keyword).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let alternatives = ["anyOf", "oneOf"].into_iter().filter_map(|keyword| list(keyword).first());
-        let beside = list("allOf").iter().chain(alternatives).map(|schema| rule.with_schema(schema));
+        let beside = list("allOf").iter().chain(alternatives).map(|schema| rule.with_subschema(schema));
         let room = MAX_RULES - all.len();
         all.extend(referred.into_iter().chain(beside).take(room));
     }
@@ -237,9 +237,9 @@ impl<'s> RequestTemplateBuilder<'s> {
         if self.is_exhausted() {
             return None;
         }
-        let condition = self.expand(vec![rule.with_schema(rule.get("if")?)]);
+        let condition = self.expand(vec![rule.with_subschema(rule.get("if")?)]);
         let keyword = if condition.iter().all(|rule| meets_condition(*rule, draft)) { "then" } else { "else" };
-        rule.get(keyword).map(|schema| rule.with_schema(schema))
+        rule.get(keyword).map(|schema| rule.with_subschema(schema))
     }
 
     fn build_members(&mut self, rules: &[ApplicableSchema<'s>], place: &str, level: usize) -> Map<String, Value> {
@@ -256,7 +256,7 @@ impl<'s> RequestTemplateBuilder<'s> {
                 break;
             }
             let mut below = place.to_owned();
-            pointer::push(&mut below, name);
+            pointer::push_segment(&mut below, name);
             let of_member = rules.iter().filter_map(|rule| rule.property(name)).collect();
             members.insert(name.to_owned(), self.build_value(of_member, &below, level + 1));
         }
@@ -264,7 +264,7 @@ impl<'s> RequestTemplateBuilder<'s> {
     }
 
     fn build_list(&mut self, rules: &[ApplicableSchema<'s>], place: &str, level: usize) -> Value {
-        let of_item: Vec<_> = rules.iter().filter_map(|rule| Some(rule.with_schema(rule.get("items")?))).collect();
+        let of_item: Vec<_> = rules.iter().filter_map(|rule| Some(rule.with_subschema(rule.get("items")?))).collect();
         let least = usize::try_from(tightest_bound(rules, "minItems", u64::max).unwrap_or(0)).unwrap_or(usize::MAX);
         let item = |at: usize| self.build_value(of_item.clone(), &format!("{place}/{at}"), level + 1);
         Value::Array((0..least.min(MAX_MADE_UP)).map(item).collect())
@@ -380,7 +380,7 @@ mod tests {
     fn made(schema: &Value) -> (RequestTemplate, usize) {
         let schema = sample_bound_schema(schema);
         let mut maker = RequestTemplateBuilder::new(&schema, "", Timestamp::UNIX_EPOCH);
-        maker.build_value(vec![root(&schema)], "", 0);
+        maker.build_value(vec![root_schema(&schema)], "", 0);
         (RequestTemplate::from_schema(&schema, "", Timestamp::UNIX_EPOCH), maker.work)
     }
 

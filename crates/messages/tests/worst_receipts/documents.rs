@@ -9,14 +9,14 @@ use clresolve_core::name::EnsName;
 use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::state::TrustState;
 use clresolve_jose::Ed25519PublicKey;
-use clresolve_messages::receipt::document::ReceiptVerificationInputs;
+use clresolve_messages::receipt::document::ReceiptVerificationDocumentInputs;
 use clresolve_messages::receipt::judge::{
     AgentRoutes, BoundReceiptSchema, ReceiptAgent, ReceiptKnowledge, ReceiptSigner, SignerAddresses,
 };
 use clresolve_messages::receipt::question::AgentRequest;
 use clresolve_messages::receipt::replay::ReceiptReplayKey;
-use clresolve_messages::receipt::{ReceiptVerificationDocument, ReceiptVerificationRequest, judge};
-use clresolve_payment::settlement::Settlement;
+use clresolve_messages::receipt::{ReceiptVerificationDocument, ReceiptVerificationRequest, judge_receipt};
+use clresolve_payment::settlement::SettlementCheckResult;
 use clresolve_verdict::sample::{self, sample_bound_schema};
 use clresolve_verdict::schema::bound::BoundSchema;
 use clresolve_verdict::verdict::Verdict;
@@ -43,7 +43,8 @@ impl World {
             addresses: SignerAddresses::default(),
             routes: AgentRoutes::default(),
         };
-        let key = Ed25519PublicKey::from_record("ed25519:6kpsY-KcUgq-9VB7Ey7F-ZVHdq6-vnuSQh7qaRRG0iw").expect("a key");
+        let key =
+            Ed25519PublicKey::from_signer_record("ed25519:6kpsY-KcUgq-9VB7Ey7F-ZVHdq6-vnuSQh7qaRRG0iw").expect("a key");
         let (kid, name) = (Ok("test-key-7".to_owned()), name("runtime.sandbox.eth"));
         let verdict =
             sample::empty_resolution(TrustState::Trusted, Timestamp::UNIX_EPOCH, 300).verdict().as_ref().clone();
@@ -77,8 +78,8 @@ impl World {
         };
         let due = question.purchase.due_transfer(self.agent.name.as_str());
         let unseen = Err(Reason::new(ReasonCode::SettlementUnproven).into());
-        let settlement = Settlement::from_check(&question.purchase, due.ok(), unseen);
-        let setting = ReceiptVerificationInputs {
+        let settlement = SettlementCheckResult::from_check(&question.purchase, due.ok(), unseen);
+        let setting = ReceiptVerificationDocumentInputs {
             verdict: &self.verdict,
             signer: Some(&self.signer),
             is_signer_attested: false,
@@ -87,7 +88,7 @@ impl World {
             settlement: Some(&settlement),
             now,
         };
-        let judgement = judge(&question.receipt, &known);
+        let judgement = judge_receipt(&question.receipt, &known);
         black_box(ReceiptReplayKey::from_judgement(&judgement, &known));
         let found = ReceiptVerificationDocument::from_judgement(judgement, &setting);
         black_box(serde_json::to_vec(&found).expect("JSON"));

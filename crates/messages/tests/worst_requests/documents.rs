@@ -6,8 +6,8 @@ pub(crate) mod kinds;
 use std::hint::black_box;
 
 use clresolve_core::state::TrustState;
-use clresolve_messages::request::document::RequestCheckInputs;
-use clresolve_messages::request::{OutgoingAgentRequest, RequestCheckDocument, judge};
+use clresolve_messages::request::document::RequestCheckDocumentInputs;
+use clresolve_messages::request::{OutgoingAgentRequest, RequestCheckDocument, judge_request};
 use clresolve_verdict::sample::{self, sample_bound_schema};
 use clresolve_verdict::schema::bound::BoundSchema;
 use clresolve_verdict::verdict::Verdict;
@@ -65,11 +65,11 @@ impl World {
     #[inline(never)]
     pub(crate) fn judge(&self, question: &[u8]) -> RequestCheckDocument {
         let question = OutgoingAgentRequest::from_json(question).expect("a question");
-        let judgement = judge(&question.request, Some(&self.schema));
+        let judgement = judge_request(&question.request, Some(&self.schema));
         let (verdict, verb, bound) = (&self.verdict, &*question.verb, Ok(&self.schema));
         let found = RequestCheckDocument::from_judgement(
             Some(judgement),
-            &RequestCheckInputs { verdict, verb, bound, now: Timestamp::UNIX_EPOCH },
+            &RequestCheckDocumentInputs { verdict, verb, bound, now: Timestamp::UNIX_EPOCH },
         );
         black_box(serde_json::to_vec(&found).expect("JSON"));
         found

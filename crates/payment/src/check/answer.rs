@@ -63,12 +63,12 @@ pub struct SellerCheckDocument {
 
 impl SellerCheckDocument {
     /// Whether `code` is among the reasons.
-    pub fn has(&self, code: ReasonCode) -> bool {
+    pub fn has_reason(&self, code: ReasonCode) -> bool {
         self.codes.iter().any(|known| known == code.slug())
     }
 
     /// The row of this kind.
-    pub fn evidence(&self, kind: PayeeEvidenceKind) -> Option<&PayeeEvidenceRow> {
+    pub fn evidence_row(&self, kind: PayeeEvidenceKind) -> Option<&PayeeEvidenceRow> {
         self.evidence.iter().find(|row| row.kind == kind)
     }
 }
@@ -117,7 +117,7 @@ impl PayeeEvidenceRow {
         }
     }
 
-    pub(crate) fn coded(self, code: ReasonCode) -> Self {
+    pub(crate) fn with_code(self, code: ReasonCode) -> Self {
         self.with_codes([code.slug().to_owned()])
     }
 

@@ -6,7 +6,7 @@ use clresolve_core::reading::EnsAnswer;
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect, ResolutionStep};
 use clresolve_core::records::TextRecord;
 use clresolve_core::state::TrustState;
-use clresolve_verdict::evidence::links::AgentRegistration;
+use clresolve_verdict::evidence::links::RegisteredAgentId;
 use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::published::PaymentRecordStatus;
 use clresolve_verdict::trust::Resolution;
@@ -43,7 +43,7 @@ pub(super) struct PayeeEvidenceInputs<'a> {
 
 /// Whether the records of a name point to the URL that answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum OriginBacklinkStatus {
+pub(super) enum NameUrlMatch {
     /// A record points to this URL.
     Here,
     /// Every usable record points to another URL, such as this one.
@@ -56,7 +56,7 @@ pub(super) enum OriginBacklinkStatus {
 
 impl PayeeEvidenceInputs<'_> {
     /// The rows, in the order of the kinds.
-    pub(super) fn rows(&self, entries: &[JudgedPaymentOption<'_>]) -> Vec<PayeeEvidenceRow> {
+    pub(super) fn evidence_rows(&self, entries: &[JudgedPaymentOption<'_>]) -> Vec<PayeeEvidenceRow> {
         vec![
             self.card_row(entries),
             self.name_row(entries),
@@ -67,7 +67,7 @@ impl PayeeEvidenceInputs<'_> {
     }
 
     /// The objections to how the identity was read and to where it points, whichever entry is paid.
-    pub(super) fn objections(&self) -> Vec<PaymentObjection> {
+    pub(super) fn identity_reading_objections(&self) -> Vec<PaymentObjection> {
         let identity = |reason| PaymentObjection::new(PaymentCheck::Identity, reason);
         let mut objections = Vec::new();
         if let Some(name) = self.name {
@@ -75,9 +75,11 @@ impl PayeeEvidenceInputs<'_> {
         }
         let by_seller = self.named.is_some_and(|named| named.named_by == SellerIdentitySource::Seller);
         if by_seller {
-            let elsewhere = match (self.name.map(|name| self.backlink_status(name)), self.registration) {
-                (Some(OriginBacklinkStatus::Elsewhere(url)), _) => Some(url),
-                (None, Some(RegistrationReading::Read { file: Ok(file), .. })) if !self.lists_origin(file.urls()) => {
+            let elsewhere = match (self.name.map(|name| self.name_url_match(name)), self.registration) {
+                (Some(NameUrlMatch::Elsewhere(url)), _) => Some(url),
+                (None, Some(RegistrationReading::Read { file: Ok(file), .. }))
+                    if !self.is_answering_url_in(file.urls()) =>
+                {
                     Some(file.urls().next().unwrap_or("no endpoint").to_owned())
                 }
                 _ => None,
@@ -94,7 +96,8 @@ impl PayeeEvidenceInputs<'_> {
         let row = |state, detail: &str| PayeeEvidenceRow::new(PayeeEvidenceKind::Card, state, detail);
         let Some(name) = self.name else { return row(Shows::Absent, "No name is known for this seller.") };
         let verdict = name.resolution.verdict();
-        let codes = || verdict.reasons.iter().filter(|reason| reason.effect != ReasonEffect::Warn).map(code_of);
+        let codes =
+            || verdict.reasons.iter().filter(|reason| reason.effect != ReasonEffect::Warn).map(reason_code_text);
         let has_card = has_card_records(&name.resolution);
         let row = match verdict.state {
             TrustState::Indeterminate => {
@@ -106,7 +109,7 @@ impl PayeeEvidenceInputs<'_> {
             TrustState::Untrusted => row(Shows::Absent, "The name publishes no card."),
             TrustState::Trusted => self.trusted_card_row(name, entries),
         };
-        located(row, &name.resolution)
+        row_with_anchor(row, &name.resolution)
     }
 
     fn trusted_card_row(&self, name: &JudgedName, entries: &[JudgedPaymentOption<'_>]) -> PayeeEvidenceRow {
@@ -115,11 +118,11 @@ impl PayeeEvidenceInputs<'_> {
             return row(Shows::Contradicted, "The gate denies the agent.").with_codes([code.to_owned()]);
         }
         match (&name.route, self.url) {
-            (Ok(route), Some(url)) if route.objection(url).is_none() => {}
+            (Ok(route), Some(url)) if route.url_objection(url).is_none() => {}
             (Ok(_), _) => {
-                return row(Shows::Absent, "The card is for another URL.").coded(ReasonCode::EndpointMismatch);
+                return row(Shows::Absent, "The card is for another URL.").with_code(ReasonCode::EndpointMismatch);
             }
-            (Err(reason), _) => return row(Shows::Absent, "The card's URL is unknown.").coded(reason.code),
+            (Err(reason), _) => return row(Shows::Absent, "The card's URL is unknown.").with_code(reason.code),
         }
         if entries.iter().any(|entry| entry.proven.is_some() && self.is_on_network_of_card(entry)) {
             return row(Shows::Proven, "A trusted card covers this URL, and the payee is proven.");
@@ -138,29 +141,29 @@ impl PayeeEvidenceInputs<'_> {
     fn name_row(&self, entries: &[JudgedPaymentOption<'_>]) -> PayeeEvidenceRow {
         let row = |state, detail: String| PayeeEvidenceRow::new(PayeeEvidenceKind::Name, state, detail);
         let Some(name) = self.name else { return row(Shows::Absent, "No name is known for this seller.".into()) };
-        let back = self.backlink_status(name);
+        let back = self.name_url_match(name);
         let by_seller = self.named.is_some_and(|named| named.named_by == SellerIdentitySource::Seller);
         let proven = entries.iter().find_map(|entry| entry.proven);
         let row = match (proven.map(|proven| proven.by), &back) {
-            (Some(PayeeProofMethod::Addr | PayeeProofMethod::Configured), OriginBacklinkStatus::Elsewhere(url))
+            (Some(PayeeProofMethod::Addr | PayeeProofMethod::Configured), NameUrlMatch::Elsewhere(url))
                 if by_seller =>
             {
                 row(Shows::Contradicted, format!("The name has the payee, but points to {url}."))
-                    .coded(ReasonCode::OriginMismatch)
+                    .with_code(ReasonCode::OriginMismatch)
             }
             (
                 Some(PayeeProofMethod::Addr | PayeeProofMethod::Configured),
-                OriginBacklinkStatus::Nowhere | OriginBacklinkStatus::Undecided,
+                NameUrlMatch::Nowhere | NameUrlMatch::Undecided,
             ) if by_seller => {
                 row(Shows::Claimed, "The name has the payee, but no record points to this origin.".into())
             }
-            (Some(PayeeProofMethod::Addr | PayeeProofMethod::Configured), OriginBacklinkStatus::Here) => {
+            (Some(PayeeProofMethod::Addr | PayeeProofMethod::Configured), NameUrlMatch::Here) => {
                 row(Shows::Proven, "The name has the payee, and points to this origin.".into())
             }
             (Some(PayeeProofMethod::Addr | PayeeProofMethod::Configured), _) => {
                 row(Shows::Proven, "The name has the payee.".into())
             }
-            (Some(PayeeProofMethod::Offer), OriginBacklinkStatus::Here) => {
+            (Some(PayeeProofMethod::Offer), NameUrlMatch::Here) => {
                 row(Shows::Absent, "The name points to this origin, but its address is not the payee.".into())
             }
             (Some(PayeeProofMethod::Offer | PayeeProofMethod::Erc8004), _) => {
@@ -170,14 +173,16 @@ impl PayeeEvidenceInputs<'_> {
                 let against = payee_objections(entries);
                 match against.first().map(|reason| (reason.effect, reason.code)) {
                     Some((ReasonEffect::Fail, code)) => {
-                        row(Shows::Contradicted, "The name has another payee.".into()).coded(code)
+                        row(Shows::Contradicted, "The name has another payee.".into()).with_code(code)
                     }
-                    Some((_, code)) => row(Shows::Undecided, "The name does not prove the payee.".into()).coded(code),
+                    Some((_, code)) => {
+                        row(Shows::Undecided, "The name does not prove the payee.".into()).with_code(code)
+                    }
                     None => row(Shows::Absent, "The name publishes no payee.".into()),
                 }
             }
         };
-        located(PayeeEvidenceRow { read: Some(records_read(name, entries)), ..row }, &name.resolution)
+        row_with_anchor(PayeeEvidenceRow { read: Some(name_evidence_json(name, entries)), ..row }, &name.resolution)
     }
 
     fn erc8004_row(&self, entries: &[JudgedPaymentOption<'_>]) -> PayeeEvidenceRow {
@@ -196,7 +201,7 @@ impl PayeeEvidenceInputs<'_> {
         let (entry, wallet, owner, file, block, grade) = match reading {
             RegistrationReading::NotRead(reason) => {
                 return row(Shows::Undecided, Some(Is::NotRead), "The registration could not be read.")
-                    .coded(reason.code);
+                    .with_code(reason.code);
             }
             RegistrationReading::NoIdentity => {
                 return row(Shows::Absent, Some(Is::NoIdentity), "The registry has no such agent.");
@@ -208,12 +213,12 @@ impl PayeeEvidenceInputs<'_> {
         let prices = entries.iter().filter_map(|entry| entry.entry.price.as_ref().ok());
         let payees: Vec<Address> = prices.map(|price| price.pay_to).collect();
         let is_owner = |payee: &Address| Some(*payee) == *owner;
-        let lists = file.as_ref().ok().map(|file| self.lists_origin(file.urls()));
+        let lists = file.as_ref().ok().map(|file| self.is_answering_url_in(file.urls()));
         let by_seller = self.named.is_some_and(|named| named.named_by == SellerIdentitySource::Seller);
         let found = match (proven, wallet) {
             (None, Some(wallet)) if payees.iter().any(|payee| payee != wallet && !is_owner(payee)) => {
                 row(Shows::Contradicted, Some(Is::Mismatch), "The agent's wallet is another address.")
-                    .coded(ReasonCode::PayeeMismatch)
+                    .with_code(ReasonCode::PayeeMismatch)
             }
             (None, _) if payees.iter().any(is_owner) => {
                 row(Shows::Claimed, Some(Is::OwnerOnly), "The payee owns the registration, but is not its wallet.")
@@ -222,7 +227,7 @@ impl PayeeEvidenceInputs<'_> {
             (None, Some(_)) => row(Shows::Undecided, None, "The registration is for another network."),
             (Some(_), Some(_)) if lists == Some(false) && by_seller => {
                 let detail = "The payee is the agent's wallet, but its registration does not list this origin.";
-                row(Shows::Contradicted, Some(Is::EndpointUnlisted), detail).coded(ReasonCode::OriginMismatch)
+                row(Shows::Contradicted, Some(Is::EndpointUnlisted), detail).with_code(ReasonCode::OriginMismatch)
             }
             (Some(_), Some(_)) if by_seller && (lists.is_none() || !self.is_named_by_origin(entry)) => {
                 let detail =
@@ -271,11 +276,10 @@ impl PayeeEvidenceInputs<'_> {
         let of_offers = [ReasonCode::OfferInvalid, ReasonCode::OfferSignerUnproven];
         match payee_objections(entries).iter().find(|reason| of_offers.contains(&reason.code)) {
             Some(reason) if reason.effect == ReasonEffect::Fail => {
-                row(Shows::Contradicted, "The signed offer is invalid.").coded(reason.code)
+                row(Shows::Contradicted, "The signed offer is invalid.").with_code(reason.code)
             }
-            Some(reason) => {
-                row(Shows::Claimed, "The offer is signed by a key that no proven name publishes.").coded(reason.code)
-            }
+            Some(reason) => row(Shows::Claimed, "The offer is signed by a key that no proven name publishes.")
+                .with_code(reason.code),
             None => row(Shows::Claimed, "The terms carry a signed offer, which was not needed."),
         }
     }
@@ -283,7 +287,8 @@ impl PayeeEvidenceInputs<'_> {
     fn history_row(&self) -> PayeeEvidenceRow {
         let row = |state, detail: String| PayeeEvidenceRow::new(PayeeEvidenceKind::History, state, detail);
         let Some(remembered) = self.remembered else {
-            return row(Shows::Undecided, "The memory could not be read.".into()).coded(ReasonCode::MemoryUnavailable);
+            return row(Shows::Undecided, "The memory could not be read.".into())
+                .with_code(ReasonCode::MemoryUnavailable);
         };
         let Some(known) = remembered.identity.as_ref().map(|seen| &seen.identity) else {
             return match &remembered.payee {
@@ -303,26 +308,24 @@ impl PayeeEvidenceInputs<'_> {
         let claim = self.claim.as_ref().or_else(|| self.named.map(|named| &named.identity));
         if claim.is_some_and(|claim| claim != known) {
             return row(Shows::Contradicted, format!("The memory binds this origin to another identity: {known}."))
-                .coded(ReasonCode::IdentityChanged);
+                .with_code(ReasonCode::IdentityChanged);
         }
         row(Shows::Proven, format!("The memory binds this origin to {known}."))
     }
 
     /// Whether the name's records point to the URL that answered.
-    pub(super) fn backlink_status(&self, name: &JudgedName) -> OriginBacklinkStatus {
+    pub(super) fn name_url_match(&self, name: &JudgedName) -> NameUrlMatch {
         let (Some(published), Some(url)) = (name.resolution.payment(), self.url) else {
-            return OriginBacklinkStatus::Nowhere;
+            return NameUrlMatch::Nowhere;
         };
-        let mut back = OriginBacklinkStatus::Nowhere;
+        let mut back = NameUrlMatch::Nowhere;
         for key in EndpointRecordKey::ORIGINS {
             match published.endpoint(key) {
-                PaymentRecordStatus::Settled(record) if points_to(&record, url) => return OriginBacklinkStatus::Here,
-                PaymentRecordStatus::Settled(record) if back != OriginBacklinkStatus::Undecided => {
-                    back = OriginBacklinkStatus::Elsewhere(record)
+                PaymentRecordStatus::Settled(record) if points_to_url(&record, url) => return NameUrlMatch::Here,
+                PaymentRecordStatus::Settled(record) if back != NameUrlMatch::Undecided => {
+                    back = NameUrlMatch::Elsewhere(record)
                 }
-                PaymentRecordStatus::Pending { .. } | PaymentRecordStatus::Failed(_) => {
-                    back = OriginBacklinkStatus::Undecided
-                }
+                PaymentRecordStatus::Pending { .. } | PaymentRecordStatus::Failed(_) => back = NameUrlMatch::Undecided,
                 _ => {}
             }
         }
@@ -330,18 +333,18 @@ impl PayeeEvidenceInputs<'_> {
     }
 
     /// Whether the registration file of the origin names the entry.
-    fn is_named_by_origin(&self, entry: &AgentRegistration) -> bool {
+    fn is_named_by_origin(&self, entry: &RegisteredAgentId) -> bool {
         self.file.names_registration(entry) || clresolve_core::mutant!("origins-name-any-registration")
     }
 
-    fn lists_origin<'u>(&self, mut urls: impl Iterator<Item = &'u str>) -> bool {
-        self.url.is_some_and(|url| urls.any(|listed| points_to(listed, url)))
+    fn is_answering_url_in<'u>(&self, mut urls: impl Iterator<Item = &'u str>) -> bool {
+        self.url.is_some_and(|url| urls.any(|listed| points_to_url(listed, url)))
     }
 }
 
 /// Whether a record points to the URL that answered: the same scheme, host and port, and a path that matches whole
 /// segments.
-fn points_to(record: &str, url: &str) -> bool {
+fn points_to_url(record: &str, url: &str) -> bool {
     let (Ok(record), Ok(url)) = (Url::parse(record.trim()), Url::parse(url)) else { return false };
     let (Some(of_record), Some(of_url)) = (WebOrigin::from_url(&record), WebOrigin::from_url(&url)) else {
         return false;
@@ -405,7 +408,7 @@ fn payee_objections(entries: &[JudgedPaymentOption<'_>]) -> Vec<Reason> {
 }
 
 /// The payees of the name on the networks of the entries, and its records that may point to the origin.
-fn records_read(name: &JudgedName, entries: &[JudgedPaymentOption<'_>]) -> Value {
+fn name_evidence_json(name: &JudgedName, entries: &[JudgedPaymentOption<'_>]) -> Value {
     let mut read = Map::new();
     for price in entries.iter().filter_map(|entry| entry.entry.price.as_ref().ok()) {
         let others = name.payees.get(&price.network).map(|payees| payees.known_addresses()).unwrap_or_default();
@@ -420,7 +423,7 @@ fn records_read(name: &JudgedName, entries: &[JudgedPaymentOption<'_>]) -> Value
     Value::Object(read)
 }
 
-fn located(row: PayeeEvidenceRow, resolution: &Resolution) -> PayeeEvidenceRow {
+fn row_with_anchor(row: PayeeEvidenceRow, resolution: &Resolution) -> PayeeEvidenceRow {
     let verdict = resolution.verdict();
     let anchor = verdict.anchor.as_ref();
     PayeeEvidenceRow {
@@ -431,6 +434,6 @@ fn located(row: PayeeEvidenceRow, resolution: &Resolution) -> PayeeEvidenceRow {
     }
 }
 
-fn code_of(reason: &Reason) -> String {
+fn reason_code_text(reason: &Reason) -> String {
     reason.code.slug().to_owned()
 }

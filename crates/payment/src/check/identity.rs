@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use alloy_primitives::Address;
 use clresolve_core::name::EnsName;
-use clresolve_verdict::evidence::links::AgentRegistration;
+use clresolve_verdict::evidence::links::RegisteredAgentId;
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use url::Url;
@@ -67,7 +67,7 @@ pub enum SellerIdentity {
     /// An ENS name.
     Name(EnsName),
     /// An entry of an ERC-8004 registry, written `eip155:CHAIN:REGISTRY:AGENT`.
-    Registration(AgentRegistration),
+    Registration(RegisteredAgentId),
 }
 
 /// The text is neither an ENS name nor an entry of an ERC-8004 registry.
@@ -193,7 +193,7 @@ pub enum FirstContactPolicy {
 
 /// The evidence that the operator accepts: `[check]` of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SellerCheckPolicy {
+pub struct PayeeEvidencePolicy {
     /// The kinds of evidence that prove a payee. [`PayeeEvidenceKind::History`] never does.
     pub accept: BTreeSet<PayeeEvidenceKind>,
     /// What happens at first contact.
@@ -202,7 +202,7 @@ pub struct SellerCheckPolicy {
     pub offchain: bool,
 }
 
-impl Default for SellerCheckPolicy {
+impl Default for PayeeEvidencePolicy {
     fn default() -> Self {
         let accept = PayeeEvidenceKind::ALL.into_iter().filter(|kind| *kind != PayeeEvidenceKind::History);
         Self { accept: accept.collect(), first_contact: FirstContactPolicy::default(), offchain: false }
@@ -213,16 +213,16 @@ impl Default for SellerCheckPolicy {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OriginMemoryEntry {
     /// The identity that the operator accepted, or that first contact allowed.
-    pub identity: Option<SeenIdentity>,
+    pub identity: Option<ProvenSellerIdentity>,
     /// The last identity that the seller named and that was proven in both directions. It waits to be accepted.
-    pub proposed: Option<SeenIdentity>,
+    pub proposed: Option<ProvenSellerIdentity>,
     /// The last payee.
-    pub payee: Option<SeenPayee>,
+    pub payee: Option<RememberedPayee>,
 }
 
 /// An identity that a seller named and that was proven in both directions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SeenIdentity {
+pub struct ProvenSellerIdentity {
     /// The identity.
     pub identity: SellerIdentity,
     /// When it was first proven.
@@ -233,7 +233,7 @@ pub struct SeenIdentity {
 
 /// A payee that an origin demanded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SeenPayee {
+pub struct RememberedPayee {
     /// The address.
     pub address: Address,
     /// The network of the payment.

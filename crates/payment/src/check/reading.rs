@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use alloy_primitives::Address;
 use clresolve_core::reading::ProofGrade;
 use clresolve_core::reason::{Reason, ReasonCode};
-use clresolve_verdict::evidence::links::{AgentRegistration, RegistrationFile};
+use clresolve_verdict::evidence::links::{RegisteredAgentId, RegistrationFile};
 use clresolve_verdict::trust::Resolution;
 use jiff::Timestamp;
 
@@ -41,7 +41,7 @@ impl OriginRegistrationFile {
     }
 
     /// Whether it names this registration.
-    pub(crate) fn names_registration(&self, registration: &AgentRegistration) -> bool {
+    pub(crate) fn names_registration(&self, registration: &RegisteredAgentId) -> bool {
         matches!(self, Self::Read(file) if file.registrations.contains(registration))
     }
 }
@@ -101,7 +101,7 @@ pub enum RegistrationReading {
     /// The entry.
     Read {
         /// The entry.
-        entry: AgentRegistration,
+        entry: RegisteredAgentId,
         /// The address at which the agent is paid.
         wallet: Option<Address>,
         /// The address that owns the entry, if it was asked for.

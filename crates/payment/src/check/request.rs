@@ -54,7 +54,7 @@ impl SellerCheckRequest {
     /// # Errors
     /// [`PaymentRequestError`], for mistakes of the caller rather than the seller.
     pub fn from_json(bytes: &[u8]) -> Result<Self, PaymentRequestError> {
-        Self::from_document(PaymentRequestDocument::read(bytes)?)
+        Self::from_document(PaymentRequestDocument::from_json(bytes)?)
     }
 
     /// Like [`from_json`](Self::from_json), and returns a digest of all input, as
@@ -63,14 +63,14 @@ impl SellerCheckRequest {
     /// # Errors
     /// As [`from_json`](Self::from_json).
     pub fn from_json_with_digest(bytes: &[u8]) -> Result<(Self, Digest), PaymentRequestError> {
-        let form = PaymentRequestDocument::read(bytes)?;
+        let form = PaymentRequestDocument::from_json(bytes)?;
         let digest = form.digest();
         Ok((Self::from_document(form)?, digest))
     }
 
     /// The JSON Schema of the input of [`from_json`](Self::from_json).
     #[cfg(feature = "schema")]
-    pub fn schema() -> serde_json::Value {
+    pub fn input_schema() -> serde_json::Value {
         let mut schema = clresolve_core::schema::deserialize_schema::<PaymentRequestDocument<Option<String>>>();
         // The alternative with a response: there it is the URL that was asked.
         schema["oneOf"][0]["properties"]["url"] = serde_json::json!({"type": ["string", "null"]});
@@ -86,7 +86,8 @@ impl SellerCheckRequest {
     }
 
     fn from_document(form: PaymentRequestDocument<Option<String>>) -> Result<Self, PaymentRequestError> {
-        let PaymentRequestMembers { name, verb, demand, url, asked, selected, limits, header } = form.members()?;
+        let PaymentRequestMembers { name, verb, demand, url, asked, selected, limits, header } =
+            form.parse_members()?;
         Ok(Self { name, named_by: SellerIdentitySource::Caller, verb, asked, demand, url, selected, limits, header })
     }
 }

@@ -8,7 +8,7 @@ use clresolve_core::reading::{ProofGrade, ProofStrength};
 use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::records::TextRecord;
 use clresolve_core::state::TrustState;
-use clresolve_verdict::evidence::links::{AgentRegistration, RegistrationFile};
+use clresolve_verdict::evidence::links::{RegisteredAgentId, RegistrationFile};
 use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::sample;
 use clresolve_verdict::trust::Resolution;
@@ -64,7 +64,7 @@ struct Seller {
     reasons: Vec<ReasonCode>,
     grade: ProofStrength,
     pinned: Option<SellerIdentity>,
-    policy: SellerCheckPolicy,
+    policy: PayeeEvidencePolicy,
     remembered: OriginMemoryEntry,
     registration: Option<RegistrationReading>,
     file: OriginRegistrationFile,
@@ -88,7 +88,7 @@ impl Default for Seller {
             reasons: vec![ReasonCode::TxtMissing],
             grade: ProofStrength { grade: ProofGrade::Quorum, asked: 2, agreed: 2, own: false },
             pinned: None,
-            policy: SellerCheckPolicy::default(),
+            policy: PayeeEvidencePolicy::default(),
             remembered: OriginMemoryEntry::default(),
             registration: None,
             file: OriginRegistrationFile::Absent,
@@ -137,7 +137,7 @@ impl Seller {
 
     /// A seller with a registration instead of a name, which only the terms give.
     fn registered(wallet: Option<Address>, lists: &str, owner: Option<Address>) -> Self {
-        let entry: AgentRegistration = REGISTRATION.parse().expect("a registration");
+        let entry: RegisteredAgentId = REGISTRATION.parse().expect("a registration");
         let reading = RegistrationReading::Read {
             entry,
             wallet,
@@ -164,7 +164,7 @@ impl Seller {
 
     fn remembering(mut self, identity: &str) -> Self {
         let identity = identity.parse().expect("an identity");
-        self.remembered.identity = Some(SeenIdentity { identity, at: Timestamp::UNIX_EPOCH, block: None });
+        self.remembered.identity = Some(ProvenSellerIdentity { identity, at: Timestamp::UNIX_EPOCH, block: None });
         self
     }
 
@@ -226,11 +226,11 @@ impl Seller {
         terms.to_string()
     }
 
-    fn checked(&self) -> SellerCheckOutcome {
+    fn checked(&self) -> SellerCheckConclusion {
         self.checked_with(Ok(self.remembered.clone()))
     }
 
-    fn checked_with(&self, remembered: Result<OriginMemoryEntry, Box<Reason>>) -> SellerCheckOutcome {
+    fn checked_with(&self, remembered: Result<OriginMemoryEntry, Box<Reason>>) -> SellerCheckConclusion {
         let request = SellerCheckRequest {
             name: self.name.map(str::to_owned),
             named_by: self.named_by,
@@ -242,21 +242,21 @@ impl Seller {
             limits: CallerLimits::default(),
             header: None,
         };
-        let rules = SellerCheckRules {
+        let rules = OperatorSellerRules {
             pinned: self.pinned.clone(),
             policy: self.policy.clone(),
             limits: limits(),
             gate: GatePolicy::default(),
         };
-        let mut checking = SellerCheck::new(Arc::new(request), rules, remembered);
+        let mut checking = OngoingSellerCheck::new(Arc::new(request), rules, remembered);
         while let Some(wanted) = checking.missing_evidence() {
             match wanted {
-                MissingSellerEvidence::OriginFile(url) => {
+                NextSellerLookup::OriginFile(url) => {
                     assert_eq!(url, "https://shop.example/.well-known/agent-registration.json");
                     checking.supply_file(self.file.clone());
                 }
-                MissingSellerEvidence::Name(_) => checking.supply_name(self.reading()),
-                MissingSellerEvidence::Registration(_) => {
+                NextSellerLookup::Name(_) => checking.supply_name(self.reading()),
+                NextSellerLookup::Registration(_) => {
                     checking.supply_registration(self.registration.clone().unwrap_or(RegistrationReading::NoIdentity));
                 }
             }
@@ -357,12 +357,12 @@ fn is(seller: &Seller, outcome: DecisionOutcome, codes: &[&str]) -> SellerCheckD
     answer
 }
 
-fn first_contact() -> SellerCheckPolicy {
-    SellerCheckPolicy { first_contact: FirstContactPolicy::Allow, ..SellerCheckPolicy::default() }
+fn first_contact() -> PayeeEvidencePolicy {
+    PayeeEvidencePolicy { first_contact: FirstContactPolicy::Allow, ..PayeeEvidencePolicy::default() }
 }
 
 fn state_of(answer: &SellerCheckDocument, kind: PayeeEvidenceKind) -> PayeeEvidenceState {
-    answer.evidence(kind).expect("there is a row for each kind").state
+    answer.evidence_row(kind).expect("there is a row for each kind").state
 }
 
 #[test]
@@ -384,7 +384,7 @@ fn a_name_that_the_seller_gives_allows_nothing_by_itself() {
     let claiming = Seller::claiming();
     let answer = is(&claiming, DecisionOutcome::Undecided, &["identity-claimed"]);
     assert_eq!(state_of(&answer, PayeeEvidenceKind::Name), PayeeEvidenceState::Proven);
-    for policy in [SellerCheckPolicy::default(), first_contact()] {
+    for policy in [PayeeEvidencePolicy::default(), first_contact()] {
         let by_model = Seller { named_by: SellerIdentitySource::Seller, policy, ..Seller::default() };
         is(&by_model, DecisionOutcome::Undecided, &["identity-claimed"]);
     }
@@ -398,8 +398,11 @@ fn first_contact_may_be_allowed_if_both_directions_are_proven() {
     let seller = Seller { policy: first_contact(), ..Seller::claiming() };
     is(&seller, DecisionOutcome::Allow, &[]);
     let (_, next) = seller.checked().remember.expect("it is remembered");
-    let expected =
-        SeenIdentity { identity: "shop.eth".parse().expect("a name"), at: Timestamp::UNIX_EPOCH, block: Some(7) };
+    let expected = ProvenSellerIdentity {
+        identity: "shop.eth".parse().expect("a name"),
+        at: Timestamp::UNIX_EPOCH,
+        block: Some(7),
+    };
     assert_eq!(next.identity.as_ref(), Some(&expected));
     let two = seller.clone().beside(&json!({"amount": "990000"}));
     let outcome = two.checked();
@@ -447,7 +450,7 @@ fn another_identity_than_the_remembered_one_is_a_contradiction() {
 
 #[test]
 fn a_payee_that_changed_is_shown_where_nobody_is_known() {
-    let seen = |address| SeenPayee { address, network: network(), at: Timestamp::UNIX_EPOCH, block: None };
+    let seen = |address| RememberedPayee { address, network: network(), at: Timestamp::UNIX_EPOCH, block: None };
     let unknown = |address| Seller {
         name: None,
         published: None,
@@ -512,7 +515,7 @@ fn origins_are_compared_whole_and_paths_by_segments() {
         "https://shop.exam\tple/",
     ] {
         let answer = Seller { url: Some(url), ..Seller::default() }.answer();
-        assert!(answer.abort && answer.has(ReasonCode::OriginMismatch), "{answer:#?}");
+        assert!(answer.abort && answer.has_reason(ReasonCode::OriginMismatch), "{answer:#?}");
     }
     assert!(Seller { url: None, ..Seller::default() }.answer().abort);
 }
@@ -521,7 +524,7 @@ fn origins_are_compared_whole_and_paths_by_segments() {
 fn the_word_of_a_gateway_counts_only_if_the_operator_says_so() {
     let seller = Seller { offchain: true, ..Seller::default() };
     is(&seller, DecisionOutcome::Undecided, &["payee-unproven"]);
-    let policy = SellerCheckPolicy { offchain: true, ..SellerCheckPolicy::default() };
+    let policy = PayeeEvidencePolicy { offchain: true, ..PayeeEvidencePolicy::default() };
     is(&Seller { policy, ..seller.clone() }, DecisionOutcome::Allow, &[]);
     // Nor do a key or a registration that a gateway names.
     let told = Seller { registered: true, published: Some((None, vec![])), ..seller };
@@ -552,18 +555,19 @@ fn a_released_name_and_one_strangers_word_prove_nobody() {
 
 #[test]
 fn only_accepted_evidence_allows() {
-    let policy = SellerCheckPolicy {
+    let policy = PayeeEvidencePolicy {
         accept: [PayeeEvidenceKind::Card, PayeeEvidenceKind::Offer].into(),
-        ..SellerCheckPolicy::default()
+        ..PayeeEvidencePolicy::default()
     };
     is(&Seller { policy, ..Seller::default() }, DecisionOutcome::Undecided, &["payee-unproven"]);
     let invalid = Seller { name: Some("not a name"), ..Seller::default() };
-    assert!(invalid.answer().has(ReasonCode::NameInvalid) && invalid.answer().abort);
+    assert!(invalid.answer().has_reason(ReasonCode::NameInvalid) && invalid.answer().abort);
 }
 
 #[test]
 fn a_card_proves_the_payee_on_the_networks_that_it_lists() {
-    let accept_card = SellerCheckPolicy { accept: [PayeeEvidenceKind::Card].into(), ..SellerCheckPolicy::default() };
+    let accept_card =
+        PayeeEvidencePolicy { accept: [PayeeEvidenceKind::Card].into(), ..PayeeEvidencePolicy::default() };
     let with_card = |network| Seller { card: Some(network), reasons: vec![], ..Seller::default() };
     let here = Seller { policy: accept_card.clone(), ..with_card("eip155:84532") };
     let answer = is(&here, DecisionOutcome::Allow, &[]);
@@ -580,7 +584,8 @@ fn a_card_proves_the_payee_on_the_networks_that_it_lists() {
 #[test]
 fn registration_has_the_outcomes_of_the_draft() {
     use Erc8004Outcome as Is;
-    let outcome = |seller: &Seller| seller.answer().evidence(PayeeEvidenceKind::Erc8004).and_then(|row| row.outcome);
+    let outcome =
+        |seller: &Seller| seller.answer().evidence_row(PayeeEvidenceKind::Erc8004).and_then(|row| row.outcome);
     let here = "https://shop.example";
     let honest = Seller::registered(Some(PAYEE), here, None);
     is(&honest, DecisionOutcome::Undecided, &["identity-claimed"]);
@@ -624,7 +629,8 @@ fn order_of_entries_does_not_affect_the_payee() {
     let unpaid = Seller::registered(Some(Address::repeat_byte(7)), "https://shop.example", Some(PAYEE));
     let unpaid = unpaid.pinned(REGISTRATION).beside(&json!({"payTo": THIEF}));
     for seller in [unpaid.clone(), unpaid.reversed()] {
-        let row = seller.answer().evidence(PayeeEvidenceKind::Erc8004).cloned().expect("there is a row for each kind");
+        let row =
+            seller.answer().evidence_row(PayeeEvidenceKind::Erc8004).cloned().expect("there is a row for each kind");
         assert_eq!(row.outcome, Some(Erc8004Outcome::Mismatch));
     }
 }
@@ -632,7 +638,7 @@ fn order_of_entries_does_not_affect_the_payee() {
 #[test]
 fn registration_counts_on_its_own_chain_only() {
     let mut seller = Seller::registered(Some(PAYEE), "https://shop.example", None);
-    let elsewhere: AgentRegistration = REGISTRATION.replace("84532", "8453").parse().expect("a registration");
+    let elsewhere: RegisteredAgentId = REGISTRATION.replace("84532", "8453").parse().expect("a registration");
     let Some(RegistrationReading::Read { entry, .. }) = &mut seller.registration else { panic!("it is read") };
     *entry = elsewhere.clone();
     is(&seller.pinned(&elsewhere.to_string()), DecisionOutcome::Undecided, &["payee-unproven"]);

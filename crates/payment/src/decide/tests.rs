@@ -5,7 +5,7 @@ mod changed;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{PaymentKnowledge, PaymentOptionSelection, PaymentQuestion, decide};
+use super::{PaymentKnowledge, PaymentOptionSelection, PaymentQuestion, decide_payment};
 use crate::PaymentDecision;
 use crate::artifact::SignerKeys;
 use crate::asset::{AssetId, AssetProperties};
@@ -213,7 +213,7 @@ impl Case {
             payees: &self.payees,
             now: self.now,
         };
-        decide(&question, &known)
+        decide_payment(&question, &known)
     }
 }
 
@@ -758,7 +758,7 @@ impl VectorWorld {
             payees: &self.payees,
             now: self.now,
         };
-        decide(&question, &known)
+        decide_payment(&question, &known)
     }
 }
 

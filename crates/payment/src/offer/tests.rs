@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::testing::{PAYEE, THIEF, address_of, jws_offer as jws, price, sign};
+use crate::testing::{PAYEE, THIEF, jws_offer as jws, sign_hash, test_address, usdc_price};
 
 const URL: &str = "https://api.example.org/summarize/v1";
 const NOW: i64 = 1_767_225_600;
@@ -21,7 +21,7 @@ fn at(url: &str) -> OfferResources<'_> {
 fn payload() -> Value {
     json!({
         "version": 1, "resourceUrl": URL, "scheme": "exact", "network": "eip155:84532", "amount": "10000",
-        "asset": "0x036CbD53842c5426634e7929541eC2318f3dCF7e", "payTo": address_of(PAYEE).to_string(),
+        "asset": "0x036CbD53842c5426634e7929541eC2318f3dCF7e", "payTo": test_address(PAYEE).to_string(),
         "validUntil": NOW + 60,
     })
 }
@@ -35,7 +35,7 @@ fn with(member: &str, value: Value) -> Value {
 /// The payload, signed by EIP-712.
 fn eip712(payload: Value, key: u8) -> Value {
     let offer: X402Offer = serde_json::from_value(payload.clone()).unwrap();
-    json!({"format": "eip712", "acceptIndex": 0, "payload": payload, "signature": sign(offer.signing_hash(), key)})
+    json!({"format": "eip712", "acceptIndex": 0, "payload": payload, "signature": sign_hash(offer.signing_hash(), key)})
 }
 
 #[test]
@@ -56,18 +56,18 @@ fn header() -> Value {
 
 /// The keys of the payee and `ed25519`.
 fn keys(ed25519: &Ed25519SigningKey) -> SignerKeys {
-    let addresses = vec![address_of(9), address_of(PAYEE)];
+    let addresses = vec![test_address(9), test_address(PAYEE)];
     SignerKeys { addresses, ed25519: vec![ed25519.public_key().clone()], unread: None }
 }
 
 fn payee_only() -> SignerKeys {
-    SignerKeys { addresses: vec![address_of(PAYEE)], ..SignerKeys::default() }
+    SignerKeys { addresses: vec![test_address(PAYEE)], ..SignerKeys::default() }
 }
 
 /// The result of one offer: its expiry, or why it proves nothing. Several objections share a code, so their messages
 /// distinguish them.
 fn proven(offer: Value, keys: &SignerKeys) -> Option<Result<Option<i64>, String>> {
-    let proven = ParsedOffers::read(&[offer]).prove(&price(), &at(URL), keys, now())?;
+    let proven = ParsedOffers::from_values(&[offer]).prove(&usdc_price(), &at(URL), keys, now())?;
     let why = |reason: Reason| match reason.code {
         ReasonCode::OfferInvalid => reason.message,
         code => code.slug().to_owned(),
@@ -113,7 +113,7 @@ fn an_offer_by_a_key_that_the_name_does_not_publish_proves_nothing() {
     // A key in the offer itself is ignored.
     let mut brought = header();
     brought["jwk"] = other.public_key().to_jwk();
-    brought["kid"] = format!("did:jwk:{}", other.public_key().id()).into();
+    brought["kid"] = format!("did:jwk:{}", other.public_key().thumbprint()).into();
     assert_eq!(proven(jws(&brought, &payload(), &other), &keys(&key)), unproven());
     assert_eq!(proven(jws(&brought, &payload(), &key), &keys(&key)), Some(Ok(Some(NOW + 60))));
 }
@@ -121,9 +121,10 @@ fn an_offer_by_a_key_that_the_name_does_not_publish_proves_nothing() {
 #[test]
 fn the_thief_cannot_offer_for_himself() {
     let key = Ed25519SigningKey::generate().unwrap();
-    let stolen = Price { pay_to: address_of(THIEF), ..price() };
-    let own = eip712(with("payTo", address_of(THIEF).to_string().into()), THIEF);
-    let reason = ParsedOffers::read(&[own]).prove(&stolen, &at(URL), &keys(&key), now()).unwrap().unwrap_err().reason;
+    let stolen = Price { pay_to: test_address(THIEF), ..usdc_price() };
+    let own = eip712(with("payTo", test_address(THIEF).to_string().into()), THIEF);
+    let reason =
+        ParsedOffers::from_values(&[own]).prove(&stolen, &at(URL), &keys(&key), now()).unwrap().unwrap_err().reason;
     assert_eq!(reason.code, ReasonCode::OfferSignerUnproven);
     assert_eq!(reason.place.as_deref(), Some("/extensions/offer-receipt/info/offers/0"));
 }
@@ -132,7 +133,7 @@ fn the_thief_cannot_offer_for_himself() {
 fn an_offer_of_other_terms_proves_nothing() {
     let key = Ed25519SigningKey::generate().unwrap();
     let others = [
-        ("payTo", json!(address_of(THIEF).to_string())),
+        ("payTo", json!(test_address(THIEF).to_string())),
         ("payTo", json!("summarizeagent.eth")),
         ("amount", json!("9999")),
         ("amount", json!("010000")),
@@ -154,7 +155,7 @@ fn an_offer_of_another_way_to_pay_is_not_about_the_entry() {
     let others = [
         ("scheme", json!("upto")),
         ("network", json!("eip155:8453")),
-        ("asset", json!(address_of(THIEF).to_string())),
+        ("asset", json!(test_address(THIEF).to_string())),
         ("asset", json!("USDC")),
     ];
     for (member, value) in others {
@@ -162,19 +163,19 @@ fn an_offer_of_another_way_to_pay_is_not_about_the_entry() {
         assert_eq!(proven(eip712(payload.clone(), PAYEE), &keys(&key)), None, "{payload}");
         assert_eq!(proven(jws(&header(), &payload, &key), &keys(&key)), None, "{payload}");
     }
-    assert_eq!(ParsedOffers::read(&[]).prove(&price(), &at(URL), &keys(&key), now()), None);
+    assert_eq!(ParsedOffers::from_values(&[]).prove(&usdc_price(), &at(URL), &keys(&key), now()), None);
 }
 
 #[test]
 fn addresses_and_urls_are_compared_by_what_they_are() {
     let key = Ed25519SigningKey::generate().unwrap();
-    let lower = with("payTo", address_of(PAYEE).to_string().to_lowercase().into());
+    let lower = with("payTo", test_address(PAYEE).to_string().to_lowercase().into());
     assert!(matches!(proven(eip712(lower, PAYEE), &keys(&key)), Some(Ok(_))));
     let spelled = with("resourceUrl", "HTTPS://API.example.org:443/a/../summarize/v1".into());
     assert!(matches!(proven(eip712(spelled, PAYEE), &keys(&key)), Some(Ok(_))));
     let is_same = |resource: &str, answered: &str| {
-        let offers = ParsedOffers::read(&[eip712(with("resourceUrl", resource.into()), PAYEE)]);
-        offers.prove(&price(), &at(answered), &keys(&key), now()).is_some_and(|proven| proven.is_ok())
+        let offers = ParsedOffers::from_values(&[eip712(with("resourceUrl", resource.into()), PAYEE)]);
+        offers.prove(&usdc_price(), &at(answered), &keys(&key), now()).is_some_and(|proven| proven.is_ok())
     };
     assert!(is_same("mcp://tool/x", "mcp://tool/x") && is_same("no url", "no url"));
     assert!(!is_same("https://a.example/x", "https://a.example/x?y") && !is_same("no url", "none"));
@@ -185,9 +186,9 @@ fn addresses_and_urls_are_compared_by_what_they_are() {
 fn an_offer_is_for_one_of_the_resources() {
     let key = Ed25519SigningKey::generate().unwrap();
     let is_proven = |resources: &[&str]| {
-        let offers = ParsedOffers::read(&[eip712(payload(), PAYEE)]);
+        let offers = ParsedOffers::from_values(&[eip712(payload(), PAYEE)]);
         let resources = OfferResources::from_texts(resources.iter().copied());
-        offers.prove(&price(), &resources, &keys(&key), now()).is_some_and(|proven| proven.is_ok())
+        offers.prove(&usdc_price(), &resources, &keys(&key), now()).is_some_and(|proven| proven.is_ok())
     };
     assert!(is_proven(&[URL]) && is_proven(&["https://api.example.org/?q=1", URL]));
     assert!(!is_proven(&[]) && !is_proven(&["", "mcp://tool/x"]));
@@ -275,7 +276,7 @@ fn an_offer_is_open_where_its_signer_could_not_be_found_out() {
     let reason = Reason::new(ReasonCode::RecordPending).observed("changed: cl.sig.pub");
     let unread = SignerKeys { unread: Some(Box::new(reason.clone())), ..payee_only() };
     let open = |offers: &[Value], keys: &SignerKeys| {
-        let proven = ParsedOffers::read(offers).prove(&price(), &at(URL), keys, now());
+        let proven = ParsedOffers::from_values(offers).prove(&usdc_price(), &at(URL), keys, now());
         let unproven = proven.unwrap().expect_err("it proves nothing");
         (unproven.is_open, unproven.reason.code)
     };
@@ -374,7 +375,7 @@ fn one_offer_that_holds_is_enough_and_else_the_weakest_objection_counts() {
     let elsewhere = eip712(with("network", "eip155:1".into()), PAYEE);
     let proven = |offers: &[&Value]| {
         let offers: Vec<Value> = offers.iter().copied().cloned().collect();
-        let proven = ParsedOffers::read(&offers).prove(&price(), &at(URL), &keys, now()).unwrap();
+        let proven = ParsedOffers::from_values(&offers).prove(&usdc_price(), &at(URL), &keys, now()).unwrap();
         proven.map(|_| ()).map_err(|unproven| (unproven.reason.code, unproven.reason.place.unwrap()))
     };
     let place = |index: usize| format!("/extensions/offer-receipt/info/offers/{index}");
@@ -393,7 +394,9 @@ fn so_many_offers_and_signatures_are_looked_at() {
     let behind = |offer: &Value, count: usize| {
         let mut offers = vec![offer.clone(); count];
         offers.push(good.clone());
-        ParsedOffers::read(&offers).prove(&price(), &at(URL), &keys, now()).is_some_and(|proven| proven.is_ok())
+        ParsedOffers::from_values(&offers)
+            .prove(&usdc_price(), &at(URL), &keys, now())
+            .is_some_and(|proven| proven.is_ok())
     };
     assert!(behind(&elsewhere, MAX_OFFERS - 1) && !behind(&elsewhere, MAX_OFFERS));
     assert!(behind(&stranger, MAX_SIGNATURES - 1) && !behind(&stranger, MAX_SIGNATURES));

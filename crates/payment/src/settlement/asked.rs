@@ -22,25 +22,25 @@ impl StoredDecision {
             return Ok(());
         }
         let name = EnsName::parse(&asked.name).map_err(|_| "its name")?;
-        require(name.as_str() == self.name, "its name")?;
-        require(asked.verb == self.verb, "its verb")?;
-        require(asked.header.is_none(), "the request contains a payment header, not only the terms")?;
+        require_condition(name.as_str() == self.name, "its name")?;
+        require_condition(asked.verb == self.verb, "its verb")?;
+        require_condition(asked.header.is_none(), "the request contains a payment header, not only the terms")?;
         let terms = asked.terms().map_err(|_| "the terms cannot be read")?;
         let entries = selected_options(&terms, asked.selected.as_ref()).map_err(|_| "no such entry was demanded")?;
         let entries: Vec<&PaymentOption> = entries.into_iter().map(|(_, entry)| entry).collect();
         let url = asked.url.as_deref().ok_or("the URL that answered is unknown")?;
         let route = AgentRoute::from_configuration(self.url.as_str()).ok_or("its route")?;
-        require(route.objection(url).is_none(), "its route")?;
+        require_condition(route.url_objection(url).is_none(), "its route")?;
         let prices: Result<Vec<&Price>, _> = entries.iter().map(|entry| entry.price.as_ref()).collect();
         let prices = prices.map_err(|_| "an entry states no price")?;
         let first = prices.first().ok_or("no entry was demanded")?;
-        require(self.price == PriceDocument::from_price(first), "its price")?;
-        require(self.payee == first.pay_to, "its payee")?;
+        require_condition(self.price == PriceDocument::from_price(first), "its price")?;
+        require_condition(self.payee == first.pay_to, "its payee")?;
         let digest = canonical_digest(&terms_subject(Some(url), &terms, &entries));
-        require(self.terms_digest.as_ref() == Some(&digest), "its terms_digest")
+        require_condition(self.terms_digest.as_ref() == Some(&digest), "its terms_digest")
     }
 }
 
-fn require(holds: bool, what: &'static str) -> Result<(), &'static str> {
+fn require_condition(holds: bool, what: &'static str) -> Result<(), &'static str> {
     if holds { Ok(()) } else { Err(what) }
 }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::*;
-use crate::testing::{PAYEE, PAYER, THIEF, address_of};
+use crate::testing::{PAYEE, PAYER, THIEF, test_address};
 
 const ASSET: Address = address!("036CbD53842c5426634e7929541eC2318f3dCF7e");
 const NETWORK: &str = "eip155:84532";
@@ -21,13 +21,13 @@ fn header(value: &Value) -> String {
 fn accepted(extra: Value) -> Value {
     json!({
         "scheme": "exact", "network": NETWORK, "amount": AMOUNT.to_string(), "asset": ASSET, "maxTimeoutSeconds": 60,
-        "payTo": address_of(PAYEE), "extra": extra,
+        "payTo": test_address(PAYEE), "extra": extra,
     })
 }
 
 fn by_authorization() -> Value {
     let authorization = json!({
-        "from": address_of(PAYER), "to": address_of(PAYEE), "value": AMOUNT.to_string(), "validAfter": "0",
+        "from": test_address(PAYER), "to": test_address(PAYEE), "value": AMOUNT.to_string(), "validAfter": "0",
         "validBefore": "1800000000", "nonce": NONCE,
     });
     let payload = json!({"signature": Bytes::from(SIGNATURE), "authorization": authorization});
@@ -36,9 +36,9 @@ fn by_authorization() -> Value {
 
 fn by_permit() -> Value {
     let permit = json!({
-        "from": address_of(PAYER), "spender": PERMIT2_PROXY, "nonce": "5", "deadline": "1800000000",
+        "from": test_address(PAYER), "spender": PERMIT2_PROXY, "nonce": "5", "deadline": "1800000000",
         "permitted": {"token": ASSET, "amount": AMOUNT.to_string()},
-        "witness": {"to": address_of(PAYEE), "validAfter": "0"},
+        "witness": {"to": test_address(PAYEE), "validAfter": "0"},
     });
     let payload = json!({"signature": Bytes::from(SIGNATURE), "permit2Authorization": permit});
     json!({"x402Version": 2, "accepted": accepted(json!({"assetTransferMethod": "permit2"})), "payload": payload})
@@ -53,7 +53,7 @@ fn by_version_1() -> Value {
 }
 
 fn reply() -> Value {
-    json!({"success": true, "transaction": TRANSACTION, "network": NETWORK, "payer": address_of(PAYER)})
+    json!({"success": true, "transaction": TRANSACTION, "network": NETWORK, "payer": test_address(PAYER)})
 }
 
 fn decision() -> Value {
@@ -61,7 +61,7 @@ fn decision() -> Value {
         "schema": "clresolve.decision/1", "id": "sha256:00", "name": "a.eth", "verb": "summarize", "abort": false, "further": [],
         "entries": [{"index": 0, "abort": false, "codes": []}], "valid_until": "2026-01-01T00:00:00Z",
         "price": {"network": NETWORK, "asset": ASSET, "amount": AMOUNT.to_string()},
-        "payee": {"address": address_of(PAYEE), "network": NETWORK, "proven_by": "addr"},
+        "payee": {"address": test_address(PAYEE), "network": NETWORK, "proven_by": "addr"},
         "route": {"url": "https://api.example.org/summarize/v1", "source": "configured"},
     })
 }
@@ -97,11 +97,11 @@ fn authorization(asset: Address, payer: Address, nonce: B256) -> Log {
 }
 
 fn honest_transfer() -> Log {
-    transfer(ASSET, address_of(PAYER), address_of(PAYEE), AMOUNT)
+    transfer(ASSET, test_address(PAYER), test_address(PAYEE), AMOUNT)
 }
 
 fn honest_authorization() -> Log {
-    authorization(ASSET, address_of(PAYER), NONCE)
+    authorization(ASSET, test_address(PAYER), NONCE)
 }
 
 fn execution(logs: Vec<Log>) -> ExecutedTransaction {
@@ -122,7 +122,7 @@ fn is(code: ReasonCode, place: &str) -> Option<(ReasonCode, String)> {
 #[test]
 fn what_is_due_stands_in_payment_reply_and_decision() {
     let due = due();
-    assert_eq!((due.asset, due.payer, due.pay_to), (ASSET, address_of(PAYER), address_of(PAYEE)));
+    assert_eq!((due.asset, due.payer, due.pay_to), (ASSET, test_address(PAYER), test_address(PAYEE)));
     assert_eq!(
         (due.transaction, due.amount, due.permit.clone()),
         (TRANSACTION, U256::from(AMOUNT), TransferPermit::Eip3009 { nonce: NONCE })
@@ -161,7 +161,7 @@ fn version_1_takes_the_asset_from_the_decision() {
 
 #[test]
 fn parts_that_differ_are_a_mismatch() {
-    let thief = json!(address_of(THIEF));
+    let thief = json!(test_address(THIEF));
     for (pointer, value, place) in [
         ("/name", json!("b.eth"), "/name"),
         ("/price/network", json!("eip155:8453"), "/price/network"),
@@ -252,7 +252,7 @@ fn what_was_bought_is_what_was_decided_and_who_has_paid() {
         (bought.network.as_ref().map(Caip2Network::as_str), bought.url.path()),
         (Some(NETWORK), "/summarize/v1")
     );
-    assert_eq!(bought.payer, Some(address_of(PAYER)));
+    assert_eq!(bought.payer, Some(test_address(PAYER)));
     let unpaid = Purchase { payment: None, settlement: None, ..whole };
     assert_eq!(unpaid.purchase_facts().map(|bought| bought.payer), Some(None));
     assert!(!unpaid.asks_for_settlement(), "a decision alone asks for nothing of the chain");
@@ -268,7 +268,7 @@ fn nothing_was_bought_before_the_decision_was_made_and_the_payment_permitted() {
     let settled = |second: i64| {
         let block =
             Some(ChainBlock { number: 1, hash: B256::ZERO, timestamp: Timestamp::from_second(second).unwrap() });
-        Settlement { shown_by: None, due: None, block, proof: None, decision: None, objection: None }
+        SettlementCheckResult { shown_by: None, due: None, block, proof: None, decision: None, objection: None }
     };
     let made: Timestamp = "2026-01-01T00:04:30Z".parse().unwrap();
     let earliest =
@@ -285,11 +285,11 @@ fn nothing_was_bought_before_the_decision_was_made_and_the_payment_permitted() {
 #[test]
 fn exactly_one_transfer_and_its_authorization_settle() {
     let honest = || vec![honest_authorization(), honest_transfer()];
-    assert_eq!(due().check(&execution(honest())), Ok(()));
-    let beside = transfer(ASSET, address_of(THIEF), address_of(PAYEE), AMOUNT);
-    let to_others = transfer(ASSET, address_of(PAYER), address_of(THIEF), AMOUNT);
-    let of_others = transfer(address_of(THIEF), address_of(PAYER), address_of(PAYEE), AMOUNT);
-    let with = |further: Log| due().check(&execution([honest(), vec![further]].concat()));
+    assert_eq!(due().check_execution(&execution(honest())), Ok(()));
+    let beside = transfer(ASSET, test_address(THIEF), test_address(PAYEE), AMOUNT);
+    let to_others = transfer(ASSET, test_address(PAYER), test_address(THIEF), AMOUNT);
+    let of_others = transfer(test_address(THIEF), test_address(PAYER), test_address(PAYEE), AMOUNT);
+    let with = |further: Log| due().check_execution(&execution([honest(), vec![further]].concat()));
     for further in [beside, to_others, of_others] {
         assert_eq!(with(further), Ok(()));
     }
@@ -301,41 +301,41 @@ fn exactly_one_transfer_and_its_authorization_settle() {
 fn a_transaction_that_failed_settles_nothing() {
     let failed =
         ExecutedTransaction { has_succeeded: false, ..execution(vec![honest_authorization(), honest_transfer()]) };
-    assert_eq!(objection(due().check(&failed)), is(ReasonCode::SettlementMismatch, "transaction: status"));
+    assert_eq!(objection(due().check_execution(&failed)), is(ReasonCode::SettlementMismatch, "transaction: status"));
     let other =
         ExecutedTransaction { transaction: B256::ZERO, ..execution(vec![honest_authorization(), honest_transfer()]) };
-    assert_eq!(objection(due().check(&other)), is(ReasonCode::SettlementMismatch, "transaction"));
+    assert_eq!(objection(due().check_execution(&other)), is(ReasonCode::SettlementMismatch, "transaction"));
 }
 
 #[test]
 fn two_halves_are_no_whole() {
-    let half = || transfer(ASSET, address_of(PAYER), address_of(PAYEE), AMOUNT / 2);
-    let found = objection(due().check(&execution(vec![honest_authorization(), half(), half()])));
+    let half = || transfer(ASSET, test_address(PAYER), test_address(PAYEE), AMOUNT / 2);
+    let found = objection(due().check_execution(&execution(vec![honest_authorization(), half(), half()])));
     assert_eq!(found, is(ReasonCode::SettlementUnproven, "log: Transfer"));
     for value in [AMOUNT - 1, AMOUNT + 1, 0] {
-        let other = transfer(ASSET, address_of(PAYER), address_of(PAYEE), value);
-        let found = objection(due().check(&execution(vec![honest_authorization(), other])));
+        let other = transfer(ASSET, test_address(PAYER), test_address(PAYEE), value);
+        let found = objection(due().check_execution(&execution(vec![honest_authorization(), other])));
         assert_eq!(found, is(ReasonCode::SettlementMismatch, "log: Transfer"), "{value}");
     }
 }
 
 #[test]
 fn logs_of_other_contracts_never_count() {
-    let thief = address_of(THIEF);
-    let elsewhere = transfer(thief, address_of(PAYER), address_of(PAYEE), AMOUNT);
-    let found = objection(due().check(&execution(vec![honest_authorization(), elsewhere])));
+    let thief = test_address(THIEF);
+    let elsewhere = transfer(thief, test_address(PAYER), test_address(PAYEE), AMOUNT);
+    let found = objection(due().check_execution(&execution(vec![honest_authorization(), elsewhere])));
     assert_eq!(found, is(ReasonCode::SettlementMismatch, "log: Transfer"));
-    let authorized_elsewhere = authorization(thief, address_of(PAYER), NONCE);
-    let found = objection(due().check(&execution(vec![authorized_elsewhere, honest_transfer()])));
+    let authorized_elsewhere = authorization(thief, test_address(PAYER), NONCE);
+    let found = objection(due().check_execution(&execution(vec![authorized_elsewhere, honest_transfer()])));
     assert_eq!(found, is(ReasonCode::SettlementMismatch, "log: AuthorizationUsed"));
 }
 
 #[test]
 fn an_older_transfer_of_the_same_amount_settles_nothing() {
-    let older = authorization(ASSET, address_of(PAYER), B256::repeat_byte(8));
-    let of_another = authorization(ASSET, address_of(THIEF), NONCE);
+    let older = authorization(ASSET, test_address(PAYER), B256::repeat_byte(8));
+    let of_another = authorization(ASSET, test_address(THIEF), NONCE);
     for further in [vec![], vec![older], vec![of_another]] {
-        let found = objection(due().check(&execution([further, vec![honest_transfer()]].concat())));
+        let found = objection(due().check_execution(&execution([further, vec![honest_transfer()]].concat())));
         assert_eq!(found, is(ReasonCode::SettlementMismatch, "log: AuthorizationUsed"));
     }
 }
@@ -345,27 +345,30 @@ fn an_older_transfer_of_the_same_amount_settles_nothing() {
 #[test]
 fn one_transfer_by_two_authorizations_settles_neither() {
     let other = B256::repeat_byte(8);
-    let both = || vec![honest_authorization(), authorization(ASSET, address_of(PAYER), other), honest_transfer()];
+    let both = || vec![honest_authorization(), authorization(ASSET, test_address(PAYER), other), honest_transfer()];
     for nonce in [NONCE, other] {
         let due = DueTransfer { permit: TransferPermit::Eip3009 { nonce }, ..due() };
-        let found = objection(due.check(&execution(both())));
+        let found = objection(due.check_execution(&execution(both())));
         assert_eq!(found, is(ReasonCode::SettlementUnproven, "log: AuthorizationUsed"), "{nonce}");
     }
     let twice = vec![honest_authorization(), honest_authorization(), honest_transfer()];
-    assert_eq!(objection(due().check(&execution(twice))), is(ReasonCode::SettlementUnproven, "log: AuthorizationUsed"));
-    let of_others = vec![honest_authorization(), authorization(ASSET, address_of(THIEF), other), honest_transfer()];
-    assert_eq!(due().check(&execution(of_others)), Ok(()));
+    assert_eq!(
+        objection(due().check_execution(&execution(twice))),
+        is(ReasonCode::SettlementUnproven, "log: AuthorizationUsed")
+    );
+    let of_others = vec![honest_authorization(), authorization(ASSET, test_address(THIEF), other), honest_transfer()];
+    assert_eq!(due().check_execution(&execution(of_others)), Ok(()));
 }
 
 #[test]
 fn logs_of_another_form_do_not_count() {
     let mut long = honest_transfer();
     long.data.data = [long.data.data.to_vec(), vec![0]].concat().into();
-    let found = objection(due().check(&execution(vec![honest_authorization(), long])));
+    let found = objection(due().check_execution(&execution(vec![honest_authorization(), long])));
     assert_eq!(found, is(ReasonCode::SettlementMismatch, "log: Transfer"));
     let mut further = honest_transfer();
     further.data = LogData::new_unchecked([further.topics(), &[B256::ZERO]].concat(), further.data.data);
-    let found = objection(due().check(&execution(vec![honest_authorization(), further])));
+    let found = objection(due().check_execution(&execution(vec![honest_authorization(), further])));
     assert_eq!(found, is(ReasonCode::SettlementMismatch, "log: Transfer"));
 }
 
@@ -398,15 +401,15 @@ fn settled_by(input: Vec<u8>) -> ExecutedTransaction {
 fn a_permit_is_settled_by_its_proxy_alone() {
     let due = due_of_permit();
     for input in [settle(), settle_with_permit(), [settle(), vec![7; 40]].concat()] {
-        assert_eq!(due.check(&settled_by(input)), Ok(()));
+        assert_eq!(due.check_execution(&settled_by(input)), Ok(()));
     }
-    for to in [None, Some(ASSET), Some(address_of(THIEF))] {
-        let found = objection(due.check(&ExecutedTransaction { to, ..settled_by(settle()) }));
+    for to in [None, Some(ASSET), Some(test_address(THIEF))] {
+        let found = objection(due.check_execution(&ExecutedTransaction { to, ..settled_by(settle()) }));
         assert_eq!(found, is(ReasonCode::SettlementUnproven, "transaction: to"));
     }
     let unread = [Vec::new(), SIGNATURE.to_vec(), settle()[..300].to_vec(), [&[0; 4], &settle()[4..]].concat()];
     for input in unread {
-        let found = objection(due.check(&settled_by(input)));
+        let found = objection(due.check_execution(&settled_by(input)));
         assert_eq!(found, is(ReasonCode::SettlementUnproven, "transaction: input"));
     }
 }
@@ -418,11 +421,11 @@ fn a_call_that_merely_carries_the_signature_settles_nothing() {
         permit: TransferPermit::Permit2 { nonce: U256::from(6), signature: SIGNATURE.into() },
         ..due_of_permit()
     };
-    let found = objection(other.check(&settled_by([settle(), SIGNATURE.to_vec()].concat())));
+    let found = objection(other.check_execution(&settled_by([settle(), SIGNATURE.to_vec()].concat())));
     assert_eq!(found, is(ReasonCode::SettlementMismatch, "transaction: nonce"));
     let (nonce, short) = (U256::from(5), Bytes::from(vec![0x11]));
     let by_short = DueTransfer { permit: TransferPermit::Permit2 { nonce, signature: short }, ..due_of_permit() };
-    let found = objection(by_short.check(&settled_by(settle())));
+    let found = objection(by_short.check_execution(&settled_by(settle())));
     assert_eq!(found, is(ReasonCode::SettlementUnproven, "transaction: signature"));
 }
 
@@ -431,7 +434,7 @@ fn a_call_for_another_permit_is_a_mismatch() {
     for (word, place) in [(0, "token"), (1, "amount"), (2, "nonce"), (4, "owner"), (5, "witness.to")] {
         let mut input = settle();
         input[4 + word * 32 + 31] ^= 1;
-        let found = objection(due_of_permit().check(&settled_by(input)));
+        let found = objection(due_of_permit().check_execution(&settled_by(input)));
         assert_eq!(found, is(ReasonCode::SettlementMismatch, &format!("transaction: {place}")));
     }
 }
@@ -454,22 +457,26 @@ fn what_is_written_says_how_it_is_shown() {
         block: block_at("2026-01-01T00:00:00Z"),
         proof: ProofStrength { grade: ProofGrade::Quorum, asked: 3, agreed: 2, own: false },
     };
-    let shown = Settlement::from_check(&purchase, Some(due()), Ok(seen(None)));
+    let shown = SettlementCheckResult::from_check(&purchase, Some(due()), Ok(seen(None)));
     assert_eq!(shown.shown_by, Some(SettlementEvidenceKind::Reported));
     let document = serde_json::to_value(&shown).expect("JSON");
     assert_eq!((&document["due"]["amount"], &document["due"]["transfer"]), (&json!("10000"), &json!("eip3009")));
     assert_eq!(document["decision"], "sha256:00");
-    let objected = Settlement::from_check(&purchase, Some(due()), Ok(seen(Some(mismatch("log", 1, 2)))));
+    let objected = SettlementCheckResult::from_check(
+        &purchase,
+        Some(due()),
+        Ok(seen(Some(settlement_mismatch_reason("log", 1, 2)))),
+    );
     assert_eq!(
         (objected.shown_by, objected.objection.map(|reason| reason.code)),
         (None, Some(ReasonCode::SettlementMismatch))
     );
 }
 
-fn settlement_of(purchase: &Purchase, block: ChainBlock) -> Settlement {
+fn settlement_of(purchase: &Purchase, block: ChainBlock) -> SettlementCheckResult {
     let proof = ProofStrength { grade: ProofGrade::Quorum, asked: 2, agreed: 2, own: false };
     let sight = TransactionCheckResult { objection: None, shown_by: SettlementEvidenceKind::Proven, block, proof };
-    Settlement::from_check(purchase, purchase.due_transfer("a.eth").ok(), Ok(sight))
+    SettlementCheckResult::from_check(purchase, purchase.due_transfer("a.eth").ok(), Ok(sight))
 }
 
 fn block_at(time: &str) -> ChainBlock {
@@ -481,20 +488,20 @@ fn a_receipt_is_about_the_payment_that_was_settled() {
     let settlement = settlement_of(&purchase(&by_authorization(), &reply()), block_at("2026-01-01T00:00:00Z"));
     let honest = json!({
         "version": 1, "network": NETWORK, "resourceUrl": "https://api.example.org/summarize/v1",
-        "payer": address_of(PAYER).to_string(), "issuedAt": 1_767_225_600, "transaction": TRANSACTION,
+        "payer": test_address(PAYER).to_string(), "issuedAt": 1_767_225_600, "transaction": TRANSACTION,
     });
     let place = |member: &str, value: Value| {
         let mut receipt = honest.clone();
         receipt[member] = value;
         let receipt = serde_json::from_value(receipt).expect("a receipt");
-        settlement.receipt_objection(&receipt).map(|reason| (reason.code, reason.place.unwrap_or_default()))
+        settlement.objection_to_receipt(&receipt).map(|reason| (reason.code, reason.place.unwrap_or_default()))
     };
     for (member, value) in [("issuedAt", json!(1_767_225_270)), ("transaction", json!("")), ("version", json!(1))] {
         assert_eq!(place(member, value.clone()), None, "{member}: {value}");
     }
     for (member, value) in [
         ("network", json!("eip155:8453")),
-        ("payer", json!(address_of(THIEF).to_string())),
+        ("payer", json!(test_address(THIEF).to_string())),
         ("transaction", json!(B256::ZERO)),
         ("issuedAt", json!(1_767_225_269)),
     ] {

@@ -75,7 +75,7 @@ pub(super) struct Permit2Witness {
 
 impl Eip3009Authorization {
     /// The message to sign.
-    pub(super) const fn message(&self) -> typed_data::TransferWithAuthorization {
+    pub(super) const fn message_to_sign(&self) -> typed_data::TransferWithAuthorization {
         typed_data::TransferWithAuthorization {
             from: self.from,
             to: self.to,
@@ -89,7 +89,7 @@ impl Eip3009Authorization {
 
 impl Permit2Authorization {
     /// The message to sign.
-    pub(super) const fn message(&self) -> typed_data::PermitWitnessTransferFrom {
+    pub(super) const fn message_to_sign(&self) -> typed_data::PermitWitnessTransferFrom {
         let PermittedTokenAmount { token, amount } = self.permitted;
         typed_data::PermitWitnessTransferFrom {
             permitted: typed_data::TokenPermissions { token, amount },

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::asset::AssetId;
-use crate::testing::{PAYEE, PAYER, THIEF, address_of, price, sign};
+use crate::testing::{PAYEE, PAYER, THIEF, sign_hash, test_address, usdc_price};
 
 const NOW: u64 = 1_767_225_600;
 
@@ -18,11 +18,11 @@ fn payment_of_sdk(index: usize) -> Value {
 }
 
 fn price_of_sdk(transfer: TransferMethod) -> Price {
-    Price { pay_to: address!("70997970C51812dc3A010C7d01b50e0d17dc79C8"), transfer, ..price() }
+    Price { pay_to: address!("70997970C51812dc3A010C7d01b50e0d17dc79C8"), transfer, ..usdc_price() }
 }
 
 fn usdc() -> AssetProperties {
-    AssetProperties::find_known(&AssetId { network: price().network, address: price().asset }).unwrap()
+    AssetProperties::find_known(&AssetId { network: usdc_price().network, address: usdc_price().asset }).unwrap()
 }
 
 fn at(seconds: u64) -> Timestamp {
@@ -30,7 +30,7 @@ fn at(seconds: u64) -> Timestamp {
 }
 
 fn check(header: &str, terms: &PaymentTerms, price: &Price, now: Timestamp) -> Result<(), Box<Reason>> {
-    PaymentHeader::read(header, terms)?.check(&entry(price), price, &usdc(), now)
+    PaymentHeader::parse_for_terms(header, terms)?.check_against_price(&entry(price), price, &usdc(), now)
 }
 
 /// The version 2 entry with this price.
@@ -79,48 +79,48 @@ fn found_in(payment: &Value, terms: &PaymentTerms, price: &Price, now: u64) -> O
 }
 
 fn permit_price() -> Price {
-    Price { transfer: TransferMethod::Permit2, ..price() }
+    Price { transfer: TransferMethod::Permit2, ..usdc_price() }
 }
 
 /// An honest EIP-3009 payload, changed and then signed by the payer in this domain.
 fn eip3009_in(domain: &alloy_sol_types::Eip712Domain, change: impl Fn(&mut Value)) -> Value {
     let mut payload = json!({"signature": "", "authorization": {
-        "from": address_of(PAYER).to_string(), "to": address_of(PAYEE).to_string(), "value": "10000",
+        "from": test_address(PAYER).to_string(), "to": test_address(PAYEE).to_string(), "value": "10000",
         "validAfter": "0", "validBefore": (NOW + 60).to_string(), "nonce": B256::repeat_byte(7).to_string(),
     }});
     change(&mut payload["authorization"]);
     let hash = forms::deserialize_record::<Eip3009Payload>(&payload)
         .unwrap()
         .authorization
-        .message()
+        .message_to_sign()
         .eip712_signing_hash(domain);
-    payload["signature"] = sign(hash, PAYER).into();
+    payload["signature"] = sign_hash(hash, PAYER).into();
     json!({"x402Version": 2, "payload": payload})
 }
 
 fn eip3009(change: impl Fn(&mut Value)) -> Value {
-    eip3009_in(&typed_data::asset_domain(&usdc(), &price()), change)
+    eip3009_in(&typed_data::asset_domain(&usdc(), &usdc_price()), change)
 }
 
 /// Like [`eip3009_in`], for Permit2.
 fn permit2_in(domain: &alloy_sol_types::Eip712Domain, change: impl Fn(&mut Value)) -> Value {
     let mut payload = json!({"signature": "", "permit2Authorization": {
-        "from": address_of(PAYER).to_string(), "spender": PERMIT2_PROXY.to_string(), "nonce": "5",
-        "permitted": {"token": price().asset.to_string(), "amount": "10000"}, "deadline": (NOW + 60).to_string(),
-        "witness": {"to": address_of(PAYEE).to_string(), "validAfter": "0"},
+        "from": test_address(PAYER).to_string(), "spender": PERMIT2_PROXY.to_string(), "nonce": "5",
+        "permitted": {"token": usdc_price().asset.to_string(), "amount": "10000"}, "deadline": (NOW + 60).to_string(),
+        "witness": {"to": test_address(PAYEE).to_string(), "validAfter": "0"},
     }});
     change(&mut payload["permit2Authorization"]);
     let hash = forms::deserialize_record::<Permit2Payload>(&payload)
         .unwrap()
         .permit2_authorization
-        .message()
+        .message_to_sign()
         .eip712_signing_hash(domain);
-    payload["signature"] = sign(hash, PAYER).into();
+    payload["signature"] = sign_hash(hash, PAYER).into();
     json!({"x402Version": 2, "payload": payload})
 }
 
 fn permit2(change: impl Fn(&mut Value)) -> Value {
-    permit2_in(&typed_data::permit2_domain(price().chain_id), change)
+    permit2_in(&typed_data::permit2_domain(usdc_price().chain_id), change)
 }
 
 fn unchanged(_: &mut Value) {}
@@ -135,22 +135,22 @@ fn what_the_sdks_sign_is_let_out() {
     assert_eq!(found(&payment_of_sdk(0), X402Version::V2, &price_of_sdk(TransferMethod::Eip3009)), None);
     assert_eq!(found(&payment_of_sdk(1), X402Version::V2, &price_of_sdk(TransferMethod::Permit2)), None);
     assert_eq!(found(&payment_of_sdk(2), X402Version::V1, &price_of_sdk(TransferMethod::Eip3009)), None);
-    assert_eq!(found(&eip3009(unchanged), X402Version::V2, &price()), None);
+    assert_eq!(found(&eip3009(unchanged), X402Version::V2, &usdc_price()), None);
     assert_eq!(found(&permit2(unchanged), X402Version::V2, &permit_price()), None);
 }
 
 #[test]
 fn a_signature_that_pays_another_is_not_let_out() {
-    let thief = address_of(THIEF).to_string();
+    let thief = test_address(THIEF).to_string();
     let payment = eip3009(|authorization| authorization["to"] = thief.clone().into());
-    assert_eq!(found(&payment, X402Version::V2, &price()), of("authorization", "to"));
+    assert_eq!(found(&payment, X402Version::V2, &usdc_price()), of("authorization", "to"));
 }
 
 #[test]
 fn a_signature_over_another_amount_is_not_let_out() {
     for value in ["10001", "9999", "0", &U256::MAX.to_string()] {
         let payment = eip3009(|authorization| authorization["value"] = value.into());
-        assert_eq!(found(&payment, X402Version::V2, &price()), of("authorization", "value"));
+        assert_eq!(found(&payment, X402Version::V2, &usdc_price()), of("authorization", "value"));
         let payment = permit2(|permit| permit["permitted"]["amount"] = value.into());
         assert_eq!(found(&payment, X402Version::V2, &permit_price()), of("permit2Authorization", "permitted/amount"));
     }
@@ -158,19 +158,19 @@ fn a_signature_over_another_amount_is_not_let_out() {
 
 #[test]
 fn a_signature_for_another_asset_or_chain_is_not_let_out() {
-    let domain = typed_data::asset_domain(&usdc(), &price());
-    let other_asset = alloy_sol_types::Eip712Domain { verifying_contract: Some(address_of(THIEF)), ..domain.clone() };
+    let domain = typed_data::asset_domain(&usdc(), &usdc_price());
+    let other_asset = alloy_sol_types::Eip712Domain { verifying_contract: Some(test_address(THIEF)), ..domain.clone() };
     let other_chain = alloy_sol_types::Eip712Domain { chain_id: Some(U256::from(8453)), ..domain.clone() };
     let other_name = alloy_sol_types::Eip712Domain { name: Some("USD Coin".into()), ..domain };
     for domain in [other_asset, other_chain, other_name, typed_data::permit2_domain(8453)] {
         assert_eq!(
-            found(&eip3009_in(&domain, unchanged), X402Version::V2, &price()).as_deref(),
+            found(&eip3009_in(&domain, unchanged), X402Version::V2, &usdc_price()).as_deref(),
             Some("/payload/signature")
         );
         let found = found(&permit2_in(&domain, unchanged), X402Version::V2, &permit_price());
         assert_eq!(found.as_deref(), Some("/payload/signature"));
     }
-    let other = |permit: &mut Value| permit["permitted"]["token"] = address_of(THIEF).to_string().into();
+    let other = |permit: &mut Value| permit["permitted"]["token"] = test_address(THIEF).to_string().into();
     assert_eq!(found(&permit2(other), X402Version::V2, &permit_price()), of("permit2Authorization", "permitted/token"));
 }
 
@@ -178,26 +178,29 @@ fn a_signature_for_another_asset_or_chain_is_not_let_out() {
 fn a_signature_of_another_than_from_is_not_let_out() {
     let mut payment = eip3009(unchanged);
     payment["payload"]["authorization"]["nonce"] = B256::repeat_byte(8).to_string().into();
-    assert_eq!(found(&payment, X402Version::V2, &price()).as_deref(), Some("/payload/signature"));
+    assert_eq!(found(&payment, X402Version::V2, &usdc_price()).as_deref(), Some("/payload/signature"));
 }
 
 #[test]
 fn a_signature_lasts_no_longer_than_the_price_says() {
     let latest = NOW + 60 + MAX_CLOCK_SKEW;
     for end in [NOW + 1, NOW + 60, latest] {
-        assert_eq!(found(&eip3009(|a| a["validBefore"] = end.to_string().into()), X402Version::V2, &price()), None);
+        assert_eq!(
+            found(&eip3009(|a| a["validBefore"] = end.to_string().into()), X402Version::V2, &usdc_price()),
+            None
+        );
         assert_eq!(found(&permit2(|p| p["deadline"] = end.to_string().into()), X402Version::V2, &permit_price()), None);
     }
     let ten_years = U256::from(NOW) + U256::from(315_360_000);
     for end in [U256::ZERO, U256::from(NOW), U256::from(latest + 1), ten_years, U256::from(u64::MAX), U256::MAX] {
         let payment = eip3009(|authorization| authorization["validBefore"] = end.to_string().into());
-        assert_eq!(found(&payment, X402Version::V2, &price()), of("authorization", "validBefore"), "{end}");
+        assert_eq!(found(&payment, X402Version::V2, &usdc_price()), of("authorization", "validBefore"), "{end}");
         let payment = permit2(|permit| permit["deadline"] = end.to_string().into());
         assert_eq!(found(&payment, X402Version::V2, &permit_price()), of("permit2Authorization", "deadline"), "{end}");
     }
-    let endless = Price { max_timeout_seconds: u64::MAX, ..price() };
+    let endless = Price { max_timeout_seconds: u64::MAX, ..usdc_price() };
     assert_eq!(found(&eip3009(unchanged), X402Version::V2, &endless), None, "the limits are asked elsewhere");
-    assert_eq!(found_at(&eip3009(unchanged), X402Version::V2, &price(), 0), of("authorization", "validBefore"));
+    assert_eq!(found_at(&eip3009(unchanged), X402Version::V2, &usdc_price(), 0), of("authorization", "validBefore"));
 }
 
 #[test]
@@ -205,7 +208,7 @@ fn a_signature_can_be_cashed_now() {
     for (start, is_late) in [(NOW - 600, false), (NOW + MAX_CLOCK_SKEW, false), (NOW + MAX_CLOCK_SKEW + 1, true)] {
         let late = |place| if is_late { place } else { None };
         let payment = eip3009(|authorization| authorization["validAfter"] = start.to_string().into());
-        assert_eq!(found(&payment, X402Version::V2, &price()), late(of("authorization", "validAfter")));
+        assert_eq!(found(&payment, X402Version::V2, &usdc_price()), late(of("authorization", "validAfter")));
         let payment = permit2(|permit| permit["witness"]["validAfter"] = start.to_string().into());
         let place = late(of("permit2Authorization", "witness/validAfter"));
         assert_eq!(found(&payment, X402Version::V2, &permit_price()), place);
@@ -214,7 +217,7 @@ fn a_signature_can_be_cashed_now() {
 
 #[test]
 fn a_permit_is_for_the_proxy_and_its_witness_is_the_payee() {
-    let thief = address_of(THIEF).to_string();
+    let thief = test_address(THIEF).to_string();
     let payment = permit2(|permit| permit["spender"] = thief.clone().into());
     assert_eq!(found(&payment, X402Version::V2, &permit_price()), of("permit2Authorization", "spender"));
     let payment = permit2(|permit| permit["witness"]["to"] = thief.clone().into());
@@ -224,11 +227,11 @@ fn a_permit_is_for_the_proxy_and_its_witness_is_the_payee() {
 #[test]
 fn the_payload_is_of_the_kind_that_the_entry_demands() {
     let payload = Some("/payload".to_owned());
-    assert_eq!(found(&permit2(unchanged), X402Version::V2, &price()), payload);
+    assert_eq!(found(&permit2(unchanged), X402Version::V2, &usdc_price()), payload);
     assert_eq!(found(&eip3009(unchanged), X402Version::V2, &permit_price()), payload);
     let mut both = eip3009(unchanged);
     both["payload"]["permit2Authorization"] = permit2(unchanged)["payload"]["permit2Authorization"].take();
-    assert_eq!(found(&both, X402Version::V2, &price()), payload);
+    assert_eq!(found(&both, X402Version::V2, &usdc_price()), payload);
     assert_eq!(found(&both, X402Version::V2, &permit_price()), payload);
 }
 
@@ -257,7 +260,7 @@ fn a_payload_has_one_form() {
         changed("/payload/authorization/validBefore", (NOW + 60).into()),
     ];
     for payment in broken {
-        assert_eq!(found(&payment, X402Version::V2, &price()).as_deref(), Some("/payload"), "{payment}");
+        assert_eq!(found(&payment, X402Version::V2, &usdc_price()).as_deref(), Some("/payload"), "{payment}");
     }
     let mut extra = permit2(unchanged);
     extra["payload"]["permit2Authorization"]["witness"]["extra"] = "0x".into();
@@ -269,7 +272,7 @@ fn what_only_the_chain_can_check_is_not_let_out() {
     for signature in [format!("0x{}", "11".repeat(200)), "0x".to_owned(), "no".to_owned()] {
         let mut payment = eip3009(unchanged);
         payment["payload"]["signature"] = signature.into();
-        assert_eq!(found(&payment, X402Version::V2, &price()).as_deref(), Some("/payload/signature"));
+        assert_eq!(found(&payment, X402Version::V2, &usdc_price()).as_deref(), Some("/payload/signature"));
     }
 }
 
@@ -282,7 +285,7 @@ fn a_header_does_not_contradict_the_entry() {
     };
     let accepted = Some("/accepted".to_owned());
     assert_eq!(accepting(&|accepted| accepted["amount"] = "1".into()), accepted);
-    assert_eq!(accepting(&|accepted| accepted["payTo"] = address_of(THIEF).to_string().into()), accepted);
+    assert_eq!(accepting(&|accepted| accepted["payTo"] = test_address(THIEF).to_string().into()), accepted);
     assert_eq!(accepting(&|accepted| accepted["scheme"] = "upto".into()), accepted);
     assert_eq!(accepting(&|accepted| *accepted = Value::Null), accepted);
 
@@ -440,7 +443,7 @@ fn terms_in_both_versions_are_paid_in_either() {
     assert_eq!(found_in(&of_v1, &both, &price, NOW), None);
     assert_eq!(found_in(&payment_of_sdk(0), &both, &price, NOW), None);
     assert_eq!(found(&of_v1, X402Version::V2, &price).as_deref(), Some("/x402Version"));
-    let thief = Price { pay_to: address_of(THIEF), ..price.clone() };
+    let thief = Price { pay_to: test_address(THIEF), ..price.clone() };
     assert_eq!(found_in(&of_v1, &both, &thief, NOW), of("authorization", "to"));
     let mut mixed = of_v1;
     mixed["accepted"] = payment_of_sdk(0)["accepted"].take();
@@ -454,7 +457,7 @@ fn a_header_that_cannot_be_decoded_is_not_let_out() {
     // Three bytes are four base64 characters.
     let of_length = |bytes: usize| STANDARD.encode(format!("{:bytes$}", eip3009(unchanged).to_string()));
     let (longest, long) = (of_length(MAX_HEADER_BYTES / 4 * 3), of_length(MAX_HEADER_BYTES / 4 * 3 + 1));
-    let checked = |header: &str| check(header, &terms(X402Version::V2, json!({})), &price(), at(NOW));
+    let checked = |header: &str| check(header, &terms(X402Version::V2, json!({})), &usdc_price(), at(NOW));
     assert_eq!((checked(&good), checked(&longest)), (Ok(()), Ok(())));
     for header in
         ["", "e30=", "e30", "W10=", &good[..good.len() - 4], &STANDARD.encode(twice), &long, &format!(" {good}")]
@@ -471,7 +474,7 @@ proptest! {
         let at = at.index(changed.len());
         changed[at] = byte;
         if let Ok(payment) = serde_json::from_slice::<Value>(&changed)
-            && found(&payment, X402Version::V2, &price()).is_none()
+            && found(&payment, X402Version::V2, &usdc_price()).is_none()
         {
             let lower = |payment: &Value| payment["payload"].to_string().to_lowercase();
             prop_assert_eq!(lower(&payment), lower(&eip3009(unchanged)), "but for the case of hex digits");
@@ -483,7 +486,7 @@ proptest! {
         for header in [header, STANDARD.encode(bytes)] {
             for version in [X402Version::V1, X402Version::V2] {
                 let terms = terms(version, json!({}));
-                prop_assert!(check(&header, &terms, &price(), at(NOW)).is_err());
+                prop_assert!(check(&header, &terms, &usdc_price(), at(NOW)).is_err());
             }
         }
     }

@@ -9,11 +9,11 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use clresolve_core::reason::Reason;
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_verdict::verdict::canonical_digest;
 
 use super::challenge;
-use super::places::{TermsPlace, is_entry};
+use super::places::{TermsPlace, is_payment_entry};
 use super::reading::{ambiguous_terms, parse_terms};
 use super::{PaymentOption, PaymentTerms, TransferMethod, X402Version};
 use crate::network::Caip2Network;
@@ -27,7 +27,7 @@ impl PaymentTerms {
         if places.is_empty() {
             return Ok(self);
         }
-        let home = self.entries.iter().find_map(|entry| host(entry.resource.as_deref()?)).unwrap_or_default();
+        let home = self.entries.iter().find_map(|entry| resource_host(entry.resource.as_deref()?)).unwrap_or_default();
         let own: Vec<NormalizedPaymentOption<'_>> =
             self.entries.iter().map(|entry| NormalizedPaymentOption::from_option(entry, self.version, &home)).collect();
         let mut moved = BTreeSet::new();
@@ -36,7 +36,8 @@ impl PaymentTerms {
             challenge::check_entries(place.document, &place.name)?;
             let other = parse_terms(&self.complete_document(place.document))
                 .map_err(|reason| unreadable_place_reason(place, &reason))?;
-            let entries = other.entries.iter().enumerate().filter(|(_, entry)| is_entry(&entry.json, place.is_read));
+            let entries =
+                other.entries.iter().enumerate().filter(|(_, entry)| is_payment_entry(&entry.json, place.is_read));
             for (index, entry) in entries {
                 let outline = NormalizedPaymentOption::from_option(entry, other.version, &home);
                 if own.get(index) == Some(&outline) {
@@ -66,7 +67,7 @@ impl PaymentTerms {
         let first = members.get("accepts").and_then(|entries| entries.get(0));
         let is_v1 = first.is_some_and(|entry| entry.get("maxAmountRequired").is_some());
         let version = if is_v1 { X402Version::V1 } else { self.version };
-        members.entry("x402Version").or_insert_with(|| version.number().into());
+        members.entry("x402Version").or_insert_with(|| version.version_number().into());
         if let Some(resource) = &self.resource {
             members.entry("resource").or_insert_with(|| resource.clone());
         }
@@ -83,27 +84,27 @@ struct NormalizedPaymentOption<'e>([(&'static str, Cow<'e, str>); 8]);
 impl<'e> NormalizedPaymentOption<'e> {
     /// The outline of an entry. A resource without a host is on the host `home`.
     fn from_option(entry: &'e PaymentOption, version: X402Version, home: &str) -> Self {
-        let host = entry.resource.as_deref().and_then(host).unwrap_or_else(|| home.to_owned());
+        let host = entry.resource.as_deref().and_then(resource_host).unwrap_or_else(|| home.to_owned());
         let resource = ("resource", Cow::Owned(host));
-        let Ok(price) = &entry.price else { return Self::as_written(&entry.json, version, resource) };
+        let Ok(price) = &entry.price else { return Self::from_written_entry(&entry.json, version, resource) };
         let transfer = match price.transfer {
             TransferMethod::Eip3009 => "eip3009",
             TransferMethod::Permit2 => "permit2",
         };
         let domain = [&price.domain.name, &price.domain.version].map(|part| part.as_deref().unwrap_or("nothing"));
         Self([
-            ("scheme", quoted("exact")),
-            ("network", quoted(price.network.as_str())),
-            (AMOUNT, quoted(price.amount)),
-            ("asset", quoted(hex::encode_prefixed(price.asset))),
-            ("payTo", quoted(hex::encode_prefixed(price.pay_to))),
+            ("scheme", quoted_text("exact")),
+            ("network", quoted_text(price.network.as_str())),
+            (AMOUNT, quoted_text(price.amount)),
+            ("asset", quoted_text(hex::encode_prefixed(price.asset))),
+            ("payTo", quoted_text(hex::encode_prefixed(price.pay_to))),
             ("maxTimeoutSeconds", price.max_timeout_seconds.to_string().into()),
             (EXTRA, format!("{transfer}, name {:?}, version {:?}", domain[0], domain[1]).into()),
             resource,
         ])
     }
 
-    fn as_written(entry: &Value, version: X402Version, resource: (&'static str, Cow<'e, str>)) -> Self {
+    fn from_written_entry(entry: &Value, version: X402Version, resource: (&'static str, Cow<'e, str>)) -> Self {
         let text = |member: &str| entry.get(member).map_or_else(|| "nothing".to_owned(), Value::to_string);
         let named = entry
             .get("network")
@@ -145,18 +146,18 @@ impl<'e> NormalizedPaymentOption<'e> {
             return Box::new(reason);
         }
         let member = if *member == AMOUNT { amount_member(version) } else { member };
-        let (place, expected, observed) = (format!("{place}/{member}"), excerpt(expected), excerpt(observed));
+        let (place, expected, observed) = (format!("{place}/{member}"), excerpt_text(expected), excerpt_text(observed));
         let message = format!("{message} At {place}: expected {expected}, found {observed}.");
         Box::new(ambiguous_terms(&place, &message).expected(expected).observed(observed))
     }
 }
 
 /// The host of a URL. Empty for a path.
-fn host(resource: &str) -> Option<String> {
+fn resource_host(resource: &str) -> Option<String> {
     Url::parse(resource).ok()?.host_str().map(str::to_owned)
 }
 
-fn quoted(text: impl Display) -> Cow<'static, str> {
+fn quoted_text(text: impl Display) -> Cow<'static, str> {
     format!("\"{text}\"").into()
 }
 

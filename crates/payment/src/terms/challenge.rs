@@ -27,7 +27,7 @@ const META_RECEIPT: &str = "org.paymentauth/receipt";
 /// clients pay after either.
 const ERROR_CODES: [i64; 2] = [-32042, -32043];
 
-pub(super) fn check_headers(headers: &[(String, String)]) -> Result<(), Box<Reason>> {
+pub(super) fn check_challenge_headers(headers: &[(String, String)]) -> Result<(), Box<Reason>> {
     for (name, value) in headers {
         let Some(header) = HEADERS.into_iter().find(|header| header.eq_ignore_ascii_case(name)) else { continue };
         let Some(scheme) = payment_scheme(value) else { continue };
@@ -42,9 +42,9 @@ pub(super) fn check_headers(headers: &[(String, String)]) -> Result<(), Box<Reas
 }
 
 /// Rejects a tool's result, or the JSON-RPC error in its place, if it contains a payment challenge.
-pub(super) fn check_result(result: &Value) -> Result<(), Box<Reason>> {
+pub(super) fn check_result_challenges(result: &Value) -> Result<(), Box<Reason>> {
     if let Some(Value::Object(meta)) = result.get("_meta") {
-        check_meta(meta)?;
+        check_meta_challenges(meta)?;
     }
     for pointer in ["/error/code", "/code"] {
         let code = result.pointer(pointer).and_then(Value::as_f64);
@@ -63,13 +63,13 @@ pub(super) fn check_result(result: &Value) -> Result<(), Box<Reason>> {
 ///
 /// # Errors
 /// `payment-terms-ambiguous`.
-pub fn check_meta(meta: &Map<String, Value>) -> Result<(), Box<Reason>> {
+pub fn check_meta_challenges(meta: &Map<String, Value>) -> Result<(), Box<Reason>> {
     let of_payment = |name: &&String| name.starts_with(META_PREFIX) && *name != META_RECEIPT;
     let Some(name) = meta.keys().find(of_payment) else { return Ok(()) };
     let place = format!("/_meta/{}", name.replace('~', "~0").replace('/', "~1"));
     let message = "The message demands or makes a payment by a protocol other than x402, which clresolve cannot check.";
     Err(Box::new(
-        ambiguous_terms(&place, message).expected("no such member").observed(clresolve_core::text::excerpt(name)),
+        ambiguous_terms(&place, message).expected("no such member").observed(clresolve_core::text::excerpt_text(name)),
     ))
 }
 
@@ -86,7 +86,7 @@ pub(super) fn check_entries(terms: &Value, place: &str) -> Result<(), Box<Reason
                            checked.";
             let place = format!("{place}/accepts/{index}{part}/{}", name.replace('~', "~0").replace('/', "~1"));
             let reason = ambiguous_terms(&place, message).expected("no such member");
-            return Err(Box::new(reason.observed(clresolve_core::text::excerpt(&value.to_string()))));
+            return Err(Box::new(reason.observed(clresolve_core::text::excerpt_text(&value.to_string()))));
         }
     }
     Ok(())
@@ -106,12 +106,12 @@ fn payment_scheme(value: &str) -> Option<&'static str> {
         let (token, rest) = challenge.split_at(token_length(challenge));
         // Some clients look only at the start of the value.
         let is_parameter = index > 0 && rest.trim_start().starts_with('=');
-        scheme_in(token).filter(|_| !is_parameter)
+        scheme_in_token(token).filter(|_| !is_parameter)
     });
     strictly.or_else(|| find_scheme_loosely(value))
 }
 
-fn scheme_in(token: &str) -> Option<&'static str> {
+fn scheme_in_token(token: &str) -> Option<&'static str> {
     SCHEMES.into_iter().find(|scheme| token.contains(scheme))
 }
 
@@ -137,8 +137,9 @@ fn find_scheme_loosely(value: &str) -> Option<&'static str> {
     let mut rest = value;
     while !rest.is_empty() {
         let (token, behind) = rest.split_at(token_length(rest));
-        let scheme = scheme_in(token).filter(|_| has_parameter(behind));
-        let parameter = || PARAMETERS.into_iter().find(|name| names_parameter(token, name) && has_value(behind));
+        let scheme = scheme_in_token(token).filter(|_| has_parameter(behind));
+        let parameter =
+            || PARAMETERS.into_iter().find(|name| names_parameter(token, name) && has_parameter_value(behind));
         if let Some(found) = scheme.or_else(parameter) {
             return Some(found);
         }
@@ -148,7 +149,7 @@ fn find_scheme_loosely(value: &str) -> Option<&'static str> {
 }
 
 /// Whether a parameter value follows.
-fn has_value(behind: &str) -> bool {
+fn has_parameter_value(behind: &str) -> bool {
     behind.trim_start().starts_with('=')
 }
 
@@ -156,7 +157,7 @@ fn has_value(behind: &str) -> bool {
 fn has_parameter(behind: &str) -> bool {
     let parameter = behind.trim_start();
     let (name, equals) = parameter.split_at(token_length(parameter));
-    parameter.len() < behind.len() && !name.is_empty() && has_value(equals)
+    parameter.len() < behind.len() && !name.is_empty() && has_parameter_value(equals)
 }
 
 /// Whether a client finds the parameter in a token. Some clients first remove the names of their schemes.
@@ -246,7 +247,7 @@ mod tests {
             ("x-authenticate", None),
         ] {
             let headers = [("date".to_owned(), "now".to_owned()), (name.to_owned(), r#"pAyMeNt id="c1""#.to_owned())];
-            let place = check_headers(&headers).err().and_then(|reason| reason.place);
+            let place = check_challenge_headers(&headers).err().and_then(|reason| reason.place);
             assert_eq!(place.as_deref(), expected);
         }
     }
@@ -265,7 +266,11 @@ mod tests {
             (json!({"_meta": {"org.paymentauth/credential": {}}}), Some("/_meta/org.paymentauth~1credential")),
             (json!({"_meta": {"org.paymentauth/receipt": {}, "x402/error": {}}, "error": {"code": 402}}), None),
         ] {
-            assert_eq!(check_result(&result).err().and_then(|reason| reason.place).as_deref(), place, "{result}");
+            assert_eq!(
+                check_result_challenges(&result).err().and_then(|reason| reason.place).as_deref(),
+                place,
+                "{result}"
+            );
         }
     }
 }

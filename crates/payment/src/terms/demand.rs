@@ -23,7 +23,7 @@ pub enum X402Version {
 
 impl X402Version {
     /// The value of `x402Version`.
-    pub const fn number(self) -> u64 {
+    pub const fn version_number(self) -> u64 {
         match self {
             Self::V1 => 1,
             Self::V2 => 2,

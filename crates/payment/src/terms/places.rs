@@ -5,9 +5,9 @@ use serde_json::{Map, Value};
 use clresolve_core::json::{JsonError, JsonLimits, parse};
 use clresolve_core::reason::Reason;
 
-use crate::encoding::decode_any;
+use crate::encoding::decode_any_base64;
 
-use super::reading::{ambiguous_terms, folded, is_spelling_of, member_in_any_case};
+use super::reading::{ambiguous_terms, fold_ascii_case, is_spelling_of, member_in_any_case};
 
 /// Maximum number of places per reply that are compared. Published sellers write three.
 pub(super) const MAX_PLACES: usize = 8;
@@ -42,7 +42,7 @@ pub(super) type ToolResultText = (String, Result<Value, JsonError>);
 /// # Errors
 /// `payment-terms-ambiguous` if there are more than [`MAX_PLACES`].
 pub(super) fn places_in_document<'v>(document: &'v Value, name: &str) -> Result<Vec<TermsPlace<'v>>, Box<Reason>> {
-    limit_places(search(document, name, |path| path == name))
+    limit_places(search_places(document, name, |path| path == name))
 }
 
 /// The places of a tool's result: those in the result itself, then those in its texts.
@@ -53,7 +53,7 @@ pub(super) fn places_in_result<'v>(
     result: &'v Value,
     texts: &'v [ToolResultText],
 ) -> Result<Vec<TermsPlace<'v>>, Box<Reason>> {
-    let mut places = search(result, "", |path| OF_RESULT.contains(&path));
+    let mut places = search_places(result, "", |path| OF_RESULT.contains(&path));
     for (name, text) in texts {
         if let Ok(text) = text {
             places.extend(places_in_document(text, name)?);
@@ -79,7 +79,7 @@ pub(super) fn check_spelling(result: &Value) -> Result<(), Box<Reason>> {
             let message =
                 "A member of the tool's result is spelt in another case. Clients differ in whether they read it.";
             let reason = ambiguous_terms(&place, message).expected(known);
-            return Err(Box::new(reason.observed(clresolve_core::text::excerpt(name))));
+            return Err(Box::new(reason.observed(clresolve_core::text::excerpt_text(name))));
         }
     }
     Ok(())
@@ -95,11 +95,11 @@ fn limit_places(places: Vec<TermsPlace<'_>>) -> Result<Vec<TermsPlace<'_>>, Box<
 /// `payment-terms-ambiguous` if there are more than [`MAX_PLACES`].
 pub(super) fn result_texts(result: &Value, limits: JsonLimits) -> Result<Vec<ToolResultText>, Box<Reason>> {
     let mut texts = Vec::new();
-    visit(result, &mut String::new(), &mut |path, value| {
+    visit_values(result, &mut String::new(), &mut |path, value| {
         if let Value::String(text) = value
             && texts.len() <= MAX_PLACES
         {
-            texts.extend(terms_in(text, limits).map(|read| (path.to_owned(), read)));
+            texts.extend(terms_in_text(text, limits).map(|read| (path.to_owned(), read)));
         }
     });
     if texts.len() > MAX_PLACES { Err(too_many_places_reason()) } else { Ok(texts) }
@@ -107,7 +107,7 @@ pub(super) fn result_texts(result: &Value, limits: JsonLimits) -> Result<Vec<Too
 
 /// The terms that a client could find in a text: the text itself, a list, the object within other text, or the same in
 /// base64. `None` if it finds none.
-fn terms_in(text: &str, limits: JsonLimits) -> Option<Result<Value, JsonError>> {
+fn terms_in_text(text: &str, limits: JsonLimits) -> Option<Result<Value, JsonError>> {
     if let Some(list) = listed_terms(text.as_bytes(), limits) {
         return Some(Ok(list));
     }
@@ -117,14 +117,14 @@ fn terms_in(text: &str, limits: JsonLimits) -> Option<Result<Value, JsonError>> 
     if let Some(inner) = text.find('{').and_then(|begin| text.get(begin..=text.rfind('}')?)) {
         return names_entries(inner).then(|| parse(inner.as_bytes(), limits));
     }
-    let decoded = decode_any(text)?;
+    let decoded = decode_any_base64(text)?;
     let decoded = std::str::from_utf8(&decoded).ok()?;
     (may_be_an_object(decoded.as_bytes()) && names_entries(decoded)).then(|| parse(decoded.as_bytes(), limits))
 }
 
 /// Whether a parser could find `accepts` in a text, either directly or with escape sequences.
 fn names_entries(text: &str) -> bool {
-    text.contains("\\u") || folded(text).collect::<String>().contains("accepts")
+    text.contains("\\u") || fold_ascii_case(text).collect::<String>().contains("accepts")
 }
 
 /// Whether a lenient parser could take `text` for a JSON object: whether its first visible ASCII character is a brace.
@@ -157,9 +157,9 @@ fn too_many_places_reason() -> Box<Reason> {
 
 /// The places of `document`, whose own path is `path`, that demand a payment. Clients read those that satisfy
 /// `is_read`.
-fn search<'v>(document: &'v Value, path: &str, is_read: impl Fn(&str) -> bool) -> Vec<TermsPlace<'v>> {
+fn search_places<'v>(document: &'v Value, path: &str, is_read: impl Fn(&str) -> bool) -> Vec<TermsPlace<'v>> {
     let mut found = Vec::new();
-    visit(document, &mut path.to_owned(), &mut |path, value| {
+    visit_values(document, &mut path.to_owned(), &mut |path, value| {
         let is_read = is_read(path);
         let demands = match value {
             Value::Object(members) => demands_payment(members, is_read),
@@ -173,13 +173,13 @@ fn search<'v>(document: &'v Value, path: &str, is_read: impl Fn(&str) -> bool) -
 }
 
 /// Calls `see` with each value of a document, outer ones first, and its JSON Pointer. The parser limits the depth.
-fn visit<'v>(value: &'v Value, path: &mut String, see: &mut impl FnMut(&str, &'v Value)) {
+fn visit_values<'v>(value: &'v Value, path: &mut String, see: &mut impl FnMut(&str, &'v Value)) {
     see(path, value);
     let length = path.len();
     let mut below = |segment: &str, value| {
         path.push('/');
         path.push_str(segment);
-        visit(value, path, see);
+        visit_values(value, path, see);
         path.truncate(length);
     };
     match value {
@@ -195,18 +195,18 @@ fn visit<'v>(value: &'v Value, path: &mut String, see: &mut impl FnMut(&str, &'v
 /// objects that state a payee or an amount count as entries.
 fn demands_payment(members: &Map<String, Value>, is_read: bool) -> bool {
     member_in_any_case(members, "accepts").any(|accepts| match accepts {
-        Value::Array(entries) => entries.iter().any(|entry| is_entry(entry, is_read)),
+        Value::Array(entries) => entries.iter().any(|entry| is_payment_entry(entry, is_read)),
         // Some clients take the values of an object for entries.
         Value::Object(entries) => {
             let mut objects = entries.values().filter(|entry| entry.is_object());
-            is_read && (is_entry(accepts, true) || objects.any(|entry| is_entry(entry, true)))
+            is_read && (is_payment_entry(accepts, true) || objects.any(|entry| is_payment_entry(entry, true)))
         }
         _ => false,
     })
 }
 
 /// Whether a client could take a value for an entry.
-pub(super) fn is_entry(value: &Value, is_read: bool) -> bool {
+pub(super) fn is_payment_entry(value: &Value, is_read: bool) -> bool {
     let names = if is_read { &OF_ENTRY[..] } else { &OF_PRICED_ENTRY };
     match value {
         Value::Object(entry) => names.iter().any(|name| member_in_any_case(entry, name).next().is_some()),

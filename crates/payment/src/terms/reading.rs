@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use clresolve_core::json::json_type;
 use clresolve_core::reason::{Reason, ReasonCode};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 
 use super::{MAX_ENTRIES, PaymentOption, PaymentTerms, Price, StatedEip712Domain, TransferMethod, X402Version};
 use crate::forms;
@@ -71,7 +71,8 @@ pub(crate) fn parse_terms(document: &Value) -> Result<PaymentTerms, Box<Reason>>
 
 fn parse_version(document: &LocatedJsonObject<'_>) -> Result<X402Version, Box<Reason>> {
     let value = document.required_member("x402Version", "the number 1 or 2")?;
-    let known = [X402Version::V1, X402Version::V2].into_iter().find(|version| value.as_u64() == Some(version.number()));
+    let known =
+        [X402Version::V1, X402Version::V2].into_iter().find(|version| value.as_u64() == Some(version.version_number()));
     known.ok_or_else(|| document.malformed_member("x402Version", "the number 1 or 2", display_value(value)))
 }
 
@@ -127,9 +128,9 @@ pub(crate) fn parse_price(entry: &Value, version: X402Version, place: String) ->
     Ok(Price {
         network,
         chain_id,
-        amount: entry.read(amount, forms::AMOUNT, forms::parse_amount)?,
-        asset: entry.read("asset", forms::ADDRESS, forms::parse_address)?,
-        pay_to: entry.read("payTo", forms::ADDRESS, forms::parse_address)?,
+        amount: entry.parse_text_member(amount, forms::AMOUNT, forms::parse_amount)?,
+        asset: entry.parse_text_member("asset", forms::ADDRESS, forms::parse_address)?,
+        pay_to: entry.parse_text_member("payTo", forms::ADDRESS, forms::parse_address)?,
         max_timeout_seconds: parse_timeout(&entry)?,
         transfer,
         domain: extra.as_ref().map_or_else(|| Ok(StatedEip712Domain::default()), parse_domain)?,
@@ -141,13 +142,14 @@ fn parse_network(entry: &LocatedJsonObject<'_>, version: X402Version) -> Result<
     let network = match version {
         X402Version::V1 if is_v1_name(name) => Caip2Network::from_v1_name(name),
         X402Version::V1 => {
-            return Err(entry.malformed_member("network", "a network as x402 version 1 names it", excerpt(name)));
+            return Err(entry.malformed_member("network", "a network as x402 version 1 names it", excerpt_text(name)));
         }
         X402Version::V2 => {
             let network = name.parse::<Caip2Network>();
             Some(
-                network
-                    .map_err(|_| entry.malformed_member("network", "a network as CAIP-2 names it", excerpt(name)))?,
+                network.map_err(|_| {
+                    entry.malformed_member("network", "a network as CAIP-2 names it", excerpt_text(name))
+                })?,
             )
         }
     };
@@ -155,7 +157,10 @@ fn parse_network(entry: &LocatedJsonObject<'_>, version: X402Version) -> Result<
     chain.ok_or_else(|| {
         let reason = Reason::new(ReasonCode::PaymentNetworkMismatch).message("The network is not a known EVM chain.");
         Box::new(
-            reason.at_place(entry.member_pointer("network")).expected("eip155 and a chain id").observed(excerpt(name)),
+            reason
+                .at_place(entry.member_pointer("network"))
+                .expected("eip155 and a chain id")
+                .observed(excerpt_text(name)),
         )
     })
 }
@@ -206,7 +211,7 @@ impl<'v> LocatedJsonObject<'v> {
             if known != name {
                 let message = "A member of the terms is spelt in another case. Clients differ in whether they read it.";
                 let place = self.member_pointer(name);
-                return Err(Box::new(ambiguous_terms(&place, message).expected(known).observed(excerpt(name))));
+                return Err(Box::new(ambiguous_terms(&place, message).expected(known).observed(excerpt_text(name))));
             }
         }
         Ok(())
@@ -257,19 +262,19 @@ impl<'v> LocatedJsonObject<'v> {
     }
 
     fn optional_text(&self, member: &str) -> Result<Option<&'v str>, Box<Reason>> {
-        self.non_null_member(member).map(|value| self.as_text(member, value)).transpose()
+        self.non_null_member(member).map(|value| self.require_text(member, value)).transpose()
     }
 
     fn required_text(&self, member: &str) -> Result<&'v str, Box<Reason>> {
-        self.as_text(member, self.required_member(member, "a text")?)
+        self.require_text(member, self.required_member(member, "a text")?)
     }
 
-    fn as_text(&self, member: &str, value: &'v Value) -> Result<&'v str, Box<Reason>> {
+    fn require_text(&self, member: &str, value: &'v Value) -> Result<&'v str, Box<Reason>> {
         value.as_str().ok_or_else(|| self.malformed_member(member, "a text", display_value(value)))
     }
 
     /// Reads a text in one of the notations of [`forms`].
-    fn read<T>(&self, member: &str, form: &str, read: fn(&str) -> Option<T>) -> Result<T, Box<Reason>> {
+    fn parse_text_member<T>(&self, member: &str, form: &str, read: fn(&str) -> Option<T>) -> Result<T, Box<Reason>> {
         let value = self.required_member(member, form)?;
         value.as_str().and_then(read).ok_or_else(|| self.malformed_member(member, form, display_value(value)))
     }
@@ -284,7 +289,7 @@ impl<'v> LocatedJsonObject<'v> {
 
     fn unchecked_scheme(&self, member: &str, expected: &str, observed: &str) -> Box<Reason> {
         let reason = Reason::new(ReasonCode::PaymentSchemeUnchecked).at_place(self.member_pointer(member));
-        Box::new(reason.expected(expected).observed(excerpt(observed)))
+        Box::new(reason.expected(expected).observed(excerpt_text(observed)))
     }
 }
 
@@ -310,12 +315,12 @@ pub(super) fn member_in_any_case<'v>(members: &'v Map<String, Value>, name: &str
 
 /// Whether Go's `encoding/json` accepts `member` for `name`, which is ASCII.
 pub(super) fn is_spelling_of(member: &str, name: &str) -> bool {
-    folded(member).eq(name.chars().map(|letter| letter.to_ascii_lowercase()))
+    fold_ascii_case(member).eq(name.chars().map(|letter| letter.to_ascii_lowercase()))
 }
 
 /// Folds to lower case every letter whose simple case folding in Unicode is an ASCII letter, also the long s and the
 /// kelvin sign.
-pub(super) fn folded(text: &str) -> impl Iterator<Item = char> {
+pub(super) fn fold_ascii_case(text: &str) -> impl Iterator<Item = char> {
     text.chars().map(|letter| match letter {
         '\u{17f}' => 's',
         '\u{212a}' => 'k',
@@ -325,5 +330,5 @@ pub(super) fn folded(text: &str) -> impl Iterator<Item = char> {
 
 /// Shows a value in a message: the value itself if it is short, else its kind.
 fn display_value(value: &Value) -> String {
-    if value.is_object() || value.is_array() { json_type(value).to_owned() } else { excerpt(&value.to_string()) }
+    if value.is_object() || value.is_array() { json_type(value).to_owned() } else { excerpt_text(&value.to_string()) }
 }

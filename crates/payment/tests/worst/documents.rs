@@ -7,7 +7,7 @@ use clresolve_core::state::TrustState;
 use clresolve_jose::Ed25519SigningKey;
 use clresolve_payment::artifact::SignerKeys;
 use clresolve_payment::asset::{AssetId, AssetProperties};
-use clresolve_payment::decide::{PaymentKnowledge, PaymentQuestion, decide};
+use clresolve_payment::decide::{PaymentKnowledge, PaymentQuestion, decide_payment};
 use clresolve_payment::limits::{AssetLimit, PaymentLimits};
 use clresolve_payment::network::Caip2Network;
 use clresolve_payment::payee::NetworkPayees;
@@ -88,7 +88,7 @@ impl World {
             payees: &BTreeMap::from([(NETWORK.parse().expect("CAIP-2"), payees)]),
             now: Timestamp::UNIX_EPOCH,
         };
-        let decision = decide(&question, &known);
+        let decision = decide_payment(&question, &known);
         serde_json::to_vec(&decision).expect("JSON");
         Some(decision)
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
-use clresolve_chain::{ChainHead, NameHeadState};
+use clresolve_chain::{ChainHead, NameStateAtHead};
 use clresolve_core::reading::{ChainBlock, OffchainScope};
 use clresolve_core::reason::Refusal;
 use clresolve_verdict::trust::Resolution;
@@ -39,7 +39,7 @@ impl HeadConfirmationLimits {
     ///
     /// # Errors
     /// [`Refusal::HeadStalled`] or [`Refusal::Unconfirmed`].
-    pub fn check(&self, head: &ChainHead, now: Timestamp) -> Result<(), Refusal> {
+    pub fn check_head(&self, head: &ChainHead, now: Timestamp) -> Result<(), Refusal> {
         self.check_age(&head.block, now)?;
         self.check_report(head, now)
     }
@@ -66,34 +66,34 @@ const MAX_CLOCK_STEP: SignedDuration = SignedDuration::from_secs(15);
 
 /// Identifies a head of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct HeadId(u64);
+pub(crate) struct HeadSequenceNumber(u64);
 
 /// A head, and when it was last reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ReportedHead {
+pub(crate) struct HeadLogEntry {
     /// Its identifier. A later head has a higher one, even at the same height.
-    pub(crate) id: HeadId,
+    pub(crate) id: HeadSequenceNumber,
     pub(crate) head: ChainHead,
 }
 
 /// Whether a later reading of the name at a head confirms `resolution`. What is with a CCIP-Read gateway is not
 /// compared.
-pub(crate) fn confirms(found: &NameHeadState, resolution: &Resolution) -> bool {
+pub(crate) fn is_confirming_reading(found: &NameStateAtHead, resolution: &Resolution) -> bool {
     let Some(before) = resolution.newest_state() else { return false };
     match found {
-        NameHeadState::OnChain(later) => before.is_confirmed_by(later),
-        NameHeadState::PaymentOffChain(later) => {
+        NameStateAtHead::OnChain(later) => before.is_confirmed_by(later),
+        NameStateAtHead::PaymentOffChain(later) => {
             before.offchain_scope() == OffchainScope::Payments && before.is_confirmed_but_for_payments_by(later)
         }
-        NameHeadState::OffChain => before.offchain_scope() == OffchainScope::Records,
-        NameHeadState::Failing(_) => false,
+        NameStateAtHead::OffChain => before.offchain_scope() == OffchainScope::Records,
+        NameStateAtHead::Failing(_) => false,
     }
 }
 
 /// The heads so far, the newest last.
 #[derive(Default)]
 pub(crate) struct HeadLog {
-    heads: RwLock<VecDeque<ReportedHead>>,
+    heads: RwLock<VecDeque<HeadLogEntry>>,
     is_followed: AtomicBool,
     count: AtomicU64,
     bell: Notify,
@@ -124,8 +124,8 @@ impl HeadLog {
         if heads.len() == MAX_HEADS {
             heads.pop_front();
         }
-        let id = HeadId(self.count.fetch_add(1, Ordering::Relaxed));
-        heads.push_back(ReportedHead { id, head });
+        let id = HeadSequenceNumber(self.count.fetch_add(1, Ordering::Relaxed));
+        heads.push_back(HeadLogEntry { id, head });
         telemetry::set_head_time(head.block.timestamp);
         self.bell.notify_one();
     }
@@ -135,7 +135,7 @@ impl HeadLog {
         self.bell.notified().await;
     }
 
-    pub(crate) fn newest_head(&self) -> Option<ReportedHead> {
+    pub(crate) fn newest_head(&self) -> Option<HeadLogEntry> {
         self.heads().back().copied()
     }
 
@@ -153,7 +153,7 @@ impl HeadLog {
     /// [`Refusal::HeadStalled`] or [`Refusal::Unconfirmed`].
     pub(crate) fn check_confirmation(
         &self,
-        at: Option<HeadId>,
+        at: Option<HeadSequenceNumber>,
         limits: HeadConfirmationLimits,
         now: Timestamp,
     ) -> Result<(), Refusal> {
@@ -165,7 +165,7 @@ impl HeadLog {
         limits.check_report(&seen.head, now)
     }
 
-    fn heads(&self) -> RwLockReadGuard<'_, VecDeque<ReportedHead>> {
+    fn heads(&self) -> RwLockReadGuard<'_, VecDeque<HeadLogEntry>> {
         self.heads.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -190,7 +190,7 @@ mod tests {
     use clresolve_core::payment::{AddressRecord, CoinType, PaymentRecords};
     use clresolve_core::reading::{ChainError, EnsAnswer, LatestNameState, NameHolder, ResolvedRecords};
     use clresolve_core::records::{RecordKey, TextRecord};
-    use clresolve_verdict::build::{self, ResolutionRun, VerdictContext};
+    use clresolve_verdict::build::{self, TimedEvidence, VerdictContext};
     use clresolve_verdict::check::JudgementPolicy;
     use clresolve_verdict::profile::{ConformanceProfiles, DEFAULT};
     use clresolve_verdict::sample;
@@ -216,7 +216,7 @@ mod tests {
         max_head_age: Some(Duration::from_secs(60)),
     };
 
-    fn standing(log: &HeadLog, at: HeadId, now: i64) -> Result<(), Refusal> {
+    fn standing(log: &HeadLog, at: HeadSequenceNumber, now: i64) -> Result<(), Refusal> {
         log.check_confirmation(Some(at), LIMITS, START + seconds(now))
     }
 
@@ -322,16 +322,16 @@ mod tests {
     }
 
     /// Compares a resolution that read `before` at the newest block with a later reading.
-    fn compared(before: Result<LatestNameState, ChainError>, found: &NameHeadState) -> bool {
+    fn compared(before: Result<LatestNameState, ChainError>, found: &NameStateAtHead) -> bool {
         let (agent, profiles, policy) =
             (sample::good_card(), ConformanceProfiles::builtin(), JudgementPolicy::default());
-        let mut evidence = sample::evidence(&agent, &agent.to_string().into(), START);
+        let mut evidence = sample::faultless_evidence(&agent, &agent.to_string().into(), START);
         evidence.reading.as_mut().expect("it was read").latest = Some(before);
         let profile = profiles.get(DEFAULT).expect("it is built in");
         let reporter =
             VerdictContext { world: "mainnet", chain_id: 1, profiles: &profiles, profile: &profile, policy: &policy };
-        let run = ResolutionRun { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None };
-        confirms(found, &build::build_resolution(&reporter, &run, 0))
+        let run = TimedEvidence { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None };
+        is_confirming_reading(found, &build::build_resolution(&reporter, &run, 0))
     }
 
     #[test]
@@ -345,7 +345,7 @@ mod tests {
             (off_chain(latest("a.eth", 1)), false),
             (LatestNameState { answer: EnsAnswer::Unregistered, holder: NameHolder::Nobody }, false),
         ] {
-            let found = NameHeadState::OnChain(later);
+            let found = NameStateAtHead::OnChain(later);
             assert_eq!(compared(Ok(before.clone()), &found), expected, "{found:?}");
         }
     }
@@ -365,7 +365,7 @@ mod tests {
             (latest("b.eth", 1), false),
             (sold(latest("a.eth", 1)), false),
         ] {
-            let found = NameHeadState::PaymentOffChain(later);
+            let found = NameStateAtHead::PaymentOffChain(later);
             assert_eq!(compared(Ok(with_gateway(before.clone())), &found), is_confirmed, "{found:?}");
             assert!(!compared(Ok(before.clone()), &found), "{found:?}");
         }
@@ -374,25 +374,27 @@ mod tests {
     #[test]
     fn records_that_leave_the_chain_have_changed() {
         let before = latest("a.eth", 1);
-        assert!(compared(Ok(off_chain(before.clone())), &NameHeadState::OffChain));
-        assert!(!compared(Ok(before), &NameHeadState::OffChain));
+        assert!(compared(Ok(off_chain(before.clone())), &NameStateAtHead::OffChain));
+        assert!(!compared(Ok(before), &NameStateAtHead::OffChain));
         let absent = LatestNameState { answer: EnsAnswer::Unregistered, holder: NameHolder::Nobody };
-        assert!(!compared(Ok(absent), &NameHeadState::OffChain));
+        assert!(!compared(Ok(absent), &NameStateAtHead::OffChain));
     }
 
     #[test]
     fn failing_resolver_confirms_nothing() {
         for before in [latest("a.eth", 1), off_chain(latest("a.eth", 1))] {
-            assert!(!compared(Ok(before), &NameHeadState::Failing(failure())));
+            assert!(!compared(Ok(before), &NameStateAtHead::Failing(failure())));
         }
     }
 
     #[test]
     fn resolution_without_the_newest_block_is_not_confirmed() {
         let later = latest("a.eth", 1);
-        for found in
-            [NameHeadState::OnChain(later.clone()), NameHeadState::PaymentOffChain(later), NameHeadState::OffChain]
-        {
+        for found in [
+            NameStateAtHead::OnChain(later.clone()),
+            NameStateAtHead::PaymentOffChain(later),
+            NameStateAtHead::OffChain,
+        ] {
             assert!(!compared(Err(failure()), &found), "{found:?}");
         }
     }

@@ -10,7 +10,7 @@ use clresolve_verdict::verdict::Verdict;
 /// records. Data that a failed resolution could not read does not count as a change.
 pub(super) fn shows_change(before: &Verdict, after: &Verdict) -> bool {
     let decided = |verdict: &Verdict| Some(verdict.state).filter(|state| *state != TrustState::Indeterminate);
-    shows_other_records(before, after) || differ(decided(before), decided(after))
+    shows_other_records(before, after) || is_known_to_differ(decided(before), decided(after))
 }
 
 /// Whether a later resolution, under any rules, read other records or found pending changes to them.
@@ -19,7 +19,7 @@ pub(super) fn shows_other_records(before: &Verdict, after: &Verdict) -> bool {
     let source = |verdict: &Verdict| {
         verdict.anchor.clone().map(|anchor| (anchor.resolver, anchor.wildcard, anchor.offchain, anchor.records_digest))
     };
-    (is_pending(after) && !is_pending(before)) || differ(source(before), source(after))
+    (is_pending(after) && !is_pending(before)) || is_known_to_differ(source(before), source(after))
 }
 
 /// Whether a later resolution has the same result as an earlier one, at any block: the state, every code, the identity
@@ -33,6 +33,6 @@ pub(super) fn has_same_result(before: &Verdict, after: &Verdict) -> bool {
 }
 
 /// Whether both are present and differ.
-fn differ<T: PartialEq>(one: Option<T>, other: Option<T>) -> bool {
+fn is_known_to_differ<T: PartialEq>(one: Option<T>, other: Option<T>) -> bool {
     one.zip(other).is_some_and(|(one, other)| one != other)
 }

@@ -5,17 +5,19 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use clresolve_chain::NameHeadState;
+use clresolve_chain::NameStateAtHead;
 use clresolve_core::freshness::*;
 use clresolve_core::reading::OffchainScope;
 use clresolve_core::reason::Refusal;
 use clresolve_core::state::TrustState;
-use clresolve_verdict::published::PublishedPayments;
+use clresolve_verdict::published::PublishedPaymentRecords;
 use clresolve_verdict::trust::Resolution;
-use clresolve_verdict::verdict::{Verdict, VerdictConfirmation};
+use clresolve_verdict::verdict::{LastConfirmationPoint, Verdict};
 use jiff::{SignedDuration, Timestamp};
 
-use super::confirmed::{HeadConfirmationLimits, HeadId, HeadLog, OFF_CHAIN_CONFIRMED, OFF_CHAIN_INTERVAL, confirms};
+use super::confirmed::{
+    HeadConfirmationLimits, HeadLog, HeadSequenceNumber, OFF_CHAIN_CONFIRMED, OFF_CHAIN_INTERVAL, is_confirming_reading,
+};
 use super::evicted::{EvictionCount, SurvivedEvictionCount};
 use super::proven::ReusableContent;
 
@@ -52,7 +54,7 @@ struct ConfirmedResolution {
     /// Its verdict contains the confirmation too.
     resolution: Resolution,
     /// The head that confirmed it, if any.
-    at: Option<HeadId>,
+    at: Option<HeadSequenceNumber>,
     /// What a CCIP-Read gateway supplied. No head confirms that, but a resolution of this process does for a while.
     gateway: OffchainScope,
     /// Whether it was resolved by this process.
@@ -80,7 +82,7 @@ impl ConfirmedResolution {
 
 /// What a hot name waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ConfirmationNeed {
+pub(crate) enum ConfirmationMethod {
     /// A reading at the newest head.
     Reading,
     /// Another resolution, because a CCIP-Read gateway supplies the records.
@@ -88,7 +90,7 @@ pub(crate) enum ConfirmationNeed {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ServingMode {
+pub(super) enum CachedVerdictUse {
     /// As an answer, which may open a gate.
     Answer,
     /// As a description of what was true a moment ago.
@@ -101,8 +103,8 @@ impl CachedVerdict {
     pub(super) fn new(
         found: &FinishedResolution,
         failures_before: u32,
-        began: ResolutionStart,
-        at: Option<HeadId>,
+        began: ResolutionStartSnapshot,
+        at: Option<HeadSequenceNumber>,
     ) -> Self {
         let verdict = found.resolution.verdict();
         let state = verdict.state;
@@ -126,7 +128,7 @@ impl CachedVerdict {
             asked: AtomicU32::new(0),
             asked_before: 0,
             failures: if state == TrustState::Indeterminate { failures_before.saturating_add(1) } else { 0 },
-            bytes: weight(&found.resolution) + content,
+            bytes: entry_weight(&found.resolution) + content,
         }
     }
 
@@ -151,14 +153,19 @@ impl CachedVerdict {
 
     /// Compares the entry with a reading and returns whether the reading contradicts it. An equal reading confirms it
     /// at the head `at`, if there is one. A reading that is older than the last one is ignored.
-    pub(super) fn compare_and_confirm(&self, found: &NameHeadState, at: Option<HeadId>, block: u64) -> bool {
+    pub(super) fn compare_and_confirm(
+        &self,
+        found: &NameStateAtHead,
+        at: Option<HeadSequenceNumber>,
+        block: u64,
+    ) -> bool {
         let mut confirmed = self.confirmed.write().unwrap_or_else(PoisonError::into_inner);
         if at.is_some() && confirmed.at > at {
             return false;
         }
-        let is_same = confirms(found, &confirmed.resolution);
+        let is_same = is_confirming_reading(found, &confirmed.resolution);
         if is_same && confirmed.gateway == OffchainScope::Nothing {
-            confirmed.resolution = confirmed.resolution.with_confirmation(VerdictConfirmation::Head(block));
+            confirmed.resolution = confirmed.resolution.with_confirmation(LastConfirmationPoint::Head(block));
         }
         if is_same {
             confirmed.at = at;
@@ -167,7 +174,7 @@ impl CachedVerdict {
     }
 
     /// The head that last confirmed it, if its resolution and `later` read the same.
-    pub(super) fn confirming_head_for(&self, later: &Resolution) -> Option<HeadId> {
+    pub(super) fn confirming_head_for(&self, later: &Resolution) -> Option<HeadSequenceNumber> {
         let confirmed = self.confirmed.read().unwrap_or_else(PoisonError::into_inner);
         let (before, later) = (confirmed.resolution.newest_state()?, later.newest_state()?);
         confirmed.at.filter(|_| before == later)
@@ -181,25 +188,25 @@ impl CachedVerdict {
     /// What the entry needs to stay confirmed; `None` if it needs nothing now. Records from a CCIP-Read gateway need
     /// another resolution, if the last one is [`OFF_CHAIN_INTERVAL`] old or was not made by this process. Records on
     /// chain need a reading, unless the head `newest` has already confirmed the entry.
-    pub(super) fn confirmation_need(&self, newest: HeadId, now: Timestamp) -> Option<ConfirmationNeed> {
+    pub(super) fn confirmation_need(&self, newest: HeadSequenceNumber, now: Timestamp) -> Option<ConfirmationMethod> {
         let confirmed = self.confirmed.read().unwrap_or_else(PoisonError::into_inner);
         let is_due = !confirmed.is_own || confirmed.age(now) >= OFF_CHAIN_INTERVAL;
         match confirmed.gateway {
-            OffchainScope::Records | OffchainScope::Payments if is_due => Some(ConfirmationNeed::Run),
+            OffchainScope::Records | OffchainScope::Payments if is_due => Some(ConfirmationMethod::Run),
             OffchainScope::Nothing | OffchainScope::Payments if confirmed.at != Some(newest) => {
-                Some(ConfirmationNeed::Reading)
+                Some(ConfirmationMethod::Reading)
             }
             _ => None,
         }
     }
 
     /// Whether it is young enough to be served in this way at `now`.
-    pub(super) fn is_young(&self, now: Timestamp, how: ServingMode) -> bool {
+    pub(super) fn is_young(&self, now: Timestamp, how: CachedVerdictUse) -> bool {
         match how {
-            ServingMode::Answer => {
+            CachedVerdictUse::Answer => {
                 now < self.fresh_until || (clresolve_core::mutant!("stale-opens-the-gate") && now < self.stale_until)
             }
-            ServingMode::Stale => now < self.stale_until,
+            CachedVerdictUse::Stale => now < self.stale_until,
         }
     }
 
@@ -238,7 +245,7 @@ pub struct FinishedResolution {
     /// Whether this process read the chain. Then the head at the start of the resolution confirms the result.
     pub reads_chain: bool,
     /// A later head that confirms the result too, if it was compared with one.
-    pub(crate) confirmed_at: Option<HeadId>,
+    pub(crate) confirmed_at: Option<HeadSequenceNumber>,
     /// Whether this resolution replaces an earlier result that a head contradicted.
     pub is_after_change: bool,
 }
@@ -257,21 +264,21 @@ impl From<Resolution> for FinishedResolution {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ResolutionStart {
+pub(crate) struct ResolutionStartSnapshot {
     /// The evictions before it.
     pub(super) evictions: EvictionCount,
     /// The head at that time, if any.
-    pub(super) head: Option<HeadId>,
+    pub(super) head: Option<HeadSequenceNumber>,
     /// Identifies the resolution.
     pub(super) run: u64,
 }
 
 /// Estimated memory of an entry, in bytes.
-pub(super) fn weight(resolution: &Resolution) -> usize {
+pub(super) fn entry_weight(resolution: &Resolution) -> usize {
     let json = resolution.json();
     let values = json.iter().filter(|byte| **byte == b',').count();
     let verdict = (json.len() * MEMORY_PER_JSON_BYTE).max(json.len() + values * MEMORY_PER_JSON_VALUE);
-    let payment = resolution.payment().map_or(0, PublishedPayments::estimated_bytes);
+    let payment = resolution.payment().map_or(0, PublishedPaymentRecords::estimated_bytes);
     let read = resolution.newest_state().map(|latest| serde_json::to_vec(&latest.answer).unwrap_or_default().len());
     let read = read.unwrap_or_default() * MEMORY_PER_JSON_BYTE;
     ENTRY_BYTES + verdict + json.len() + resolution.card().map_or(0, Bytes::len) + payment + read

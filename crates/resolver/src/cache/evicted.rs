@@ -83,18 +83,18 @@ impl EvictionLog {
     }
 
     /// Whether an answer about `name` that was requested at `began` may be used.
-    pub(super) fn permits(&self, name: &EnsName, began: EvictionCount) -> bool {
+    pub(super) fn may_use_answer(&self, name: &EnsName, began: EvictionCount) -> bool {
         if self.eviction_count() <= began || clresolve_core::mutant!("evictions-are-ignored") {
             return true;
         }
         self.latest_eviction(name).is_none_or(|(mark, _)| mark <= began)
     }
 
-    /// As [`EvictionLog::permits`], for an answer that is checked repeatedly.
-    pub(super) fn permits_still(&self, name: &EnsName, permitted: &SurvivedEvictionCount) -> bool {
+    /// As [`EvictionLog::may_use_answer`], for an answer that is checked repeatedly.
+    pub(super) fn may_still_use_answer(&self, name: &EnsName, permitted: &SurvivedEvictionCount) -> bool {
         // Before the lookup of the name, so that an eviction in between is found by the next check.
         let (now, began) = (self.eviction_count(), EvictionCount(permitted.0.load(Ordering::Relaxed)));
-        let is_permitted = self.permits(name, began);
+        let is_permitted = self.may_use_answer(name, began);
         if is_permitted && began < now {
             permitted.0.fetch_max(now.0, Ordering::Relaxed);
         }
@@ -144,9 +144,9 @@ mod tests {
         let evicted = EvictionLog::default();
         let before = evicted.eviction_count();
         evicted.record_eviction(&name("a.eth"), START);
-        assert!(!evicted.permits(&name("a.eth"), before));
-        assert!(evicted.permits(&name("b.eth"), before));
-        assert!(evicted.permits(&name("a.eth"), evicted.eviction_count()));
+        assert!(!evicted.may_use_answer(&name("a.eth"), before));
+        assert!(evicted.may_use_answer(&name("b.eth"), before));
+        assert!(evicted.may_use_answer(&name("a.eth"), evicted.eviction_count()));
         assert_eq!((evicted.evicted_at(&name("a.eth")), evicted.evicted_at(&name("b.eth"))), (Some(START), None));
     }
 
@@ -156,16 +156,16 @@ mod tests {
         let evicted = EvictionLog::default();
         let permitted = SurvivedEvictionCount::from(evicted.eviction_count());
         evicted.record_eviction(&name("b.eth"), START);
-        assert!(evicted.permits_still(&name("a.eth"), &permitted));
+        assert!(evicted.may_still_use_answer(&name("a.eth"), &permitted));
         assert_eq!(
             EvictionCount(permitted.0.load(Ordering::Relaxed)),
             evicted.eviction_count(),
             "no lock is taken until the next one"
         );
         evicted.record_eviction(&name("a.eth"), START);
-        assert!(!evicted.permits_still(&name("a.eth"), &permitted));
+        assert!(!evicted.may_still_use_answer(&name("a.eth"), &permitted));
         evicted.record_eviction(&name("b.eth"), START);
-        assert!(!evicted.permits_still(&name("a.eth"), &permitted), "and for good");
+        assert!(!evicted.may_still_use_answer(&name("a.eth"), &permitted), "and for good");
     }
 
     #[test]
@@ -173,7 +173,7 @@ mod tests {
         let evicted = EvictionLog::default();
         let began = evicted.eviction_count();
         let after = evicted.record_eviction_by(&name("a.eth"), began, START).expect("nothing came between");
-        assert!(!evicted.permits(&name("a.eth"), began) && evicted.permits(&name("a.eth"), after));
+        assert!(!evicted.may_use_answer(&name("a.eth"), began) && evicted.may_use_answer(&name("a.eth"), after));
         assert_eq!(evicted.record_eviction_by(&name("a.eth"), began, START), None);
     }
 
@@ -185,7 +185,9 @@ mod tests {
             evicted.record_eviction(&name(&format!("a{number}.eth")), START + (number as i64).seconds());
         }
         assert_eq!(evicted.names.read().unwrap().latest.len(), MAX_NAMES);
-        assert!(!evicted.permits(&name("a0.eth"), before) && !evicted.permits(&name("other.eth"), before));
-        assert!(evicted.permits(&name("other.eth"), evicted.eviction_count()));
+        assert!(
+            !evicted.may_use_answer(&name("a0.eth"), before) && !evicted.may_use_answer(&name("other.eth"), before)
+        );
+        assert!(evicted.may_use_answer(&name("other.eth"), evicted.eviction_count()));
     }
 }

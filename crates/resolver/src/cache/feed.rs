@@ -210,7 +210,7 @@ impl NameEventReader {
 
 impl NameEvent {
     /// The event for a verdict, compared with the previous one.
-    pub(super) fn for_verdict(name: &EnsName, before: Option<&Verdict>, found: &Verdict) -> Self {
+    pub(super) fn from_verdicts(name: &EnsName, before: Option<&Verdict>, found: &Verdict) -> Self {
         Self::Verdict(VerdictChange {
             name: name.clone(),
             profile: found.profile.id.clone(),

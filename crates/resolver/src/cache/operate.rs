@@ -10,7 +10,7 @@ use clresolve_verdict::verdict::{ResolutionDepth, Verdict};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{CacheKey, CachedVerdict, CachedVerdictPool, ContentCache, ServingMode, VerdictCache};
+use super::{CacheKey, CachedVerdict, CachedVerdictPool, CachedVerdictUse, ContentCache, VerdictCache};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct CachePoolSize {
@@ -101,7 +101,7 @@ impl VerdictCache {
             profile: verdict.profile.id.clone(),
             checked_at: verdict.freshness.checked_at,
             fresh_until: verdict.freshness.fresh_until,
-            answers: self.is_servable(key, entry, now, ServingMode::Answer),
+            answers: self.is_servable(key, entry, now, CachedVerdictUse::Answer),
         }
     }
 }

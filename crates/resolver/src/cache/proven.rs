@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use clresolve_core::freshness::{HTTPS_AGE, TRUSTED_FRESH};
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{EnsAnswer, NameHolder, NameReading};
-use clresolve_verdict::build::{ResolutionRun, records_digest};
+use clresolve_verdict::build::{TimedEvidence, records_digest};
 use clresolve_verdict::evidence::{ContentProofSource, HttpsOutcome, IpfsOutcome, SchemaEvidence, SchemaResponses};
 
 /// Content that is valid while the records on chain are unchanged, and for at most [`HTTPS_AGE`].
@@ -50,7 +50,7 @@ impl RecordFingerprint {
 impl ReusableContent {
     /// The content of a resolution, if every queried source returned all of it. Missing content must be requested
     /// again.
-    pub fn from_run(run: &ResolutionRun) -> Option<Self> {
+    pub fn from_run(run: &TimedEvidence) -> Option<Self> {
         let evidence = &run.evidence;
         let schemas_are_whole = evidence.schemas.as_ref().is_none_or(|schemas| {
             [&schemas.request, &schemas.receipt]
@@ -140,17 +140,17 @@ mod tests {
     use std::collections::BTreeMap;
 
     use clresolve_core::fetch::SourceUnavailableError;
-    use clresolve_verdict::sample::{evidence, good_card};
+    use clresolve_verdict::sample::{faultless_evidence, good_card};
     use jiff::ToSpan as _;
 
     use super::*;
 
     const START: Timestamp = Timestamp::UNIX_EPOCH;
 
-    fn run() -> ResolutionRun {
+    fn run() -> TimedEvidence {
         let card = Bytes::from(good_card().to_string());
-        ResolutionRun {
-            evidence: evidence(&good_card(), &card, START),
+        TimedEvidence {
+            evidence: faultless_evidence(&good_card(), &card, START),
             milliseconds: BTreeMap::new(),
             content_fetched_at: None,
         }
@@ -166,7 +166,7 @@ mod tests {
     fn content_is_used_again_for_less_than_an_hour_however_often_it_was() {
         let first = run();
         let content = ReusableContent::from_run(&first).expect("it is whole");
-        let later = ResolutionRun { content_fetched_at: Some(content.fetched_at()), ..run() };
+        let later = TimedEvidence { content_fetched_at: Some(content.fetched_at()), ..run() };
         let again = ReusableContent::from_run(&later).expect("it is whole");
         for content in [content, again] {
             assert!(content.is_reusable_for(&reading(|_| ()), START + 3299.seconds()));
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn what_was_not_had_is_asked_for_again() {
-        let changes: [fn(&mut ResolutionRun); 3] = [
+        let changes: [fn(&mut TimedEvidence); 3] = [
             |run| run.evidence.https = HttpsOutcome::Unavailable(SourceUnavailableError::Connect.into()),
             |run| run.evidence.ipfs = IpfsOutcome::Unproven(Vec::new()),
             |run| run.evidence.mirror = IpfsOutcome::Unproven(Vec::new()),

@@ -10,15 +10,15 @@ use clresolve_core::reading::{
 };
 use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::records::TextRecord;
-use clresolve_verdict::build::{self, ResolutionRun, VerdictContext};
+use clresolve_verdict::build::{self, TimedEvidence, VerdictContext};
 use clresolve_verdict::check::JudgementPolicy;
 use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::profile::{ConformanceProfiles, DEFAULT};
 use clresolve_verdict::sample::{
-    self, empty_resolution as resolution, live_resolution, published_payments, resolution_up_to,
+    self, empty_resolution as resolution, live_resolution, published_payments, resolution_read_up_to,
     resolution_with_payments,
 };
-use clresolve_verdict::verdict::{AgentIdentity, AnchorBlock, ChainAnchor, VerdictConfirmation, VerdictCopyKind};
+use clresolve_verdict::verdict::{AgentIdentity, AnchorBlock, ChainAnchor, LastConfirmationPoint, VerdictCopyKind};
 use jiff::ToSpan as _;
 use serde_json::{Value, json};
 
@@ -142,15 +142,15 @@ async fn failure_backs_off_and_hides_no_fresh_trusted_verdict() {
 #[tokio::test]
 async fn the_status_is_reported_without_a_run() {
     let cache = cache();
-    assert!(matches!(cache.status(&key("a.eth"), START, LIMITS).await, CacheStatus::Missing));
+    assert!(matches!(cache.status(&key("a.eth"), START, LIMITS).await, CacheKeyStatus::Missing));
     let never = std::future::pending::<Resolution>;
     let mut asked = Box::pin(cache.get_or_run(key("a.eth"), START, LIMITS, move |_| never()));
     assert!(futures_util::poll!(&mut asked).is_pending());
-    assert!(matches!(cache.status(&key("a.eth"), START, LIMITS).await, CacheStatus::UnderWay));
+    assert!(matches!(cache.status(&key("a.eth"), START, LIMITS).await, CacheKeyStatus::UnderWay));
 
     keep(&cache, "b.eth", TrustState::Trusted, START).await;
     let later = START + 9.seconds();
-    assert!(matches!(cache.status(&key("b.eth"), later, LIMITS).await, CacheStatus::Fresh(_)));
+    assert!(matches!(cache.status(&key("b.eth"), later, LIMITS).await, CacheKeyStatus::Fresh(_)));
     assert_eq!(cache.time_since_run(&key("b.eth"), later).await.as_secs(), 9);
     keep(&cache, "b.eth", TrustState::Indeterminate, later).await;
     assert_eq!(cache.time_since_run(&key("b.eth"), later).await.as_secs(), 0, "a failed run counts too");
@@ -200,7 +200,7 @@ fn short_values_weigh_as_much_as_their_allocations() {
         let verbs = vec!["a".to_owned(); verbs];
         verdict.steps[0].evidence = json!({"implements": verbs});
         verdict.identity = Some(AgentIdentity { verbs, ..AgentIdentity::default() });
-        super::entry::weight(&live_resolution(verdict, None))
+        super::entry::entry_weight(&live_resolution(verdict, None))
     };
     let taken = VALUES * (size_of::<String>() + size_of::<Value>() + 2 * ALLOCATION);
     assert!(weight(VALUES) - weight(0) >= taken);
@@ -213,7 +213,7 @@ fn what_a_name_publishes_about_payments_has_its_weight() {
         let records = PaymentRecords { endpoints: [(EndpointRecordKey::Web, endpoint)].into(), ..Default::default() };
         let payment = published_payments(records.clone(), records).expect("it publishes an endpoint");
         let verdict = Verdict::clone(resolution(TrustState::Trusted, START, 0).verdict());
-        super::entry::weight(&resolution_with_payments(verdict, payment))
+        super::entry::entry_weight(&resolution_with_payments(verdict, payment))
     };
     assert_eq!(weight(&"a".repeat(1 << 20)) - weight(""), 2 << 20);
 }
@@ -287,7 +287,7 @@ async fn whoever_asks_joins_the_refresh() {
     let key = key("a.eth");
     let mut refresh = Box::pin(cache.refresh(&key, now, LIMITS, run));
     assert!(futures_util::poll!(&mut refresh).is_pending());
-    assert!(matches!(cache.status(&key, now + 1.second(), LIMITS).await, CacheStatus::UnderWay));
+    assert!(matches!(cache.status(&key, now + 1.second(), LIMITS).await, CacheKeyStatus::UnderWay));
     let another = move |_| async move { resolution(TrustState::Trusted, now, 0) };
     let asked = cache.get_or_run(key.clone(), now + 1.second(), LIMITS, another);
     release.send(()).expect("the run waits");
@@ -363,7 +363,7 @@ async fn observed_change_evicts_the_name_under_every_key() {
     let found = |records: &str, checked_at: Timestamp, newest: u64| {
         let mut verdict = anchored(TrustState::Trusted, records);
         verdict.freshness = resolution(TrustState::Trusted, checked_at, 0).verdict().freshness.clone();
-        resolution_up_to(verdict, newest)
+        resolution_read_up_to(verdict, newest)
     };
     let run = async |key: CacheKey, found: Resolution| {
         let now = found.verdict().freshness.checked_at;
@@ -464,7 +464,7 @@ async fn whoever_asks_after_an_eviction_joins_no_run_from_before_it() {
     release.send(()).expect("the run waits");
     assert_eq!(first.await.verdict().state, TrustState::Trusted, "to those who asked before");
     let status = cache.status(&key("a.eth"), START, LIMITS).await;
-    assert!(matches!(status, CacheStatus::UnderWay), "it left nothing, and not the place of the other: {status:?}");
+    assert!(matches!(status, CacheKeyStatus::UnderWay), "it left nothing, and not the place of the other: {status:?}");
     go_on.send(()).expect("the run waits");
     assert_eq!(second.await.verdict().state, TrustState::Untrusted);
     assert_eq!(

@@ -17,7 +17,7 @@ use super::error::ConfigError;
 use super::labels::label_endpoints;
 use super::payment::is_normalized_name;
 use super::text;
-use super::value::{ProofDemand, read_quorum};
+use super::value::{ChainProofMode, read_quorum};
 
 /// `[chains]`: by EIP-155 chain id.
 pub type RegistryChainMap = BTreeMap<ChainId, RegistryChainConfig>;
@@ -71,7 +71,7 @@ pub struct RegistryChainConfig {
     pub endpoints: Vec<RpcEndpointConfig>,
     /// The grade of proof that the endpoints must provide. If unset, the same defaults apply as for the chain of names.
     #[serde(default, with = "text::optional")]
-    pub proof: Option<ProofDemand>,
+    pub proof: Option<ChainProofMode>,
     /// Number of operators that must agree in a quorum.
     #[serde(default, deserialize_with = "read_quorum")]
     pub quorum: Option<usize>,
@@ -105,12 +105,12 @@ impl RegistryChainConfig {
     }
 
     /// The demand that the endpoints must meet for an answer, as for
-    /// [`EnsChainConfig::demand`](super::EnsChainConfig::demand). State proofs are supported only for the chain of
-    /// names.
+    /// [`EnsChainConfig::proof_grade_demand`](super::EnsChainConfig::proof_grade_demand). State proofs are supported
+    /// only for the chain of names.
     ///
     /// # Errors
     /// [`ConfigError::Conflict`].
-    pub fn demand(&self) -> Result<ProofGradeDemand, ConfigError> {
+    pub fn proof_grade_demand(&self) -> Result<ProofGradeDemand, ConfigError> {
         match grade_demand_from(&self.endpoints, self.proof, self.quorum)? {
             ProofGradeDemand::StateProof(_) | ProofGradeDemand::ConsensusProof(_) => Err(ConfigError::conflict(
                 "proof",
@@ -123,11 +123,11 @@ impl RegistryChainConfig {
     /// Maximum age of the newest block of this chain, as for
     /// [`EnsChainConfig::head_age`](super::EnsChainConfig::head_age).
     pub fn head_age(&self, id: ChainId) -> Option<Duration> {
-        self.max_head_age.or_else(|| five_slots(id.number()))
+        self.max_head_age.or_else(|| five_slot_duration(id.number()))
     }
 
     /// Gives each endpoint a unique label. The default label includes the chain: `rpc-8453-1`.
-    pub(super) fn label(&mut self, id: ChainId) {
+    pub(super) fn assign_endpoint_labels(&mut self, id: ChainId) {
         self.endpoints = label_endpoints(&self.endpoints, &format!("{}-{id}", RpcEndpointConfig::UNNAMED));
     }
 }
@@ -140,7 +140,7 @@ pub(super) fn check_chains(chains: &RegistryChainMap) -> Result<(), ConfigError>
         if chain.endpoints.is_empty() {
             return wrong("rpc", "expected at least one endpoint".to_owned());
         }
-        match chain.demand() {
+        match chain.proof_grade_demand() {
             Err(ConfigError::Conflict { key, detail }) => return wrong(&key, detail),
             Err(other) => return Err(other),
             Ok(ProofGradeDemand::SingleRpc) if chain.endpoints.iter().all(|endpoint| !endpoint.own) => {
@@ -163,7 +163,7 @@ pub(super) fn check_chains(chains: &RegistryChainMap) -> Result<(), ConfigError>
 
 /// Five slots of the chain, if its slot time is fixed and known here. A slot may stay empty, and an endpoint may be a
 /// block behind.
-pub(super) fn five_slots(chain_id: u64) -> Option<Duration> {
+pub(super) fn five_slot_duration(chain_id: u64) -> Option<Duration> {
     let seconds = match chain_id {
         // Ethereum, and its test networks Holesky, Hoodi and Sepolia.
         MAINNET | 17_000 | 560_048 | 11_155_111 => 12,
@@ -198,13 +198,16 @@ rpc = [{ url = "http://127.0.0.1:8545", own = true }]
     fn every_key_is_read_and_written() {
         let config = parse_over_defaults(FULL).unwrap();
         let base = &config.chains[&ChainId::new(8453).unwrap()];
-        assert_eq!(base.demand(), Ok(ProofGradeDemand::Quorum(2)));
+        assert_eq!(base.proof_grade_demand(), Ok(ProofGradeDemand::Quorum(2)));
         assert_eq!(base.max_head_age, Some(Duration::from_secs(20)));
         assert_eq!(base.agents["summarizeagent.eth"], 22);
         let labels: Vec<&str> = base.endpoints.iter().map(|endpoint| endpoint.label.as_str()).collect();
         assert_eq!(labels, ["rpc-8453-1", "b"]);
         let mainnet = &config.chains[&ChainId::new(1).unwrap()];
-        assert_eq!((mainnet.demand(), mainnet.registry), (Ok(ProofGradeDemand::SingleRpc), IDENTITY_REGISTRY));
+        assert_eq!(
+            (mainnet.proof_grade_demand(), mainnet.registry),
+            (Ok(ProofGradeDemand::SingleRpc), IDENTITY_REGISTRY)
+        );
         let text = toml::to_string(&ConfigLayer::from_config(&config).unwrap()).unwrap();
         assert_eq!(parse_over_defaults(&text), Ok(config), "{text}");
         assert!(Config::default().chains.is_empty());

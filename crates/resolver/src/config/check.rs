@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use clresolve_payment::check::{FirstContactPolicy, PayeeEvidenceKind, SellerCheckPolicy, SellerIdentity, WebOrigin};
+use clresolve_payment::check::{FirstContactPolicy, PayeeEvidenceKind, PayeeEvidencePolicy, SellerIdentity, WebOrigin};
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Maximum number of origins with a pinned identity.
@@ -23,28 +23,28 @@ pub struct SellerCheckConfig {
     pub offchain: bool,
     /// Pinned identities of sellers, by origin.
     #[serde(deserialize_with = "deserialize_identities")]
-    pub origins: PinnedIdentities,
+    pub origins: PinnedSellerIdentities,
 }
 
 impl Default for SellerCheckConfig {
     fn default() -> Self {
         Self {
-            accept: SellerCheckPolicy::default().accept,
+            accept: PayeeEvidencePolicy::default().accept,
             first_contact: FirstContactPolicy::default(),
             offchain: false,
-            origins: PinnedIdentities::new(),
+            origins: PinnedSellerIdentities::new(),
         }
     }
 }
 
 /// `[check.origins]`: the identity of the seller at an origin.
-type PinnedIdentities = BTreeMap<WebOrigin, SellerIdentity>;
+type PinnedSellerIdentities = BTreeMap<WebOrigin, SellerIdentity>;
 
 impl SellerCheckConfig {
     /// The policy of checks.
-    pub fn policy(&self) -> SellerCheckPolicy {
+    pub fn seller_check_policy(&self) -> PayeeEvidencePolicy {
         let Self { accept, first_contact, offchain, .. } = self;
-        SellerCheckPolicy { accept: accept.clone(), first_contact: *first_contact, offchain: *offchain }
+        PayeeEvidencePolicy { accept: accept.clone(), first_contact: *first_contact, offchain: *offchain }
     }
 }
 
@@ -74,7 +74,7 @@ impl TryFrom<String> for ConfiguredOrigin {
 }
 
 /// Reads identities by origin.
-fn deserialize_identities<'de, D: Deserializer<'de>>(d: D) -> Result<PinnedIdentities, D::Error> {
+fn deserialize_identities<'de, D: Deserializer<'de>>(d: D) -> Result<PinnedSellerIdentities, D::Error> {
     let written = BTreeMap::<ConfiguredOrigin, SellerIdentity>::deserialize(d)?;
     if written.len() > MAX_ORIGINS {
         return Err(serde::de::Error::custom(format!("expected at most {MAX_ORIGINS} origins")));
@@ -108,7 +108,7 @@ offchain = true
     #[test]
     fn every_key_is_read_and_written() {
         let config = parse_over_defaults(FULL).unwrap();
-        let policy = config.check.policy();
+        let policy = config.check.seller_check_policy();
         assert_eq!(policy.accept, [PayeeEvidenceKind::Name, PayeeEvidenceKind::History].into());
         assert_eq!((policy.first_contact, policy.offchain), (FirstContactPolicy::Allow, true));
         let of = |origin: &str| config.check.origins[&origin.parse::<WebOrigin>().unwrap()].to_string();
@@ -132,8 +132,11 @@ offchain = true
 
     #[test]
     fn default_is_that_of_the_policy() {
-        assert_eq!(Config::default().check.policy(), SellerCheckPolicy::default());
-        assert_eq!(parse_over_defaults("[check]\naccept = []").unwrap().check.policy().accept, BTreeSet::new());
+        assert_eq!(Config::default().check.seller_check_policy(), PayeeEvidencePolicy::default());
+        assert_eq!(
+            parse_over_defaults("[check]\naccept = []").unwrap().check.seller_check_policy().accept,
+            BTreeSet::new()
+        );
     }
 
     #[test]

@@ -18,7 +18,7 @@ impl Config {
         if chain.endpoints.is_empty() {
             return Err(ConfigError::conflict("rpc", "expected at least one endpoint"));
         }
-        let demand = chain.demand()?;
+        let demand = chain.proof_grade_demand()?;
         if self.gate.min_proof.is_some_and(|least| least > demand.grade()) {
             return Err(ConfigError::conflict("min-proof", "the gate would refuse everything: proof demands less"));
         }
@@ -37,7 +37,7 @@ impl Config {
         self.limits.check_limits()?;
         super::payment::check_routes_and_payees(&self.routes, &self.payees)?;
         super::chains::check_chains(&self.chains)?;
-        self.check_sharing()?;
+        self.check_evidence_sharing()?;
         self.check_receipts()?;
         self.check_first_contact()?;
         self.check_signing()
@@ -65,7 +65,7 @@ impl Config {
     /// # Errors
     /// [`ConfigError::Conflict`] if the sandbox would share, if there is no MAC key, or if this build lacks the
     /// feature.
-    pub(crate) fn check_sharing(&self) -> Result<(), ConfigError> {
+    pub(crate) fn check_evidence_sharing(&self) -> Result<(), ConfigError> {
         let Self { chain, redis, .. } = self;
         match (&redis.url, &redis.mac_key) {
             (None, None) => Ok(()),
@@ -86,7 +86,7 @@ impl Config {
     /// # Errors
     /// [`ConfigError::Conflict`] if `gate.deny` names a warning that requires a memory, and no memory is configured.
     pub fn check_gate(&self) -> Result<(), ConfigError> {
-        if self.gate.policy().requires_history() && self.memory.path.is_none() {
+        if self.gate.gate_policy().requires_history() && self.memory.path.is_none() {
             return Err(ConfigError::conflict("deny", "a warning in the list requires a memory; set memory.path"));
         }
         Ok(())

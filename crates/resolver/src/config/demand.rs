@@ -6,7 +6,7 @@ use clresolve_core::reading::ProofGradeDemand;
 
 use super::endpoint::RpcEndpointConfig;
 use super::error::ConfigError;
-use super::value::{BlockHeaderDemand, ProofDemand};
+use super::value::{BlockHeaderProofMode, ChainProofMode};
 
 /// Default number of operators that must agree, which is the number that would have to collude. A longer list of
 /// endpoints makes the daemon tolerate more failures; it does not raise this number.
@@ -19,19 +19,21 @@ pub(crate) const NO_STATE_PROOF: &str = "this build computes no state proofs: it
 /// The demand that follows from the configured proof and quorum.
 pub(super) fn grade_demand_from(
     endpoints: &[RpcEndpointConfig],
-    proof: Option<ProofDemand>,
+    proof: Option<ChainProofMode>,
     quorum: Option<usize>,
 ) -> Result<ProofGradeDemand, ConfigError> {
     let operators: BTreeSet<&str> = endpoints.iter().map(|endpoint| endpoint.operator.as_str()).collect();
     let believes_one = operators.len() < DEFAULT_QUORUM || endpoints.first().is_some_and(|first| first.own);
     let agree = match (proof, quorum) {
-        (Some(ProofDemand::SingleRpc), None) => return Ok(ProofGradeDemand::SingleRpc),
+        (Some(ChainProofMode::SingleRpc), None) => return Ok(ProofGradeDemand::SingleRpc),
         (None, None) if believes_one => return Ok(ProofGradeDemand::SingleRpc),
-        (Some(ProofDemand::SingleRpc), Some(_)) => {
+        (Some(ChainProofMode::SingleRpc), Some(_)) => {
             return Err(ConfigError::conflict("quorum", "proof single-rpc needs no quorum; remove one of the two"));
         }
         // With a single operator, false state is still detected, but a false header is not.
-        (Some(ProofDemand::StateProof | ProofDemand::ConsensusProof), None) => operators.len().clamp(1, DEFAULT_QUORUM),
+        (Some(ChainProofMode::StateProof | ChainProofMode::ConsensusProof), None) => {
+            operators.len().clamp(1, DEFAULT_QUORUM)
+        }
         (_, agree) => agree.unwrap_or(DEFAULT_QUORUM),
     };
     if operators.len() < agree {
@@ -43,7 +45,7 @@ pub(super) fn grade_demand_from(
         return Err(ConfigError::conflict("quorum", detail));
     }
     match proof {
-        Some(ProofDemand::StateProof | ProofDemand::ConsensusProof) => {
+        Some(ChainProofMode::StateProof | ChainProofMode::ConsensusProof) => {
             check_proof_support(ProofGradeDemand::StateProof(agree))
         }
         _ => Ok(ProofGradeDemand::Quorum(agree)),
@@ -53,38 +55,39 @@ pub(super) fn grade_demand_from(
 /// As [`grade_demand_from`], with the configured demand for headers.
 pub(super) fn grade_demand_with_header(
     endpoints: &[RpcEndpointConfig],
-    proof: Option<ProofDemand>,
+    proof: Option<ChainProofMode>,
     quorum: Option<usize>,
-    header: Option<BlockHeaderDemand>,
+    header: Option<BlockHeaderProofMode>,
 ) -> Result<ProofGradeDemand, ConfigError> {
     match (header_demand(header, proof)?, quorum) {
-        (BlockHeaderDemand::Quorum, quorum) => grade_demand_from(endpoints, proof, quorum),
-        (BlockHeaderDemand::Consensus, None) => check_proof_support(ProofGradeDemand::ConsensusProof(0)),
-        (BlockHeaderDemand::Consensus, Some(_)) => {
+        (BlockHeaderProofMode::Quorum, quorum) => grade_demand_from(endpoints, proof, quorum),
+        (BlockHeaderProofMode::Consensus, None) => check_proof_support(ProofGradeDemand::ConsensusProof(0)),
+        (BlockHeaderProofMode::Consensus, Some(_)) => {
             let detail = "chain.header consensus asks no quorum; set it to both, or remove quorum";
             Err(ConfigError::conflict("quorum", detail))
         }
-        (BlockHeaderDemand::Both, quorum) => match grade_demand_from(endpoints, Some(ProofDemand::StateProof), quorum)?
-        {
-            ProofGradeDemand::StateProof(agree) => Ok(ProofGradeDemand::ConsensusProof(agree)),
-            demand => Ok(demand),
-        },
+        (BlockHeaderProofMode::Both, quorum) => {
+            match grade_demand_from(endpoints, Some(ChainProofMode::StateProof), quorum)? {
+                ProofGradeDemand::StateProof(agree) => Ok(ProofGradeDemand::ConsensusProof(agree)),
+                demand => Ok(demand),
+            }
+        }
     }
 }
 
 /// Who must vouch for the headers of records with this proof.
 pub(super) fn header_demand(
-    header: Option<BlockHeaderDemand>,
-    proof: Option<ProofDemand>,
-) -> Result<BlockHeaderDemand, ConfigError> {
-    let is_consensus_proof = proof == Some(ProofDemand::ConsensusProof);
-    let default = if is_consensus_proof { BlockHeaderDemand::Consensus } else { BlockHeaderDemand::Quorum };
+    header: Option<BlockHeaderProofMode>,
+    proof: Option<ChainProofMode>,
+) -> Result<BlockHeaderProofMode, ConfigError> {
+    let is_consensus_proof = proof == Some(ChainProofMode::ConsensusProof);
+    let default = if is_consensus_proof { BlockHeaderProofMode::Consensus } else { BlockHeaderProofMode::Quorum };
     let header = header.unwrap_or(default);
-    if is_consensus_proof && header == BlockHeaderDemand::Quorum {
+    if is_consensus_proof && header == BlockHeaderProofMode::Quorum {
         let detail = "proof consensus-proof needs a header by consensus; set consensus or both, or proof state-proof";
         return Err(ConfigError::conflict("chain.header", detail));
     }
-    let is_computed = is_consensus_proof || proof == Some(ProofDemand::StateProof);
+    let is_computed = is_consensus_proof || proof == Some(ChainProofMode::StateProof);
     if header.is_by_consensus() && !is_computed && !clresolve_core::mutant!("header-proves-records") {
         let detail = format!("{header} proves headers, but no records; set proof consensus-proof");
         return Err(ConfigError::conflict("chain.header", detail));
@@ -96,18 +99,18 @@ pub(super) fn header_demand(
 pub(super) mod chain_table {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use crate::config::BlockHeaderDemand;
+    use crate::config::BlockHeaderProofMode;
     use crate::config::text;
 
     #[derive(Default, Serialize, Deserialize)]
     #[serde(default, deny_unknown_fields)]
     struct ChainTomlTable {
         #[serde(with = "text::optional")]
-        header: Option<BlockHeaderDemand>,
+        header: Option<BlockHeaderProofMode>,
     }
 
     pub(in crate::config) fn serialize<S: Serializer>(
-        header: &Option<BlockHeaderDemand>,
+        header: &Option<BlockHeaderProofMode>,
         s: S,
     ) -> Result<S::Ok, S::Error> {
         ChainTomlTable { header: *header }.serialize(s)
@@ -115,7 +118,7 @@ pub(super) mod chain_table {
 
     pub(in crate::config) fn deserialize<'de, D: Deserializer<'de>>(
         d: D,
-    ) -> Result<Option<BlockHeaderDemand>, D::Error> {
+    ) -> Result<Option<BlockHeaderProofMode>, D::Error> {
         ChainTomlTable::deserialize(d).map(|table| table.header)
     }
 }

@@ -9,7 +9,7 @@ use toml::de::DeTable;
 use toml::{Table, Value};
 
 use super::layer::{ConfigLayer, unknown_key};
-use super::message::printable_message;
+use super::message::message_without_secrets;
 use super::{Config, ConfigError, EnsChainConfig, OutboundNetworkConfig, VerdictRulesConfig};
 
 /// Maximum size of a configuration file, in bytes: far larger than any real one, yet small in memory.
@@ -42,7 +42,7 @@ impl ConfigLayer {
     /// # Errors
     /// If the file cannot be read, or if a key is unknown or has an invalid value.
     pub fn from_file(path: &Path) -> Result<Self, ConfigError> {
-        Self::from_text(&read(path)?, path)
+        Self::from_text(&read_config_file(path)?, path)
     }
 
     /// Reads an already open configuration file, located at `path`, as [`ConfigLayer::from_file`] does.
@@ -50,7 +50,7 @@ impl ConfigLayer {
     /// # Errors
     /// As [`ConfigLayer::from_file`].
     pub fn from_open_file(file: File, path: &Path) -> Result<Self, ConfigError> {
-        Self::from_text(&read_open(file, path)?, path)
+        Self::from_text(&read_open_config_file(file, path)?, path)
     }
 
     fn from_text(text: &str, path: &Path) -> Result<Self, ConfigError> {
@@ -89,9 +89,9 @@ impl Config {
             let mut layer = ConfigLayer::default();
             layer.set("ca", Some([Path::new(ca.file_name().unwrap_or_default())]))?;
             layer.apply_over(&mut table)?;
-            write(&ca, &format!("{WRITTEN_BY}\n{}", self.network.ca_pems.join("\n")))?;
+            write_config_file(&ca, &format!("{WRITTEN_BY}\n{}", self.network.ca_pems.join("\n")))?;
         }
-        write(path, &format!("{WRITTEN_BY}\n\n{table}"))
+        write_config_file(path, &format!("{WRITTEN_BY}\n\n{table}"))
     }
 }
 
@@ -136,12 +136,12 @@ fn check_values(text: &str) -> Result<(), toml::de::Error> {
     toml::from_str::<Config>(text).map(|_| ())
 }
 
-fn read(path: &Path) -> Result<String, ConfigError> {
+fn read_config_file(path: &Path) -> Result<String, ConfigError> {
     let file = File::open(path).map_err(|e| unreadable_error(path, e.to_string()))?;
-    read_open(file, path)
+    read_open_config_file(file, path)
 }
 
-fn read_open(file: File, path: &Path) -> Result<String, ConfigError> {
+fn read_open_config_file(file: File, path: &Path) -> Result<String, ConfigError> {
     let unreadable = |detail| unreadable_error(path, detail);
     let mut text = String::new();
     file.take(MAX_FILE_BYTES as u64 + 1).read_to_string(&mut text).map_err(|e| unreadable(e.to_string()))?;
@@ -155,8 +155,8 @@ fn unreadable_error(path: &Path, detail: String) -> ConfigError {
     ConfigError::Unreadable { path: path.display().to_string(), detail }
 }
 
-fn write(path: &Path, text: &str) -> Result<(), ConfigError> {
-    if path.exists() && !read(path).is_ok_and(|old| old.starts_with(WRITTEN_BY)) {
+fn write_config_file(path: &Path, text: &str) -> Result<(), ConfigError> {
+    if path.exists() && !read_config_file(path).is_ok_and(|old| old.starts_with(WRITTEN_BY)) {
         return Err(unwritable_error(path, &"the file exists and was not written by clresolve; name another one"));
     }
     let mut options = std::fs::OpenOptions::new();
@@ -179,11 +179,16 @@ fn invalid_file_error(text: &str, path: &str, error: &toml::de::Error) -> Config
 fn invalid_key_error(text: &str, path: &str, start: usize, message: &str) -> ConfigError {
     let before = text.get(..start.min(text.len())).unwrap_or_default();
     let line = before.matches('\n').count() + 1;
-    ConfigError::Invalid { path: path.to_owned(), line, key: key_at(text, line), detail: printable_message(message) }
+    ConfigError::Invalid {
+        path: path.to_owned(),
+        line,
+        key: key_at_line(text, line),
+        detail: message_without_secrets(message),
+    }
 }
 
 /// The key or table on `line`. For a value of several lines, the nearest one above.
-fn key_at(text: &str, line: usize) -> String {
+fn key_at_line(text: &str, line: usize) -> String {
     let lines: Vec<&str> = text.lines().take(line).collect();
     let key_of = |line: &&str| {
         let line = line.trim();
@@ -205,7 +210,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::config::{HedgeDelay, ManifestSource};
+    use crate::config::{HedgeDelay, SchemaManifestSource};
     use clresolve_core::reading::BlockSelector;
     use clresolve_verdict::verdict::ResolutionDepth;
 
@@ -269,7 +274,7 @@ file = "commons.json"
         assert_eq!(config.cache.untrusted, 10_000);
         assert_eq!(config.cache.max_unconfirmed, Duration::from_secs(20));
         assert_eq!(config.network.ca_files, [PathBuf::from("ca.pem")]);
-        assert_eq!(config.rules.manifests, [ManifestSource::File("commons.json".into())]);
+        assert_eq!(config.rules.manifests, [SchemaManifestSource::File("commons.json".into())]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::endpoint::RpcEndpointConfig;
 pub(super) const MAX_LABEL_BYTES: usize = 64;
 
 /// The end of a host name, as a label or operator: a configuration that is written can be read again.
-pub(super) fn label_of(host: &str) -> String {
+pub(super) fn label_from_host(host: &str) -> String {
     let plain: String = host.chars().map(|c| if is_label_char(c) { c } else { '_' }).collect();
     plain[plain.len().saturating_sub(MAX_LABEL_BYTES)..].to_owned()
 }

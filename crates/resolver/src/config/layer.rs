@@ -8,8 +8,8 @@ use serde::Serialize;
 use toml::{Table, Value};
 
 use super::labels::number_labels;
-use super::message::printable_message;
-use super::value::{BlockHeaderDemand, ProofDemand, parse_chain_id};
+use super::message::message_without_secrets;
+use super::value::{BlockHeaderProofMode, ChainProofMode, parse_chain_id};
 use super::{Config, ConfigError, MAINNET, ProofGrade};
 
 /// The variables of the environment that are read: the file, and the keys of [`ConfigLayer::from_environment`].
@@ -133,17 +133,17 @@ impl ConfigLayer {
     /// A stronger layer's `proof` resets a weaker layer's `quorum`, and vice versa.
     fn reset_proof(&self, below: &mut Table) -> Result<(), ConfigError> {
         match (proof_of_table(&self.0), self.0.contains_key("quorum")) {
-            (Some(ProofDemand::SingleRpc), true) => {
+            (Some(ChainProofMode::SingleRpc), true) => {
                 return Err(ConfigError::conflict("quorum", "proof single-rpc needs no quorum; remove one of the two"));
             }
-            (Some(ProofDemand::SingleRpc), false) => {
+            (Some(ChainProofMode::SingleRpc), false) => {
                 below.remove("quorum");
             }
-            (Some(ProofDemand::ConsensusProof), false) if !self.requires_header_quorum(below) => {
+            (Some(ChainProofMode::ConsensusProof), false) if !self.requires_header_quorum(below) => {
                 below.remove("quorum");
             }
             (None, true) if proof_of_table(below).is_none_or(|proof| proof.grade() < ProofGrade::StateProof) => {
-                below.insert("proof".to_owned(), ProofDemand::Quorum.to_string().into());
+                below.insert("proof".to_owned(), ChainProofMode::Quorum.to_string().into());
             }
             _ => {}
         }
@@ -155,11 +155,11 @@ impl ConfigLayer {
         let header = |table: &Table| table.get("chain")?.get("header")?.as_str()?.parse().ok();
         header(&self.0)
             .or_else(|| header(below))
-            .is_some_and(|header: BlockHeaderDemand| header != BlockHeaderDemand::Consensus)
+            .is_some_and(|header: BlockHeaderProofMode| header != BlockHeaderProofMode::Consensus)
     }
 }
 
-fn proof_of_table(table: &Table) -> Option<ProofDemand> {
+fn proof_of_table(table: &Table) -> Option<ChainProofMode> {
     table.get("proof")?.as_str()?.parse().ok()
 }
 
@@ -181,7 +181,7 @@ impl Config {
         config.check_conflicts()?;
         config.chain.endpoints = config.chain.labelled_endpoints();
         config.beacon.endpoints = config.beacon.labelled_endpoints();
-        config.chains.iter_mut().for_each(|(id, chain)| chain.label(*id));
+        config.chains.iter_mut().for_each(|(id, chain)| chain.assign_endpoint_labels(*id));
         number_labels(config.gateways.iter_mut().map(|gateway| &mut gateway.label));
         Ok(config)
     }
@@ -190,13 +190,13 @@ impl Config {
 /// The configuration that is written as `table`. The error consists of the key and of what was expected.
 fn config_from_table(table: Table) -> Result<Config, (String, String)> {
     if let Some((key, message)) = unknown_key(table.keys()) {
-        return Err((key.clone(), printable_message(&message)));
+        return Err((key.clone(), message_without_secrets(&message)));
     }
     table.try_into().map_err(|error: toml::de::Error| {
         let text = error.to_string();
         // The text ends with the key, as in "in `gateway`".
         let key = text.trim_end().rsplit_once("in `").map_or("configuration", |(_, key)| key.trim_end_matches('`'));
-        (key.to_owned(), printable_message(error.message()))
+        (key.to_owned(), message_without_secrets(error.message()))
     })
 }
 
@@ -308,8 +308,9 @@ mod tests {
 
     #[test]
     fn several_operators_are_a_quorum_unless_something_else_is_said() {
-        let demand =
-            |texts: &[&str]| Config::default().with_layers(texts.iter().map(|text| layer(text)))?.chain.demand();
+        let demand = |texts: &[&str]| {
+            Config::default().with_layers(texts.iter().map(|text| layer(text)))?.chain.proof_grade_demand()
+        };
         let one = "rpc = [\"https://rpc.one\"]";
         let two = "rpc = [\"https://rpc.one\", \"https://rpc.two\"]";
         let same = "rpc = [\"https://a.rpc.one\", \"https://b.rpc.one\"]";

@@ -38,7 +38,7 @@ impl Config {
     /// chain.
     pub(crate) fn light_client_settings(&self) -> Result<Option<LightClientSettings>, ConfigError> {
         let Self { chain, beacon, .. } = self;
-        if !matches!(chain.demand()?, ProofGradeDemand::ConsensusProof(_)) {
+        if !matches!(chain.proof_grade_demand()?, ProofGradeDemand::ConsensusProof(_)) {
             return Ok(None);
         }
         let Some(checkpoint) = beacon.checkpoint else {
@@ -86,7 +86,7 @@ mod tests {
     const ROOT: &str = "0x1111111111111111111111111111111111111111111111111111111111111111";
 
     /// A file with this proof and header, and a complete `[beacon]`.
-    fn file(proof: &str, header: &str, beacon: &str) -> String {
+    fn config_text(proof: &str, header: &str, beacon: &str) -> String {
         let header = if header.is_empty() { String::new() } else { format!("[chain]\nheader = \"{header}\"\n") };
         format!("{proof}\n{header}[beacon]\ncheckpoint = \"{ROOT}\"\nendpoints = [\"https://b.example/KEY\"]\n{beacon}")
     }
@@ -110,7 +110,7 @@ mod tests {
         let labels: Vec<&str> = settings.endpoints.iter().map(|endpoint| endpoint.label.as_str()).collect();
         assert_eq!((labels, settings.checkpoint), (vec!["beacon-1", "mine"], B256::repeat_byte(0x11)));
         assert_eq!((settings.file.as_deref(), settings.network), (Some(Path::new("s")), BeaconNetwork::Mainnet));
-        assert_eq!(config.chain.demand(), Ok(ProofGradeDemand::ConsensusProof(2)));
+        assert_eq!(config.chain.proof_grade_demand(), Ok(ProofGradeDemand::ConsensusProof(2)));
         let written = toml::to_string(&ConfigLayer::from_config(&config).unwrap()).unwrap();
         for layer in [ConfigLayer::from_config(&config).unwrap(), ConfigLayer::from_toml(&written, "g.toml").unwrap()] {
             assert_eq!(Config::default().with_layers([layer]).unwrap(), config, "{written}");
@@ -131,8 +131,8 @@ mod tests {
             ("proof = \"consensus-proof\"", "both", ProofGradeDemand::ConsensusProof(2)),
             ("proof = \"consensus-proof\"\nquorum = 3", "both", ProofGradeDemand::ConsensusProof(3)),
         ] {
-            let config = parse_over_defaults(&file(proof, header, "")).unwrap();
-            assert_eq!(config.chain.demand(), Ok(demand), "{proof}, {header}");
+            let config = parse_over_defaults(&config_text(proof, header, "")).unwrap();
+            assert_eq!(config.chain.proof_grade_demand(), Ok(demand), "{proof}, {header}");
             assert_eq!(
                 config.light_client_settings().unwrap().is_some(),
                 matches!(demand, ProofGradeDemand::ConsensusProof(_))
@@ -147,16 +147,20 @@ mod tests {
         let many = format!("{consensus}\n[beacon]\ncheckpoint = \"{ROOT}\"\nendpoints = [{}]", many.join(", "));
         let none = format!("{consensus}\n[beacon]\ncheckpoint = \"{ROOT}\"");
         for (text, key, part) in [
-            (file(consensus, "quorum", ""), "chain.header", "needs a header by consensus"),
-            (file("", "consensus", ""), "chain.header", "consensus proves headers, but no records"),
-            (file("proof = \"quorum\"", "both", ""), "chain.header", "both proves headers, but no records"),
-            (file("proof = \"single-rpc\"", "consensus", ""), "chain.header", "set proof consensus-proof"),
-            (file("proof = \"consensus-proof\"\nquorum = 2", "", ""), "quorum", "set it to both, or remove quorum"),
-            (file("proof = \"consensus-proof\"\nquorum = 9", "both", ""), "quorum", "9 operators must agree"),
+            (config_text(consensus, "quorum", ""), "chain.header", "needs a header by consensus"),
+            (config_text("", "consensus", ""), "chain.header", "consensus proves headers, but no records"),
+            (config_text("proof = \"quorum\"", "both", ""), "chain.header", "both proves headers, but no records"),
+            (config_text("proof = \"single-rpc\"", "consensus", ""), "chain.header", "set proof consensus-proof"),
+            (
+                config_text("proof = \"consensus-proof\"\nquorum = 2", "", ""),
+                "quorum",
+                "set it to both, or remove quorum",
+            ),
+            (config_text("proof = \"consensus-proof\"\nquorum = 9", "both", ""), "quorum", "9 operators must agree"),
             (consensus.to_owned(), "beacon.checkpoint", "a block root that you trust"),
             (none, "beacon.endpoints", "expected 1 to 8 URLs"),
             (many, "beacon.endpoints", "expected 1 to 8 URLs"),
-            (file(consensus, "", "network = \"sandbox\""), "beacon.network", "sandbox is chain 31337, not 1"),
+            (config_text(consensus, "", "network = \"sandbox\""), "beacon.network", "sandbox is chain 31337, not 1"),
         ] {
             let (found, detail) = conflict_of(&text);
             assert!(found == key && detail.contains(part), "{text}: {found}: {detail}");
@@ -167,7 +171,7 @@ mod tests {
     fn sandbox_vouches_for_no_other_network_of_its_chain_id() {
         let of_world = |world: &str| {
             let chain = "proof = \"consensus-proof\"\nchain-id = 31337\nrpc = [\"http://127.0.0.1:8545\"]";
-            parse_over_defaults(&file(&format!("{chain}\n{world}"), "", "network = \"sandbox\""))
+            parse_over_defaults(&config_text(&format!("{chain}\n{world}"), "", "network = \"sandbox\""))
         };
         assert!(of_world("world = \"sandbox\"").is_ok());
         for (world, name) in [("", "eip155-31337"), ("world = \"anvil\"", "anvil")] {
@@ -202,9 +206,10 @@ mod tests {
     #[test]
     fn flag_for_consensus_replaces_a_quorum_of_the_file() {
         let flag = || ConfigLayer::from_toml("proof = \"consensus-proof\"", "f.toml").unwrap();
-        let with_flag = |text: &str| parse_over_defaults(text).unwrap().with_layers([flag()]).unwrap().chain.demand();
-        assert_eq!(with_flag(&file("quorum = 3", "", "")), Ok(ProofGradeDemand::ConsensusProof(0)));
-        let both = file("proof = \"state-proof\"\nquorum = 3", "both", "");
+        let with_flag =
+            |text: &str| parse_over_defaults(text).unwrap().with_layers([flag()]).unwrap().chain.proof_grade_demand();
+        assert_eq!(with_flag(&config_text("quorum = 3", "", "")), Ok(ProofGradeDemand::ConsensusProof(0)));
+        let both = config_text("proof = \"state-proof\"\nquorum = 3", "both", "");
         assert_eq!(with_flag(&both), Ok(ProofGradeDemand::ConsensusProof(3)), "operators must agree too");
     }
 
@@ -212,15 +217,16 @@ mod tests {
     fn verified_state_is_kept_beside_the_memory() {
         let consensus = "proof = \"consensus-proof\"";
         let path = |text: &str| parse_over_defaults(text).unwrap().light_client_file();
-        assert_eq!(path(&file(consensus, "", "")), None);
-        let with_memory = file(consensus, "", "[memory]\npath = \"/var/lib/clresolve/memory\"");
+        assert_eq!(path(&config_text(consensus, "", "")), None);
+        let with_memory = config_text(consensus, "", "[memory]\npath = \"/var/lib/clresolve/memory\"");
         assert_eq!(path(&with_memory).as_deref(), Some(Path::new("/var/lib/clresolve/memory.light-client")));
-        assert_eq!(path(&file(consensus, "", "file = \"/s\"\n[memory]\npath = \"m\"")), Some("/s".into()));
+        assert_eq!(path(&config_text(consensus, "", "file = \"/s\"\n[memory]\npath = \"m\"")), Some("/s".into()));
     }
 
     #[test]
     fn gate_may_require_the_strongest_grade() {
-        let gate = |proof: &str| parse_over_defaults(&file(proof, "", "[gate]\nmin-proof = \"consensus-proof\""));
+        let gate =
+            |proof: &str| parse_over_defaults(&config_text(proof, "", "[gate]\nmin-proof = \"consensus-proof\""));
         assert!(gate("proof = \"consensus-proof\"").is_ok());
         assert!(gate("proof = \"state-proof\"").is_err());
     }

@@ -9,9 +9,9 @@ use super::value::parse_digest;
 
 /// The source of a manifest that replaces a built-in one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "ManifestTomlTable", into = "ManifestTomlTable")]
+#[serde(try_from = "SchemaManifestTomlTable", into = "SchemaManifestTomlTable")]
 #[non_exhaustive]
-pub enum ManifestSource {
+pub enum SchemaManifestSource {
     /// A local file.
     File(PathBuf),
     /// An https URL, with the SHA-256 that the downloaded bytes must have.
@@ -26,19 +26,19 @@ pub enum ManifestSource {
 /// A source as it is written: `file`, or `url` and `digest`.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ManifestTomlTable {
+struct SchemaManifestTomlTable {
     file: Option<PathBuf>,
     url: Option<String>,
     digest: Option<String>,
 }
 
-impl TryFrom<ManifestTomlTable> for ManifestSource {
+impl TryFrom<SchemaManifestTomlTable> for SchemaManifestSource {
     type Error = String;
 
-    fn try_from(table: ManifestTomlTable) -> Result<Self, String> {
+    fn try_from(table: SchemaManifestTomlTable) -> Result<Self, String> {
         match table {
-            ManifestTomlTable { file: Some(path), url: None, digest: None } => Ok(Self::File(path)),
-            ManifestTomlTable { file: None, url: Some(url), digest: Some(digest) } => {
+            SchemaManifestTomlTable { file: Some(path), url: None, digest: None } => Ok(Self::File(path)),
+            SchemaManifestTomlTable { file: None, url: Some(url), digest: Some(digest) } => {
                 let digest = parse_digest(&digest)?;
                 let url = Url::parse(&url).ok().filter(|url| url.scheme() == "https");
                 Ok(Self::Url { url: url.ok_or("expected url to be an https URL")?, digest })
@@ -48,11 +48,11 @@ impl TryFrom<ManifestTomlTable> for ManifestSource {
     }
 }
 
-impl From<ManifestSource> for ManifestTomlTable {
-    fn from(source: ManifestSource) -> Self {
+impl From<SchemaManifestSource> for SchemaManifestTomlTable {
+    fn from(source: SchemaManifestSource) -> Self {
         match source {
-            ManifestSource::File(path) => Self { file: Some(path), ..Self::default() },
-            ManifestSource::Url { url, digest } => {
+            SchemaManifestSource::File(path) => Self { file: Some(path), ..Self::default() },
+            SchemaManifestSource::Url { url, digest } => {
                 Self { url: Some(url.into()), digest: Some(digest), ..Self::default() }
             }
         }

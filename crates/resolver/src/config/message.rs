@@ -1,6 +1,6 @@
 //! Messages about invalid values, from those of the deserializer.
 
-use clresolve_core::text::{UntrustedText, nearest, without_secrets};
+use clresolve_core::text::{UntrustedText, nearest_word, strip_url_secrets};
 
 /// Maximum length of an error's detail, in characters: enough for the list of all keys.
 const MAX_DETAIL_CHARS: usize = 1000;
@@ -12,20 +12,20 @@ const REMOVED: [(&str, &str); 2] = [
 ];
 
 /// The message of a deserializer, without any value that may be secret.
-pub(super) fn printable_message(message: &str) -> String {
-    let message = without_secrets(&with_known_key(&without_values(message)));
+pub(super) fn message_without_secrets(message: &str) -> String {
+    let message = strip_url_secrets(&with_key_suggestion(&without_values(message)));
     UntrustedText::new(&message).with_limit(MAX_DETAIL_CHARS).to_string()
 }
 
 /// Completes the message about an unknown key with what to set instead of a removed key, or with the most similar key.
-fn with_known_key(message: &str) -> String {
+fn with_key_suggestion(message: &str) -> String {
     let Some((head, known)) = message.split_once(", expected ") else { return message.to_owned() };
     let typed = head.strip_prefix("unknown field `").and_then(|rest| rest.strip_suffix('`'));
     let Some(typed) = typed else { return message.to_owned() };
     if let Some((key, instead)) = REMOVED.iter().find(|(key, _)| *key == typed) {
         return format!("`{key}` is no longer a key: {instead}");
     }
-    match nearest(typed, known.split('`').skip(1).step_by(2)) {
+    match nearest_word(typed, known.split('`').skip(1).step_by(2)) {
         Some(key) => format!("unknown field `{typed}`, did you mean `{key}`? expected {known}"),
         None => message.to_owned(),
     }

@@ -11,7 +11,7 @@ use url::Url;
 
 use super::IpfsGateway;
 use super::endpoint::{BeaconEndpointConfig, RpcEndpointConfig};
-use super::labels::{MAX_LABEL_BYTES, is_label_char, label_of};
+use super::labels::{MAX_LABEL_BYTES, is_label_char, label_from_host};
 use super::public::PUBLIC_RPC;
 
 /// The table of an endpoint.
@@ -30,11 +30,11 @@ impl TryFrom<EndpointTomlTable> for RpcEndpointConfig {
     fn try_from(table: EndpointTomlTable) -> Result<Self, String> {
         let url = http_url(&table.url)?;
         let operator = match table.operator {
-            Some(operator) => check_name(operator, "operator")?,
-            None => label_of(&Self::operator_of(&url)),
+            Some(operator) => check_plain_name(operator, "operator")?,
+            None => label_from_host(&Self::operator_of(&url)),
         };
         let label = match table.label {
-            Some(label) => check_name(label, "label")?,
+            Some(label) => check_plain_name(label, "label")?,
             // The host name of a built-in endpoint contains no API key.
             None if PUBLIC_RPC.contains(&table.url.as_str()) => host_and_port(&url),
             None => Self::UNNAMED.to_owned(),
@@ -86,7 +86,7 @@ impl TryFrom<GatewayTomlTable> for IpfsGateway {
             let base = format!("{base}/");
             url.set_path(&base);
         }
-        let label = table.label.map_or_else(|| Ok(host_and_port(&url)), |label| check_name(label, "label"))?;
+        let label = table.label.map_or_else(|| Ok(host_and_port(&url)), |label| check_plain_name(label, "label"))?;
         Ok(Self { label, url, own: table.own.unwrap_or(false) })
     }
 }
@@ -125,7 +125,8 @@ impl TryFrom<BeaconTomlTable> for BeaconEndpointConfig {
 
     fn try_from(table: BeaconTomlTable) -> Result<Self, String> {
         let url = http_url(&table.url)?;
-        let label = table.label.map_or_else(|| Ok(Self::UNNAMED.to_owned()), |label| check_name(label, "label"))?;
+        let label =
+            table.label.map_or_else(|| Ok(Self::UNNAMED.to_owned()), |label| check_plain_name(label, "label"))?;
         Ok(Self { label, url })
     }
 }
@@ -206,11 +207,11 @@ fn missing_scheme_error(s: &str) -> String {
 /// Host and port of the URL: the label of a gateway or built-in endpoint that has none configured.
 fn host_and_port(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
-    url.port().map_or_else(|| label_of(host), |port| label_of(&format!("{host}:{port}")))
+    url.port().map_or_else(|| label_from_host(host), |port| label_from_host(&format!("{host}:{port}")))
 }
 
 /// Checks that a name is short and contains only plain characters.
-fn check_name(name: String, what: &str) -> Result<String, String> {
+fn check_plain_name(name: String, what: &str) -> Result<String, String> {
     let good = (1..=MAX_LABEL_BYTES).contains(&name.len()) && name.chars().all(is_label_char);
     if good {
         Ok(name)

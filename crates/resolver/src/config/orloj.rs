@@ -4,17 +4,17 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BaseUrl, text};
+use super::{PublicBaseUrl, text};
 
 /// The resources from which the daemon generates agent cards. By default there are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct OrlojConfig {
+pub struct OrlojCardConfig {
     /// YAML files with resources.
     pub resources: Vec<PathBuf>,
     /// The URL of the server. Overrides the resources.
     #[serde(with = "text::or_empty")]
-    pub base_url: Option<BaseUrl>,
+    pub base_url: Option<PublicBaseUrl>,
 }
 
 #[cfg(test)]

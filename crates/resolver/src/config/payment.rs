@@ -90,13 +90,13 @@ impl TextConfigValue for AtomicAmount {
 }
 
 impl AssetConfig {
-    fn id(&self) -> AssetId {
+    fn asset_id(&self) -> AssetId {
         AssetId { network: self.network.clone(), address: self.address }
     }
 
     /// The asset, from the built-in table and this entry.
-    fn asset(&self) -> Option<AssetProperties> {
-        let known = AssetProperties::find_known(&self.id());
+    fn asset_properties(&self) -> Option<AssetProperties> {
+        let known = AssetProperties::find_known(&self.asset_id());
         let text = |said: &Option<String>, known: Option<std::borrow::Cow<'static, str>>| {
             said.clone().map(Into::into).or(known)
         };
@@ -111,7 +111,7 @@ impl AssetConfig {
 
 impl PaymentLimitsConfig {
     /// The payment limits in the form that decisions use.
-    pub fn limits(&self) -> PaymentLimits {
+    pub fn payment_limits(&self) -> PaymentLimits {
         let of_assets = self.assets.iter().map(|asset| asset.network.clone());
         let (source, networks) = match &self.networks {
             PermittedNetworks::Source(source) => (*source, of_assets.collect()),
@@ -119,7 +119,7 @@ impl PaymentLimitsConfig {
         };
         let limit = |config: &AssetConfig| {
             let max_amount = config.max_amount.map(|AtomicAmount(amount)| amount);
-            Some((config.id(), AssetLimit { asset: config.asset()?, max_amount }))
+            Some((config.asset_id(), AssetLimit { asset: config.asset_properties()?, max_amount }))
         };
         PaymentLimits {
             set: *self != Self::default(),
@@ -133,7 +133,7 @@ impl PaymentLimitsConfig {
 
     /// The coin types of the permitted networks.
     pub fn coin_types(&self) -> BTreeSet<CoinType> {
-        self.limits().networks.iter().filter_map(|network| CoinType::for_chain(network.chain_id()?)).collect()
+        self.payment_limits().networks.iter().filter_map(|network| CoinType::for_chain(network.chain_id()?)).collect()
     }
 
     pub(super) fn check_limits(&self) -> Result<(), ConfigError> {
@@ -141,7 +141,7 @@ impl PaymentLimitsConfig {
         if self.max_timeout.as_secs() > MAX_TIMEOUT_SECONDS || self.max_timeout.subsec_nanos() != 0 {
             return wrong(format!("max-timeout is a whole number of seconds, at most {MAX_TIMEOUT_SECONDS}"));
         }
-        let networks = self.limits().networks;
+        let networks = self.payment_limits().networks;
         if let Some(other) = networks.iter().find(|network| network.chain_id().and_then(CoinType::for_chain).is_none())
         {
             return wrong(format!("{other} is no EVM chain with a coin type (ENSIP-11)"));
@@ -149,13 +149,13 @@ impl PaymentLimitsConfig {
         if networks.len() > MAX_NETWORKS {
             return wrong(format!("at most {MAX_NETWORKS} networks"));
         }
-        if let Some(unknown) = self.assets.iter().find(|asset| asset.asset().is_none()) {
+        if let Some(unknown) = self.assets.iter().find(|asset| asset.asset_properties().is_none()) {
             let AssetConfig { network, address, .. } = unknown;
             return wrong(format!(
                 "{address} on {network} is not in the built-in table: set its name and version (EIP-712)"
             ));
         }
-        let ids: BTreeSet<_> = self.assets.iter().map(AssetConfig::id).collect();
+        let ids: BTreeSet<_> = self.assets.iter().map(AssetConfig::asset_id).collect();
         if ids.len() < self.assets.len() {
             return wrong("an asset is listed twice".to_owned());
         }
@@ -267,9 +267,9 @@ symbol = "TUSD"
     #[test]
     fn every_key_is_read_and_written() {
         let config = parse_over_defaults(FULL).unwrap();
-        assert_eq!(config.limits.limits().networks.len(), 2);
+        assert_eq!(config.limits.payment_limits().networks.len(), 2);
         assert_eq!(config.limits.coin_types().len(), 2);
-        assert_eq!(config.limits.limits().max_timeout_seconds, 60);
+        assert_eq!(config.limits.payment_limits().max_timeout_seconds, 60);
         assert_eq!((config.routes.len(), config.payees.len()), (2, 1));
         let written = ConfigLayer::from_config(&config).unwrap();
         assert_eq!(Config::default().with_layers([written.clone()]).unwrap(), config);
@@ -283,7 +283,7 @@ symbol = "TUSD"
 
     #[test]
     fn nothing_is_permitted_by_default() {
-        let limits = Config::default().limits.limits();
+        let limits = Config::default().limits.payment_limits();
         assert!(limits.assets.is_empty() && !limits.set);
         assert!(Config::default().limits.coin_types().is_empty());
     }

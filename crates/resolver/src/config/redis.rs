@@ -71,17 +71,17 @@ impl RedisUrl {
 
     /// The user to log in as, if the URL contains one.
     pub fn user(&self) -> Option<String> {
-        Some(self.0.username()).filter(|user| !user.is_empty()).map(decoded)
+        Some(self.0.username()).filter(|user| !user.is_empty()).map(percent_decoded_text)
     }
 
     /// The password, if the URL contains one.
     pub fn password(&self) -> Option<String> {
-        self.0.password().map(decoded)
+        self.0.password().map(percent_decoded_text)
     }
 
     /// The number of the database.
     pub fn database(&self) -> u32 {
-        database(&self.0).expect("checked when the URL was read")
+        parse_database_number(&self.0).expect("checked when the URL was read")
     }
 }
 
@@ -93,7 +93,7 @@ impl FromStr for RedisUrl {
         let expected = || "expected redis://HOST:PORT/DB, rediss://HOST:PORT/DB or unix:///PATH?db=DB".to_owned();
         let url = Url::parse(s).map_err(|_| expected())?;
         let is_plain = url.fragment().is_none() && (url.scheme() == "unix" || url.query().is_none());
-        if !is_plain || parse_stream_address(&url).is_none() || database(&url).is_none() {
+        if !is_plain || parse_stream_address(&url).is_none() || parse_database_number(&url).is_none() {
             return Err(expected());
         }
         Ok(Self(url))
@@ -118,7 +118,7 @@ impl fmt::Debug for RedisUrl {
 
 fn parse_stream_address(url: &Url) -> Option<StreamAddress> {
     if url.scheme() == "unix" {
-        let path = PathBuf::from(decoded(url.path()));
+        let path = PathBuf::from(percent_decoded_text(url.path()));
         let is_local = url.host_str().is_none_or(str::is_empty);
         return (is_local && path.is_absolute() && path.file_name().is_some()).then_some(StreamAddress::Unix(path));
     }
@@ -130,7 +130,7 @@ fn parse_stream_address(url: &Url) -> Option<StreamAddress> {
     }
 }
 
-fn database(url: &Url) -> Option<u32> {
+fn parse_database_number(url: &Url) -> Option<u32> {
     let number = match (url.scheme(), url.query()) {
         ("unix", None) => "",
         ("unix", Some(query)) => query.strip_prefix("db=")?,
@@ -142,7 +142,7 @@ fn database(url: &Url) -> Option<u32> {
     number.parse().ok().filter(|database| *database <= MAX_DATABASE)
 }
 
-fn decoded(text: &str) -> String {
+fn percent_decoded_text(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 

@@ -134,7 +134,7 @@ impl Default for GateConfig {
 
 impl GateConfig {
     /// The conditions under which the gate allows a request.
-    pub fn policy(&self) -> GatePolicy {
+    pub fn gate_policy(&self) -> GatePolicy {
         GatePolicy { deny: self.deny.clone(), min_proof: self.min_proof, verbs: self.verbs }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{BaseUrl, text};
+use super::{PublicBaseUrl, text};
 
 /// Where the daemon sends its traces. By default nowhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -11,10 +11,10 @@ pub struct TelemetryConfig {
     /// The base URL of an OTLP/HTTP collector, to which the path `/v1/traces` is appended. It receives one trace per
     /// resolution.
     #[serde(serialize_with = "text::or_empty::serialize", deserialize_with = "deserialize_collector")]
-    pub otlp: Option<BaseUrl>,
+    pub otlp: Option<PublicBaseUrl>,
 }
 
-fn deserialize_collector<'de, D: Deserializer<'de>>(d: D) -> Result<Option<BaseUrl>, D::Error> {
+fn deserialize_collector<'de, D: Deserializer<'de>>(d: D) -> Result<Option<PublicBaseUrl>, D::Error> {
     const EXPECTED: &str = "expected a URL such as http://127.0.0.1:4318 without user, query and fragment";
     text::or_empty::deserialize_unless_empty(d, |text| text.parse().map_err(|_| EXPECTED.to_owned()))
 }

@@ -9,9 +9,9 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::value::{
-    BlockHeaderDemand, ProofDemand, parse_address, parse_duration, parse_hash, parse_profile, parse_world,
+    BlockHeaderProofMode, ChainProofMode, parse_address, parse_duration, parse_hash, parse_profile, parse_world,
 };
-use super::{BaseUrl, ConnectToRule, HedgeDelay, HostPort, ListenAddress, ProofGrade, SocketPath};
+use super::{ConnectToRule, HedgeDelay, HostPort, ListenAddress, ProofGrade, PublicBaseUrl, SocketPath};
 
 /// A value that is written as text.
 pub(super) trait TextConfigValue: Sized {
@@ -38,13 +38,13 @@ macro_rules! text_as_displayed {
 }
 
 text_as_displayed!(
-    BaseUrl,
+    PublicBaseUrl,
     ConnectToRule,
-    BlockHeaderDemand,
+    BlockHeaderProofMode,
     HedgeDelay,
     ListenAddress,
     HostPort,
-    ProofDemand,
+    ChainProofMode,
     SocketPath,
     String
 );

@@ -28,7 +28,7 @@ const MAX_PROFILE_BYTES: usize = 64;
 /// How answers about the chain must be proven.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ProofDemand {
+pub enum ChainProofMode {
     /// The answer of one endpoint suffices.
     #[default]
     SingleRpc,
@@ -41,7 +41,7 @@ pub enum ProofDemand {
     ConsensusProof,
 }
 
-impl ProofDemand {
+impl ChainProofMode {
     /// The grade of answers that meet the demand.
     pub const fn grade(self) -> ProofGrade {
         match self {
@@ -53,7 +53,7 @@ impl ProofDemand {
     }
 }
 
-impl FromStr for ProofDemand {
+impl FromStr for ChainProofMode {
     type Err = String;
 
     fn from_str(s: &str) -> Result<Self, String> {
@@ -67,7 +67,7 @@ impl FromStr for ProofDemand {
     }
 }
 
-impl fmt::Display for ProofDemand {
+impl fmt::Display for ChainProofMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SingleRpc => f.write_str("single-rpc"),
@@ -80,7 +80,7 @@ impl fmt::Display for ProofDemand {
 
 /// Who must vouch for a block header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BlockHeaderDemand {
+pub enum BlockHeaderProofMode {
     /// RPC operators, as many as `quorum` says.
     Quorum,
     /// The chain's validators, verified by the light client.
@@ -89,14 +89,14 @@ pub enum BlockHeaderDemand {
     Both,
 }
 
-impl BlockHeaderDemand {
+impl BlockHeaderProofMode {
     /// Whether the light client must verify the header.
     pub const fn is_by_consensus(self) -> bool {
         matches!(self, Self::Consensus | Self::Both)
     }
 }
 
-impl FromStr for BlockHeaderDemand {
+impl FromStr for BlockHeaderProofMode {
     type Err = String;
 
     fn from_str(s: &str) -> Result<Self, String> {
@@ -109,7 +109,7 @@ impl FromStr for BlockHeaderDemand {
     }
 }
 
-impl fmt::Display for BlockHeaderDemand {
+impl fmt::Display for BlockHeaderProofMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Quorum => "quorum",
@@ -270,9 +270,9 @@ mod tests {
         assert!(parse_duration("0s").is_err());
         assert!(parse_duration("2h").is_err());
         assert!(parse_duration("15").is_err());
-        assert_eq!("quorum".parse(), Ok(ProofDemand::Quorum));
-        assert_eq!("state-proof".parse(), Ok(ProofDemand::StateProof));
-        assert!("proof".parse::<ProofDemand>().is_err());
+        assert_eq!("quorum".parse(), Ok(ChainProofMode::Quorum));
+        assert_eq!("state-proof".parse(), Ok(ChainProofMode::StateProof));
+        assert!("proof".parse::<ChainProofMode>().is_err());
         assert_eq!(parse_quorum("2"), Ok(2));
         for bad in ["", "0", "1", "33", "-2", "two"] {
             assert!(parse_quorum(bad).is_err(), "{bad}");

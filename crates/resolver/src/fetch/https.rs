@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clresolve_core::json;
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_egress::header;
 use clresolve_ipfs::DagWalkBudget;
 use url::Url;
@@ -18,7 +18,7 @@ use super::{EgressViolation, FetchError, ForbiddenUrlError, SourceUnavailableErr
 pub const CARD_LIMIT: usize = json::JsonLimits::CARD.bytes;
 
 // The limit of a card does not depend on its source.
-const _: () = assert!(DagWalkBudget::for_card().total_bytes == CARD_LIMIT);
+const _: () = assert!(DagWalkBudget::for_agent_card().total_bytes == CARD_LIMIT);
 
 /// Maximum number of bytes of a registry's manifest, from any source: room for 5,000 agents. The published manifests
 /// use about 850 bytes for each of 14 agents. A longer list of names needs no manifest.
@@ -40,7 +40,8 @@ pub struct FetchLimits {
     pub bytes: usize,
     /// Total time, including redirects.
     pub total: Duration,
-    /// Whether redirects must keep the scheme, host and port of the first request. The egress guard checks every target.
+    /// Whether redirects must keep the scheme, host and port of the first request. The egress guard checks every
+    /// target.
     pub same_origin: bool,
     /// Whether plain `http` is allowed, for an origin that the operator named.
     pub plain: bool,
@@ -97,7 +98,7 @@ pub struct CachingHeaders {
 
 impl CachingHeaders {
     fn from_reply(reply: &EgressResponse) -> Self {
-        let header = |name| reply.header(name).map(excerpt);
+        let header = |name| reply.header(name).map(excerpt_text);
         Self {
             age: header(header::AGE),
             control: header(header::CACHE_CONTROL),
@@ -116,7 +117,7 @@ pub async fn get(egress: &Egress, url: &str, limits: FetchLimits) -> Result<Fetc
     let deadline = deadline_in(limits.total);
     let mut chain = RedirectChain::start(url, limits.same_origin)?;
     loop {
-        let call = EgressRequest::get("application/json, */*;q=0.5").gzip().with_retries();
+        let call = EgressRequest::get("application/json, */*;q=0.5").accept_gzip().with_retries();
         let sent = match limits.plain && chain.is_plain_http() {
             true => egress.send_plain_http(chain.current(), call, deadline).await,
             false => egress.send_untrusted(chain.current(), call, deadline).await,
@@ -127,7 +128,7 @@ pub async fn get(egress: &Egress, url: &str, limits: FetchLimits) -> Result<Fetc
             continue;
         }
         check_status(reply.status())?;
-        let content_type = reply.header(header::CONTENT_TYPE).map(excerpt);
+        let content_type = reply.header(header::CONTENT_TYPE).map(excerpt_text);
         let caching = CachingHeaders::from_reply(&reply);
         let bytes = reply.bytes(limits.bytes).await?;
         let (final_url, hops) = chain.into_final_url();

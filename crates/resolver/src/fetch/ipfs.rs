@@ -74,7 +74,7 @@ impl IpfsClient {
     /// How long until the first gateway may be asked again, among those whose rest fell within the last `past`. A
     /// gateway rests because it asked for a pause, or as the last part of a ban. Zero if the rest is over, `None` if no
     /// gateway rested.
-    pub fn gateway_pause(&self, now: Timestamp, past: Duration) -> Option<Duration> {
+    pub fn shortest_gateway_pause(&self, now: Timestamp, past: Duration) -> Option<Duration> {
         self.scores.shortest_pause(now, past, MAX_REST)
     }
 }

@@ -5,10 +5,10 @@
 //! evicts the least recently used unproven one. An unproven origin never evicts a proven one. If all are proven, a
 //! new proven origin evicts the newest, so that mass-produced origins evict each other.
 
-use clresolve_payment::check::{OriginMemoryEntry, SeenIdentity, SellerIdentity, WebOrigin};
+use clresolve_payment::check::{OriginMemoryEntry, ProvenSellerIdentity, SellerIdentity, WebOrigin};
 use redb::{ReadableTable, ReadableTableMetadata as _, TableDefinition};
 
-use super::{FORGOTTEN_AT_ONCE, MemoryFile, ResolverMemory, ResolverMemoryError, decode, memory_error};
+use super::{FORGOTTEN_AT_ONCE, MemoryFile, ResolverMemory, ResolverMemoryError, decode_json, memory_error};
 
 type OriginRowKey = (&'static str, u64, &'static str);
 
@@ -52,7 +52,7 @@ impl OriginKey {
         Self { world: world.to_owned(), chain, origin: origin.clone() }
     }
 
-    fn key(&self) -> (&str, u64, &str) {
+    fn row_key(&self) -> (&str, u64, &str) {
         (&self.world, self.chain, self.origin.as_str())
     }
 }
@@ -60,7 +60,7 @@ impl OriginKey {
 impl ResolverMemory {
     /// Stores the initial entries of the sandbox. Blocks.
     #[cfg(feature = "sandbox")]
-    pub(crate) fn seed(
+    pub(crate) fn seed_origins(
         &self,
         entries: impl IntoIterator<Item = (OriginKey, OriginMemoryEntry)>,
     ) -> Result<(), ResolverMemoryError> {
@@ -118,11 +118,11 @@ impl MemoryFile {
         if let Some(known) = self.unchanged_entry(origin, &noted)? {
             return Ok(known);
         }
-        let write = self.database()?.begin_write().map_err(memory_error)?;
+        let write = self.database_or_reopen()?.begin_write().map_err(memory_error)?;
         let entry = {
             let mut origins = OriginTables::open(&write)?;
             let known = stored_origin(&origins.rows, origin)?.map(|(_, known)| known).unwrap_or_default();
-            let next = merged(known, noted);
+            let next = merged_origin_entry(known, noted);
             let is_stored = next != OriginMemoryEntry::default() && origins.put(origin, &next, self.names)?;
             if is_stored { next } else { OriginMemoryEntry::default() }
         };
@@ -140,7 +140,7 @@ impl MemoryFile {
         let (Some((rank, known)), Some(ranked)) = (known, self.open_table(RANKED)?) else {
             return Ok((*noted == OriginMemoryEntry::default()).then(OriginMemoryEntry::default));
         };
-        let is_same = merged(known.clone(), noted.clone()) == known;
+        let is_same = merged_origin_entry(known.clone(), noted.clone()) == known;
         Ok((is_same && !is_outdated(&ranked, rank, self.names)?).then_some(known))
     }
 
@@ -157,7 +157,7 @@ impl MemoryFile {
             if (of_world, of_chain) != (world, chain) {
                 break;
             }
-            origins.push((origin.to_owned(), decode(row.value().1)));
+            origins.push((origin.to_owned(), decode_json(row.value().1)));
         }
         Ok(origins)
     }
@@ -168,7 +168,7 @@ impl MemoryFile {
     /// [`ResolverMemoryError::NothingToAccept`] without a proposal; or if the file cannot be written, or the entry
     /// cannot be read.
     pub fn accept_origin(&self, origin: &OriginKey) -> Result<SellerIdentity, ResolverMemoryError> {
-        let write = self.database()?.begin_write().map_err(memory_error)?;
+        let write = self.database_or_reopen()?.begin_write().map_err(memory_error)?;
         let accepted = {
             let mut origins = OriginTables::open(&write)?;
             let (_, mut known) = stored_origin(&origins.rows, origin)?.ok_or(ResolverMemoryError::NothingToAccept)?;
@@ -186,7 +186,7 @@ impl MemoryFile {
     /// # Errors
     /// If the file cannot be written.
     pub fn forget_origin(&self, origin: &OriginKey) -> Result<bool, ResolverMemoryError> {
-        let write = self.database()?.begin_write().map_err(memory_error)?;
+        let write = self.database_or_reopen()?.begin_write().map_err(memory_error)?;
         let known = OriginTables::open(&write)?.remove(origin)?;
         write.commit().map_err(memory_error)?;
         Ok(known.is_some())
@@ -198,9 +198,9 @@ fn stored_origin(
     rows: &impl ReadableTable<OriginRowKey, (OriginRank, &'static [u8])>,
     origin: &OriginKey,
 ) -> Result<Option<(OriginRank, OriginMemoryEntry)>, ResolverMemoryError> {
-    let Some(row) = rows.get(origin.key()).map_err(memory_error)? else { return Ok(None) };
+    let Some(row) = rows.get(origin.row_key()).map_err(memory_error)? else { return Ok(None) };
     let (rank, entry) = row.value();
-    Ok(Some((rank, decode(entry)?)))
+    Ok(Some((rank, decode_json(entry)?)))
 }
 
 /// The last number of the proven or the unproven origins; 0 if there are none.
@@ -224,7 +224,7 @@ fn is_outdated(
 }
 
 /// Merges what a check noted into what is remembered.
-fn merged(known: OriginMemoryEntry, noted: OriginMemoryEntry) -> OriginMemoryEntry {
+fn merged_origin_entry(known: OriginMemoryEntry, noted: OriginMemoryEntry) -> OriginMemoryEntry {
     // An identity that was proposed before keeps its first time and block.
     let noted_identity = noted.identity.map(|noted| match &known.proposed {
         Some(proposed) if proposed.identity == noted.identity => proposed.clone(),
@@ -239,7 +239,8 @@ fn merged(known: OriginMemoryEntry, noted: OriginMemoryEntry) -> OriginMemoryEnt
         (Some(known), Some(noted)) if known.identity == noted.identity => Some(known),
         (known, noted) => noted.or(known),
     };
-    let is_known = |proposed: &SeenIdentity| identity.as_ref().is_some_and(|known| known.identity == proposed.identity);
+    let is_known =
+        |proposed: &ProvenSellerIdentity| identity.as_ref().is_some_and(|known| known.identity == proposed.identity);
     let proposed = proposed.filter(|proposed| !is_known(proposed));
     let payee = match (known.payee, noted.payee) {
         (Some(known), Some(noted)) if (known.address, &known.network) == (noted.address, &noted.network) => Some(known),
@@ -280,14 +281,14 @@ impl<'t> OriginTables<'t> {
         };
         let rank = (is_proven, next.ok_or_else(|| memory_error("the numbers are used up"))?);
         let bytes = serde_json::to_vec(remembered).map_err(memory_error)?;
-        self.rows.insert(origin.key(), (rank, bytes.as_slice())).map_err(memory_error)?;
-        self.ranked.insert(rank, origin.key()).map_err(memory_error)?;
+        self.rows.insert(origin.row_key(), (rank, bytes.as_slice())).map_err(memory_error)?;
+        self.ranked.insert(rank, origin.row_key()).map_err(memory_error)?;
         Ok(true)
     }
 
     /// Removes an origin from both tables. Returns its rank.
     fn remove(&mut self, origin: &OriginKey) -> Result<Option<OriginRank>, ResolverMemoryError> {
-        let rank = self.rows.remove(origin.key()).map_err(memory_error)?.map(|row| row.value().0);
+        let rank = self.rows.remove(origin.row_key()).map_err(memory_error)?.map(|row| row.value().0);
         if let Some(rank) = rank {
             self.ranked.remove(rank).map_err(memory_error)?;
         }
@@ -321,7 +322,7 @@ impl<'t> OriginTables<'t> {
 
 #[cfg(test)]
 mod tests {
-    use clresolve_payment::check::SeenPayee;
+    use clresolve_payment::check::RememberedPayee;
 
     use super::*;
     use crate::memory::AT_ONCE;
@@ -349,13 +350,13 @@ mod tests {
         text.parse().expect("an identity")
     }
 
-    fn seen(text: &str, seconds: i64) -> Option<SeenIdentity> {
+    fn seen(text: &str, seconds: i64) -> Option<ProvenSellerIdentity> {
         let at = jiff::Timestamp::from_second(seconds).expect("a time");
-        Some(SeenIdentity { identity: identity(text), at, block: Some(7) })
+        Some(ProvenSellerIdentity { identity: identity(text), at, block: Some(7) })
     }
 
     fn payee(last_byte: u8, seconds: i64) -> OriginMemoryEntry {
-        let payee = SeenPayee {
+        let payee = RememberedPayee {
             address: alloy_primitives::Address::with_last_byte(last_byte),
             network: "eip155:8453".parse().expect("a network"),
             at: jiff::Timestamp::from_second(seconds).expect("a time"),
@@ -574,11 +575,11 @@ mod tests {
         note(&store, "b.example", proven("b.eth"));
         let a = key("a.example");
         for bytes in ["", "{", "null", r#"{"identity":"no name"}"#] {
-            let write = store.database().unwrap().begin_write().unwrap();
+            let write = store.database_or_reopen().unwrap().begin_write().unwrap();
             {
                 let mut rows = write.open_table(ORIGINS).unwrap();
-                let rank = rows.get(a.key()).unwrap().unwrap().value().0;
-                rows.insert(a.key(), (rank, bytes.as_bytes())).unwrap();
+                let rank = rows.get(a.row_key()).unwrap().unwrap().value().0;
+                rows.insert(a.row_key(), (rank, bytes.as_bytes())).unwrap();
             }
             write.commit().unwrap();
             assert_eq!(store.recall_origin(&a), Err(ResolverMemoryError::Unreadable), "{bytes}");

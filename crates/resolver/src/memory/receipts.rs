@@ -61,7 +61,7 @@ impl MemoryFile {
         most: u64,
     ) -> Result<ReceiptReplayStatus, ResolverMemoryError> {
         let key = StoredReceiptKey { signer, receipt: mark.receipt };
-        let database = self.database()?;
+        let database = self.database_or_reopen()?;
         let write = database.begin_write().map_err(memory_error)?;
         {
             let mut rows = ReceiptTables {
@@ -81,9 +81,9 @@ impl MemoryFile {
     }
 
     #[cfg(test)]
-    fn receipts(&self) -> u64 {
+    fn receipt_count(&self) -> u64 {
         use redb::ReadableDatabase as _;
-        let read = self.database().expect("it is open").begin_read().expect("it can be read");
+        let read = self.database_or_reopen().expect("it is open").begin_read().expect("it can be read");
         read.open_table(SEEN).and_then(|table| Ok(table.len()?)).unwrap_or(0)
     }
 }
@@ -111,7 +111,7 @@ impl ReceiptTables<'_> {
     fn make_room(&mut self, key: &StoredReceiptKey, most: u64) -> Result<(), ResolverMemoryError> {
         let share = (most / DOMAIN_SHARE).max(1);
         for _ in 0..FORGOTTEN_AT_ONCE {
-            let (siblings, oldest) = self.siblings(key, share)?;
+            let (siblings, oldest) = self.sibling_count_and_oldest(key, share)?;
             let forgotten = if siblings >= share && !clresolve_core::mutant!("receipts-share-nothing") {
                 oldest
             } else if self.seen.len().map_err(memory_error)? >= most {
@@ -120,12 +120,12 @@ impl ReceiptTables<'_> {
                 None
             };
             let Some(number) = forgotten else { break };
-            self.forget(number)?;
+            self.forget_receipt(number)?;
         }
         Ok(())
     }
 
-    fn forget(&mut self, number: u64) -> Result<(), ResolverMemoryError> {
+    fn forget_receipt(&mut self, number: u64) -> Result<(), ResolverMemoryError> {
         if let Some(row) = self.marked.remove(number).map_err(memory_error)? {
             self.seen.remove(row.value()).map_err(memory_error)?;
         }
@@ -134,7 +134,11 @@ impl ReceiptTables<'_> {
 
     /// The number of remembered receipts of signers below the same domain, and the number of the oldest one. The
     /// domain's share limits the search, unless the bound was lowered since.
-    fn siblings(&self, key: &StoredReceiptKey, share: u64) -> Result<(u64, Option<u64>), ResolverMemoryError> {
+    fn sibling_count_and_oldest(
+        &self,
+        key: &StoredReceiptKey,
+        share: u64,
+    ) -> Result<(u64, Option<u64>), ResolverMemoryError> {
         let (world, chain, domain, ..) = key.row_key();
         let (mut count, mut oldest) = (0, None);
         for row in self.seen.range((world, chain, domain, "", &[0; 32])..).map_err(memory_error)? {
@@ -197,7 +201,7 @@ mod tests {
         let again = store(&folder);
         assert_eq!(show(&again, "a.eth", "r", "two"), ReceiptReplayStatus::Elsewhere);
         assert_eq!(show(&again, "a.eth", "r", "one"), ReceiptReplayStatus::Again, "what it was shown for first stays");
-        assert_eq!(again.receipts(), 1);
+        assert_eq!(again.receipt_count(), 1);
     }
 
     #[test]
@@ -234,7 +238,7 @@ mod tests {
         for number in 0..=MOST {
             assert_eq!(show(&store, &format!("a{number}.eth"), "r", "one"), ReceiptReplayStatus::First);
         }
-        assert_eq!(store.receipts(), MOST);
+        assert_eq!(store.receipt_count(), MOST);
         assert_eq!(show(&store, "a1.eth", "r", "two"), ReceiptReplayStatus::Elsewhere);
         assert_eq!(show(&store, "a0.eth", "r", "two"), ReceiptReplayStatus::First, "it was forgotten");
     }
@@ -247,7 +251,7 @@ mod tests {
         for number in 0..4 * MOST {
             show(&store, &format!("n{number}.flood.eth"), "r", "one");
         }
-        assert_eq!(store.receipts(), 1 + MOST / DOMAIN_SHARE);
+        assert_eq!(store.receipt_count(), 1 + MOST / DOMAIN_SHARE);
         assert_eq!(show(&store, "honest.eth", "r", "two"), ReceiptReplayStatus::Elsewhere);
         assert_eq!(show(&store, &format!("n{}.flood.eth", 4 * MOST - 1), "r", "two"), ReceiptReplayStatus::Elsewhere);
     }
@@ -263,7 +267,7 @@ mod tests {
             let mark = mark(&format!("b{number}.eth"), "r", "one");
             store.mark_receipt(HistoryKey::new("lab", 1, &mark.signer), &mark, 8).expect("the disk has room");
         }
-        assert!(store.receipts() <= 8);
+        assert!(store.receipt_count() <= 8);
     }
 
     #[test]

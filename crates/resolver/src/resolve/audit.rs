@@ -10,19 +10,19 @@ use super::Resolver;
 
 impl Resolver {
     /// Fetches a layer's schema from its canonical location and from each mirror.
-    pub async fn published_schema(&self, entry: &BoundSchemaEntry) -> (SchemaResponse, Vec<SchemaResponse>) {
-        self.0.walker.published_schema(entry).await
+    pub async fn fetch_published_schema(&self, entry: &BoundSchemaEntry) -> (SchemaResponse, Vec<SchemaResponse>) {
+        self.0.walker.fetch_published_schema(entry).await
     }
 
     /// The rest still due of the server that will answer again last, among those that asked for a pause within the last
     /// `past`. For a resolver that serves lists. Zero if all rests are over.
-    pub fn server_pause(&self, past: Duration) -> Option<Duration> {
+    pub fn longest_server_pause(&self, past: Duration) -> Option<Duration> {
         self.0.walker.upstream.as_ref()?.egress.remaining_pause(past)
     }
 
     /// How long until the first gateway may be asked again, among those that asked for a pause within the last `past`.
-    pub fn gateway_pause(&self, past: Duration) -> Option<Duration> {
-        self.0.walker.sources.content.gateway_pause(past)
+    pub fn shortest_gateway_pause(&self, past: Duration) -> Option<Duration> {
+        self.0.walker.sources.content.shortest_gateway_pause(past)
     }
 
     /// A finder of names through the endpoints. `None` if the chain is not read through endpoints.

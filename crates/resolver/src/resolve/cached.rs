@@ -21,9 +21,11 @@ use tokio::time::{Instant, timeout};
 
 use super::fleet::ReplicaFleet;
 use super::question::VerdictRules;
-use super::readings::{HeadComparison, InFlightReadings};
+use super::readings::{HeadConfirmationOutcome, InFlightReadings};
 use super::walk::{ResolutionRequest, UncachedResolver};
-use crate::cache::{CacheKey, CacheStatus, EarlierResults, FinishedResolution, HeadConfirmationLimits, VerdictCache};
+use crate::cache::{
+    CacheKey, CacheKeyStatus, EarlierResults, FinishedResolution, HeadConfirmationLimits, VerdictCache,
+};
 use crate::config::Config;
 use crate::telemetry::{self, NotCachedReason};
 
@@ -81,13 +83,13 @@ impl CachingResolver {
             Ok(name) => name,
             Err(error) => return self.resolve_invalid_name(input, &error, rules),
         };
-        let key = self.key(name, rules);
-        if let Some(fresh) = self.cache.fresh_resolution(&key, now, self.limits()).await {
+        let key = self.cache_key(name, rules);
+        if let Some(fresh) = self.cache.fresh_resolution(&key, now, self.head_confirmation_limits()).await {
             return fresh.with_input_name(input);
         }
         let run = self.resolution_runner(key.clone(), rules.clone(), EvidenceReuse::Fleet);
         // Boxed, so that the future of a hit is small.
-        Box::pin(self.cache.get_or_run(key, now, self.limits(), run)).await.with_input_name(input)
+        Box::pin(self.cache.get_or_run(key, now, self.head_confirmation_limits(), run)).await.with_input_name(input)
     }
 
     /// Starts a resolution. Its verdict replaces the cached one.
@@ -96,21 +98,21 @@ impl CachingResolver {
             Ok(name) => name,
             Err(error) => return self.resolve_invalid_name(input, &error, rules),
         };
-        let key = self.key(name, rules);
+        let key = self.cache_key(name, rules);
         let run = self.resolution_runner(key.clone(), rules.clone(), EvidenceReuse::Nothing);
-        self.cache.run_anew(key, self.limits(), run).await.with_input_name(input)
+        self.cache.run_anew(key, self.head_confirmation_limits(), run).await.with_input_name(input)
     }
 
     /// Resolves a name that may have changed. Content that an earlier resolution proved is reused if the records still
     /// name it.
     pub(super) async fn resolve_changed(&self, name: &EnsName, rules: &VerdictRules) -> Resolution {
-        let key = self.key(name.clone(), rules);
+        let key = self.cache_key(name.clone(), rules);
         let run = self.resolution_runner(key.clone(), rules.clone(), EvidenceReuse::Content);
-        self.cache.run_anew(key, self.limits(), run).await
+        self.cache.run_anew(key, self.head_confirmation_limits(), run).await
     }
 
     /// The limits within which a head confirms a verdict.
-    pub(super) fn limits(&self) -> HeadConfirmationLimits {
+    pub(super) fn head_confirmation_limits(&self) -> HeadConfirmationLimits {
         let config = &self.walker.config;
         HeadConfirmationLimits { max_unconfirmed: config.cache.max_unconfirmed, max_head_age: config.chain.head_age() }
     }
@@ -130,13 +132,14 @@ impl CachingResolver {
     }
 
     /// The cache status of a question. Starts no resolution.
-    pub(super) async fn status(&self, input: &str, rules: &VerdictRules) -> CacheStatus {
+    pub(super) async fn status(&self, input: &str, rules: &VerdictRules) -> CacheKeyStatus {
         let name = match EnsName::parse(input) {
             Ok(name) => name,
-            Err(error) => return CacheStatus::Fresh(self.resolve_invalid_name(input, &error, rules)),
+            Err(error) => return CacheKeyStatus::Fresh(self.resolve_invalid_name(input, &error, rules)),
         };
-        match self.cache.status(&self.key(name, rules), self.walker.now(), self.limits()).await {
-            CacheStatus::Fresh(resolution) => CacheStatus::Fresh(resolution.with_input_name(input)),
+        match self.cache.status(&self.cache_key(name, rules), self.walker.now(), self.head_confirmation_limits()).await
+        {
+            CacheKeyStatus::Fresh(resolution) => CacheKeyStatus::Fresh(resolution.with_input_name(input)),
             other => other,
         }
     }
@@ -144,7 +147,7 @@ impl CachingResolver {
     /// The time since the latest resolution for a question. Zero for an invalid name, which is judged each time.
     pub(super) async fn time_since_run(&self, input: &str, rules: &VerdictRules) -> Duration {
         match EnsName::parse(input) {
-            Ok(name) => self.cache.time_since_run(&self.key(name, rules), self.walker.now()).await,
+            Ok(name) => self.cache.time_since_run(&self.cache_key(name, rules), self.walker.now()).await,
             Err(_) => Duration::ZERO,
         }
     }
@@ -154,7 +157,7 @@ impl CachingResolver {
         build::invalid_name_resolution(input, error, &rules.profile, &rules.policy, self.walker.now())
     }
 
-    pub(super) fn key(&self, name: EnsName, rules: &VerdictRules) -> CacheKey {
+    pub(super) fn cache_key(&self, name: EnsName, rules: &VerdictRules) -> CacheKey {
         CacheKey {
             name,
             block: self.walker.config.chain.block,
@@ -186,12 +189,14 @@ impl CachingResolver {
                     found = this.run_once(&request, using).await;
                 }
                 match timeout(MAX_COMPARISON, this.compare_with_head(&request, &found)).await {
-                    Ok(HeadComparison::Changed) => FinishedResolution {
+                    Ok(HeadConfirmationOutcome::Changed) => FinishedResolution {
                         is_after_change: true,
                         ..this.run_once(&request, EvidenceReuse::Content).await
                     },
-                    Ok(HeadComparison::Confirmed(head)) => FinishedResolution { confirmed_at: Some(head), ..found },
-                    Ok(HeadComparison::Not) | Err(_) => found,
+                    Ok(HeadConfirmationOutcome::Confirmed(head)) => {
+                        FinishedResolution { confirmed_at: Some(head), ..found }
+                    }
+                    Ok(HeadConfirmationOutcome::Not) | Err(_) => found,
                 }
             }
             .boxed()
@@ -208,7 +213,7 @@ impl CachingResolver {
 
     /// The trusted verdict that has just expired, if the latest resolution for the question failed.
     pub(super) async fn stale_verdict(&self, input: &str, rules: &VerdictRules) -> Option<StaleVerdict> {
-        let key = self.key(EnsName::parse(input).ok()?, rules);
+        let key = self.cache_key(EnsName::parse(input).ok()?, rules);
         self.cache.stale_verdict(&key, input, self.walker.now()).await
     }
 
@@ -217,13 +222,13 @@ impl CachingResolver {
     pub(super) async fn refresh_ahead(&self, policy: &JudgementPolicy, may_start: impl Fn(SignedDuration) -> bool) {
         let due = self.cache.keys_due_for_refresh(self.walker.now()).into_iter();
         let due = due.take_while(|(until, _)| may_start(until.duration_since(self.walker.now()))).map(|(_, key)| key);
-        self.in_background(due, |key| self.refresh(key, policy)).await;
+        self.run_in_background(due, |key| self.refresh(key, policy)).await;
     }
 
     async fn refresh(&self, key: Arc<CacheKey>, policy: &JudgementPolicy) {
         let Some(rules) = self.rules(&key, policy) else { return };
         let run = self.resolution_runner(CacheKey::clone(&key), rules, EvidenceReuse::Content);
-        self.cache.refresh(&key, self.walker.now(), self.limits(), run).await;
+        self.cache.refresh(&key, self.walker.now(), self.head_confirmation_limits(), run).await;
     }
 
     /// Resolves these names on the refresh budget. Calls `decided` for each name that then has a verdict other than a
@@ -242,7 +247,7 @@ impl CachingResolver {
                 decided(&name);
             }
         };
-        self.in_background(names, ask).await;
+        self.run_in_background(names, ask).await;
     }
 
     /// The names with trusted verdicts that were requested, the most requested first.
@@ -264,7 +269,7 @@ impl CachingResolver {
     }
 
     /// Runs `work` for all items on the refresh budget.
-    async fn in_background<T, Work: Future<Output = ()>>(
+    async fn run_in_background<T, Work: Future<Output = ()>>(
         &self,
         items: impl Iterator<Item = T>,
         work: impl Fn(T) -> Work,
@@ -276,13 +281,13 @@ impl CachingResolver {
     }
 }
 
-fn texts(permits: &[impl ToString]) -> Vec<String> {
+fn permit_texts(permits: &[impl ToString]) -> Vec<String> {
     permits.iter().map(ToString::to_string).collect()
 }
 
 /// A digest of the sources, including these trust roots, which are used in addition to the platform's. Part of the
 /// cache key. The roots are included by content: after a reload, a configured file may contain others.
-pub(super) fn world_digest(config: &Config, trust_roots: &[Bytes]) -> Arc<str> {
+pub(super) fn sources_digest(config: &Config, trust_roots: &[Bytes]) -> Arc<str> {
     let chain = &config.chain;
     let endpoints: Vec<_> = chain.endpoints.iter().map(|e| (e.url.as_str(), e.own, e.operator.as_str())).collect();
     let gateways: Vec<_> = config.gateways.iter().map(|g| g.url.as_str()).collect();
@@ -300,8 +305,8 @@ pub(super) fn world_digest(config: &Config, trust_roots: &[Bytes]) -> Arc<str> {
         "genesis": chain.genesis.map(|hash| hash.to_string()),
         "max_head_age": chain.head_age(),
         "gateways": gateways,
-        "allow_hosts": texts(&config.network.allow_hosts),
-        "connect_to": texts(&config.network.connect_to),
+        "allow_hosts": permit_texts(&config.network.allow_hosts),
+        "connect_to": permit_texts(&config.network.connect_to),
         "trust_roots": trust_roots.iter().map(|pem| Digest::compute(pem)).collect::<Vec<_>>(),
         "require_all_sources": config.rules.require_all_sources,
         "links": config.rules.links,
@@ -329,7 +334,7 @@ mod tests {
         let world = |networks: &[&str]| {
             let mut config = Config::default();
             config.limits.assets = networks.iter().map(|network| asset(network)).collect();
-            world_digest(&config, &[])
+            sources_digest(&config, &[])
         };
         assert_eq!(world(&[]), world(&["eip155:1"]), "that of ether is always asked for");
         assert_ne!(world(&["eip155:1"]), world(&["eip155:8453"]), "what a verdict holds is another");

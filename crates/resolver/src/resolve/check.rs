@@ -1,4 +1,4 @@
-//! Checks who is paid. This module reads what [`SellerCheck`] asks for.
+//! Checks who is paid. This module reads what [`OngoingSellerCheck`] asks for.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use clresolve_core::name::EnsName;
 use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::state::TrustState;
 use clresolve_payment::check::{
-    JudgedName, MissingSellerEvidence, OriginMemoryEntry, OriginRegistrationFile, SellerCheck, SellerCheckDocument,
-    SellerCheckOutcome, SellerCheckRequest, SellerCheckRules, SellerIdentitySource, WebOrigin,
+    JudgedName, NextSellerLookup, OngoingSellerCheck, OperatorSellerRules, OriginMemoryEntry, OriginRegistrationFile,
+    SellerCheckConclusion, SellerCheckDocument, SellerCheckRequest, SellerIdentitySource, WebOrigin,
 };
-use clresolve_payment::decide::open_networks;
+use clresolve_payment::decide::networks_of_open_options;
 use clresolve_payment::terms::PaymentTerms;
 use clresolve_verdict::evidence::links::RegistrationFile;
 use clresolve_verdict::trust::Resolution;
 
 use super::decide::DecisionLogEvent;
-use super::look_ups::LookupVerdictKey;
+use super::look_ups::ResolvedVerdictKey;
 use super::{Resolver, ResolverState, signer};
 use crate::fetch::{FetchError, SourceUnavailableError};
 
@@ -34,8 +34,8 @@ const CONFIRMABLE: &[TrustState] = &[TrustState::Trusted, TrustState::Untrusted]
 /// A check that has ended, but was neither reported nor stored in the memory.
 #[derive(Debug)]
 pub struct FinishedSellerCheck {
-    checking: SellerCheck,
-    outcome: SellerCheckOutcome,
+    checking: OngoingSellerCheck,
+    outcome: SellerCheckConclusion,
 }
 
 impl FinishedSellerCheck {
@@ -63,20 +63,20 @@ impl Resolver {
 
     /// Like [`Resolver::check_seller`], but the answer is neither reported nor stored in the memory.
     pub async fn run_seller_check(&self, request: Arc<SellerCheckRequest>) -> FinishedSellerCheck {
-        let mut checking = self.start(request).await;
+        let mut checking = self.start_check(request).await;
         for _ in 0..MAX_READINGS {
             match checking.missing_evidence() {
                 None => break,
-                Some(MissingSellerEvidence::OriginFile(url)) => checking.supply_file(self.origin_file(&url).await),
-                Some(MissingSellerEvidence::Name(name)) => return self.finish_with_name(checking, &name).await,
-                Some(MissingSellerEvidence::Registration(entry)) => {
-                    let payees = payees(&checking);
+                Some(NextSellerLookup::OriginFile(url)) => checking.supply_file(self.fetch_origin_file(&url).await),
+                Some(NextSellerLookup::Name(name)) => return self.finish_with_name(checking, &name).await,
+                Some(NextSellerLookup::Registration(entry)) => {
+                    let payees = demanded_payees(&checking);
                     let ResolverState { walker, registries, .. } = &*self.0;
                     checking.supply_registration(registries.read_entry(walker, &entry, &payees).await);
                 }
             }
         }
-        self.judge(checking).await
+        self.judge_check(checking).await
     }
 
     /// Stores what a check found about the origin. If the check allowed an identity at first contact, but the memory
@@ -98,38 +98,38 @@ impl Resolver {
             Ok(known) => match &known.identity {
                 Some(seen) if Some(&seen.identity) == allowed.as_ref() => return ended,
                 Some(_) => Ok(known),
-                None => Err(memory_unavailable("the memory does not store this origin")),
+                None => Err(memory_unavailable_reason("the memory does not store this origin")),
             },
-            Err(error) => Err(memory_unavailable(&error.to_string())),
+            Err(error) => Err(memory_unavailable_reason(&error.to_string())),
         };
         ended.checking.supply_memory(known);
-        self.judge(ended.checking).await
+        self.judge_check(ended.checking).await
     }
 
     /// Begins a check. The CPU pool parses the terms, not a thread that answers requests.
-    async fn start(&self, request: Arc<SellerCheckRequest>) -> SellerCheck {
+    async fn start_check(&self, request: Arc<SellerCheckRequest>) -> OngoingSellerCheck {
         let config = &self.0.walker.config;
         let origin = request.url.as_deref().and_then(WebOrigin::from_url_text);
-        let rules = SellerCheckRules {
+        let rules = OperatorSellerRules {
             pinned: origin.as_ref().and_then(|origin| config.check.origins.get(origin)).cloned(),
-            policy: config.check.policy(),
-            limits: config.limits.limits().tightened(&request.limits),
-            gate: config.gate.policy(),
+            policy: config.check.seller_check_policy(),
+            limits: config.limits.payment_limits().tightened(&request.limits),
+            gate: config.gate.gate_policy(),
         };
         let remembered = match origin {
-            Some(origin) => self.recall(&origin).await,
+            Some(origin) => self.recall_origin(&origin).await,
             None => Ok(OriginMemoryEntry::default()),
         };
-        self.0.walker.pool.run(move || SellerCheck::new(request, rules, remembered)).await
+        self.0.walker.pool.run(move || OngoingSellerCheck::new(request, rules, remembered)).await
     }
 
-    async fn recall(&self, origin: &WebOrigin) -> Result<OriginMemoryEntry, Box<Reason>> {
+    async fn recall_origin(&self, origin: &WebOrigin) -> Result<OriginMemoryEntry, Box<Reason>> {
         let Some(memory) = &self.0.walker.seller_memory else { return Ok(OriginMemoryEntry::default()) };
-        memory.recall(origin).await.map_err(|error| memory_unavailable(&error.to_string()))
+        memory.recall(origin).await.map_err(|error| memory_unavailable_reason(&error.to_string()))
     }
 
     /// Judges on the CPU pool what was read so far.
-    async fn judge(&self, checking: SellerCheck) -> FinishedSellerCheck {
+    async fn judge_check(&self, checking: OngoingSellerCheck) -> FinishedSellerCheck {
         let now = self.now();
         let judge = move || {
             let outcome = checking.finish(now);
@@ -139,7 +139,7 @@ impl Resolver {
     }
 
     /// The registration file of an origin. A file behind a redirect counts as unread.
-    async fn origin_file(&self, url: &str) -> OriginRegistrationFile {
+    async fn fetch_origin_file(&self, url: &str) -> OriginRegistrationFile {
         let unread = |cause: String| {
             let reason = Reason::new(ReasonCode::PayeeUnproven).at_place("agent-registration.json");
             OriginRegistrationFile::Unread(Box::new(reason.observed(cause)))
@@ -164,20 +164,20 @@ impl Resolver {
     /// Ends a check with what the name publishes. Registrations and offer keys of the name are read only if they could
     /// change the answer. These lookups take time: if the verdict no longer stands after them, the name is read again,
     /// and the check ends without lookups.
-    async fn finish_with_name(&self, checking: SellerCheck, name: &EnsName) -> FinishedSellerCheck {
+    async fn finish_with_name(&self, checking: OngoingSellerCheck, name: &EnsName) -> FinishedSellerCheck {
         let began = self.0.cached.cache.resolution_start();
         let (checking, reading) = self.read_name(checking, name).await;
-        let ended = self.judge(checking).await;
+        let ended = self.judge_check(checking).await;
         let Some(mut reading) = reading else { return ended };
-        let open = ended.checking.terms().map(|terms| open_networks(terms, &ended.answer().entries));
+        let open = ended.checking.terms().map(|terms| networks_of_open_options(terms, &ended.answer().entries));
         let open = open.unwrap_or_default();
-        let Some(beside) = LookupVerdictKey::of_resolution(&reading.resolution).filter(|_| !open.is_empty()) else {
+        let Some(beside) = ResolvedVerdictKey::of_resolution(&reading.resolution).filter(|_| !open.is_empty()) else {
             return ended;
         };
         let mut checking = ended.checking;
         self.add_registrations(&beside, &open, &mut reading.payees).await;
         if checking.terms().is_ok_and(PaymentTerms::has_jws_offers) {
-            let key = signer::offer_key(&self.0.offer_keys, &self.0.cached, &beside).await;
+            let key = signer::read_offer_key(&self.0.offer_keys, &self.0.cached, &beside).await;
             reading.payees.values_mut().for_each(|payees| key.add_to(&mut payees.signers));
         }
         let stands = self.still_stands(&reading.resolution, began).await;
@@ -185,20 +185,26 @@ impl Resolver {
         if !stands {
             checking = self.read_name(checking, name).await.0;
         }
-        self.judge(checking).await
+        self.judge_check(checking).await
     }
 
     /// The check with what the name itself publishes, and that reading. `None` if the name publishes nothing, so that
     /// no lookup could add to it.
-    async fn read_name(&self, mut checking: SellerCheck, name: &EnsName) -> (SellerCheck, Option<JudgedName>) {
+    async fn read_name(
+        &self,
+        mut checking: OngoingSellerCheck,
+        name: &EnsName,
+    ) -> (OngoingSellerCheck, Option<JudgedName>) {
         let resolution = self.resolve(name.as_str()).await;
         if may_be_hot(&checking, &resolution) {
             self.note_hot(&resolution);
         }
         let confirmable = if clresolve_core::mutant!("untrusted-names-are-unconfirmed") { &[] } else { CONFIRMABLE };
         let resolution = self.0.cached.confirm_resolution(resolution, &self.0.configured, confirmable).await;
-        let Ok(payees) = checking.terms().map(|terms| self.payees(&resolution, terms)) else { return (checking, None) };
-        let route = self.route(&resolution, checking.verb());
+        let Ok(payees) = checking.terms().map(|terms| self.payees_of_terms(&resolution, terms)) else {
+            return (checking, None);
+        };
+        let route = self.agent_route(&resolution, checking.verb());
         let reading = JudgedName { resolution, route, payees };
         checking.supply_name(reading.clone());
         (checking, Some(reading).filter(|reading| reading.resolution.payment().is_some()))
@@ -207,7 +213,7 @@ impl Resolver {
 
 /// Whether the name is reread at each head. Anyone can name any name, so it must be pinned, remembered, or trusted and
 /// named by the caller.
-fn may_be_hot(checking: &SellerCheck, resolution: &Resolution) -> bool {
+fn may_be_hot(checking: &OngoingSellerCheck, resolution: &Resolution) -> bool {
     match checking.named_identity().map(|named| named.named_by) {
         Some(SellerIdentitySource::Configuration | SellerIdentitySource::Memory) => true,
         Some(SellerIdentitySource::Caller) => resolution.verdict().state == TrustState::Trusted,
@@ -215,11 +221,11 @@ fn may_be_hot(checking: &SellerCheck, resolution: &Resolution) -> bool {
     }
 }
 
-fn memory_unavailable(cause: &str) -> Box<Reason> {
+fn memory_unavailable_reason(cause: &str) -> Box<Reason> {
     Box::new(Reason::new(ReasonCode::MemoryUnavailable).observed(cause))
 }
 
-fn payees(checking: &SellerCheck) -> BTreeSet<Address> {
+fn demanded_payees(checking: &OngoingSellerCheck) -> BTreeSet<Address> {
     let entries = checking.terms().map(|terms| terms.entries.as_slice()).unwrap_or_default();
     entries.iter().filter_map(|entry| entry.price.as_ref().ok()).map(|price| price.pay_to).collect()
 }
@@ -269,7 +275,7 @@ mod tests {
         let _busy =
             resolver.0.walker.seller_memory.as_ref().expect("the sandbox has one").memory.take_all_permits().await;
         let answer = resolver.remember_check(ended).await.into_reported_answer();
-        assert!(answer.abort && answer.has(ReasonCode::MemoryUnavailable), "{answer:#?}");
+        assert!(answer.abort && answer.has_reason(ReasonCode::MemoryUnavailable), "{answer:#?}");
     }
 
     /// Two replies from one origin may name different identities. The memory binds the origin to the one stored first.
@@ -288,7 +294,7 @@ mod tests {
         let memory = resolver.0.walker.seller_memory.as_ref().expect("the sandbox has one");
         memory.note(&origin, other).await.expect("it is stored");
         let answer = resolver.remember_check(second).await.into_reported_answer();
-        assert!(answer.abort && answer.has(ReasonCode::IdentityChanged), "{answer:#?}");
+        assert!(answer.abort && answer.has_reason(ReasonCode::IdentityChanged), "{answer:#?}");
     }
 
     /// The memory stores no origin that is longer than DNS allows.
@@ -315,7 +321,7 @@ mod tests {
         let ended = resolver.run_seller_check(Arc::new(request)).await;
         assert!(!ended.answer().abort, "{ended:#?}");
         let answer = resolver.remember_check(ended).await.into_reported_answer();
-        assert!(answer.abort && answer.has(ReasonCode::MemoryUnavailable), "{answer:#?}");
+        assert!(answer.abort && answer.has_reason(ReasonCode::MemoryUnavailable), "{answer:#?}");
     }
 
     /// Endpoints that answer every request except `ownerOf`.
@@ -323,11 +329,17 @@ mod tests {
 
     #[async_trait]
     impl RpcHttpTransport for OwnerUnread {
-        async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
+        async fn post_json(
+            &self,
+            url: &Url,
+            body: Bytes,
+            cap: usize,
+            timeout: Duration,
+        ) -> Result<Bytes, HttpRequestError> {
             if String::from_utf8_lossy(&body).contains("0x6352211e") {
                 return Err(HttpRequestError::Status(503, Bytes::new()));
             }
-            self.0.post(url, body, cap, timeout).await
+            self.0.post_json(url, body, cap, timeout).await
         }
     }
 
@@ -344,7 +356,7 @@ mod tests {
         let ResolverState { walker, .. } = &*resolver.0;
         let http = Arc::clone(&walker.upstream.as_ref().expect("it asks endpoints").http);
         let unread: Arc<dyn RpcHttpTransport> = Arc::new(OwnerUnread(http));
-        let registries = setup::registries(&walker.config, &unread, &walker.clock);
+        let registries = setup::agent_registries(&walker.config, &unread, &walker.clock);
         let payees = [Address::repeat_byte(7)].into();
         let reading = registries.expect("the configuration is good").read_entry(walker, &entry, &payees).await;
         let RegistrationReading::NotRead(reason) = reading else { panic!("{reading:#?}") };
@@ -368,7 +380,7 @@ mod tests {
         let request =
             SellerCheckRequest { name: Some(NAME.to_owned()), named_by: SellerIdentitySource::Seller, ..about };
         let answer = resolver.check_seller(&request).await;
-        let row = answer.evidence(PayeeEvidenceKind::Erc8004).expect("there is a row for each kind");
+        let row = answer.evidence_row(PayeeEvidenceKind::Erc8004).expect("there is a row for each kind");
         assert_eq!(row.outcome, Some(Erc8004Outcome::VerifiedWallet), "{answer:#?}");
         assert!(answer.entries[0].codes.contains(&ReasonCode::IdentityClaimed.slug().to_owned()), "{answer:#?}");
     }
@@ -391,9 +403,9 @@ mod tests {
         }
         let (name, coin) =
             (EnsName::parse("shop.eth").expect("a name"), CoinType::for_chain(31_337).expect("it has one"));
-        world.change(|newest| newest.set_address(&name, coin, &[7_u8; 20].into())).expect("it is set");
+        world.apply_in_new_block(|newest| newest.set_address(&name, coin, &[7_u8; 20].into())).expect("it is set");
         let answer = resolver.check_seller(&request).await;
-        assert!(answer.abort && answer.has(ReasonCode::RecordPending), "{answer:#?}");
+        assert!(answer.abort && answer.has_reason(ReasonCode::RecordPending), "{answer:#?}");
     }
 
     /// As for a decision, an eviction during the lookups stops the payment.
@@ -425,7 +437,7 @@ mod tests {
         let third = OccupiedCpuPool::occupy_all(&pool);
         OccupiedCpuPool::wait_for_jobs(&pool, 2 * MAX_THREADS + 1).await;
         second.release().await;
-        while shop.world.counts().rpc < before + OF_A_LOOK_UP || pool.jobs() != MAX_THREADS + 1 {
+        while shop.world.counts().rpc < before + OF_A_LOOK_UP || pool.unfinished_job_count() != MAX_THREADS + 1 {
             assert!(!checking.is_finished(), "a registration was read where the answers are given");
             tokio::task::yield_now().await;
         }
@@ -435,6 +447,6 @@ mod tests {
         third.release().await;
         let answer = checking.await.expect("it ends");
         assert!(answer.entries.iter().all(|row| row.abort), "{answer:#?}");
-        assert!(answer.has(ReasonCode::RecordPending), "{answer:#?}");
+        assert!(answer.has_reason(ReasonCode::RecordPending), "{answer:#?}");
     }
 }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use clresolve_chain::{ChainHeadReader, NameHeadState};
+use clresolve_chain::{ChainHeadReader, NameStateAtHead};
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::ChainBlock;
 use clresolve_core::reason::Refusal;
@@ -18,10 +18,12 @@ use tokio::time::Instant;
 
 use super::cached::CachingResolver;
 use super::question::VerdictRules;
-use super::readings::{ChainHeadFuture, HeadComparison, InFlightReadingGuard, LastHeadRequest, NameReadingFuture};
+use super::readings::{
+    ChainHeadFuture, HeadConfirmationOutcome, InFlightReadingGuard, LastHeadRequest, NameReadingFuture,
+};
 use super::walk::ResolutionRequest;
-use crate::cache::{CacheKey, FinishedResolution, HeadId, ReportedHead, confirms};
-use crate::telemetry::{self, EvictionCause, HeadReadingOutcome};
+use crate::cache::{CacheKey, FinishedResolution, HeadLogEntry, HeadSequenceNumber, is_confirming_reading};
+use crate::telemetry::{self, EvictionCause, NameRereadOutcome};
 
 /// Maximum number of confirmations or replacements for one question: a change leads to one more resolution.
 const ROUNDS: usize = 2;
@@ -82,21 +84,23 @@ impl CachingResolver {
         &self,
         request: &ResolutionRequest,
         found: &FinishedResolution,
-    ) -> HeadComparison {
+    ) -> HeadConfirmationOutcome {
         let (ResolutionRequest { key, rules, .. }, resolution) = (request, &found.resolution);
         let is_of_now = key.block.number().is_none() && self.cache.heads.follows_heads();
-        let Some(reader) = self.walker.heads.as_ref().filter(|_| is_of_now) else { return HeadComparison::Not };
+        let Some(reader) = self.walker.heads.as_ref().filter(|_| is_of_now) else {
+            return HeadConfirmationOutcome::Not;
+        };
         if resolution.verdict().state != TrustState::Trusted {
-            return HeadComparison::Not;
+            return HeadConfirmationOutcome::Not;
         }
-        let at = if found.reads_chain { self.followed_block() } else { self.head(reader).await };
+        let at = if found.reads_chain { self.followed_block() } else { self.block_for_reading(reader).await };
         let Some(at) = at.ok().filter(|at| resolution.newest_block() < Some(at.block.number)) else {
-            return HeadComparison::Not;
+            return HeadConfirmationOutcome::Not;
         };
         match (self.join_or_start_reading(reader, key, rules, at).await, at.id) {
-            (Some(later), _) if !confirms(&later, resolution) => HeadComparison::Changed,
-            (Some(_), Some(head)) => HeadComparison::Confirmed(head),
-            _ => HeadComparison::Not,
+            (Some(later), _) if !is_confirming_reading(&later, resolution) => HeadConfirmationOutcome::Changed,
+            (Some(_), Some(head)) => HeadConfirmationOutcome::Confirmed(head),
+            _ => HeadConfirmationOutcome::Not,
         }
     }
 
@@ -106,8 +110,8 @@ impl CachingResolver {
         let is_trusted = resolution.verdict().state == TrustState::Trusted;
         match name.filter(|_| is_trusted && self.cache.heads.follows_heads()) {
             Some(name) => {
-                let (key, now) = (self.key(name, rules), self.walker.now());
-                self.cache.with_current_standing(&key, resolution, self.limits(), now).await
+                let (key, now) = (self.cache_key(name, rules), self.walker.now());
+                self.cache.with_current_standing(&key, resolution, self.head_confirmation_limits(), now).await
             }
             None => resolution,
         }
@@ -130,7 +134,7 @@ impl CachingResolver {
         let is_of_now = self.walker.config.chain.block.number().is_none();
         let is_open = states.contains(&verdict.state) && resolution.standing().is_err() && is_of_now;
         let name = verdict.name.normalized.as_deref().filter(|_| is_open)?;
-        Some(self.key(EnsName::parse(name).ok()?, rules))
+        Some(self.cache_key(EnsName::parse(name).ok()?, rules))
     }
 
     /// Whether the head confirms `resolution`.
@@ -144,14 +148,14 @@ impl CachingResolver {
         resolution: &Resolution,
     ) -> Result<bool, Refusal> {
         let reader = self.walker.heads.as_ref().ok_or(Refusal::Unconfirmed)?;
-        let at = self.head(reader).await?;
+        let at = self.block_for_reading(reader).await?;
         let found = self.join_or_start_reading(reader, key, rules, at).await.ok_or(Refusal::Unconfirmed)?;
-        Ok(confirms(&found, resolution))
+        Ok(is_confirming_reading(&found, resolution))
     }
 
     /// The head at which a name may be read now: the one that is followed, or else the one that endpoints report on
     /// request.
-    async fn head(&self, reader: &Arc<dyn ChainHeadReader>) -> Result<NameReadingBlock, Refusal> {
+    async fn block_for_reading(&self, reader: &Arc<dyn ChainHeadReader>) -> Result<NameReadingBlock, Refusal> {
         if let Ok(at) = self.followed_block() {
             return Ok(at);
         }
@@ -160,7 +164,7 @@ impl CachingResolver {
             self.cache.heads.record_head(head);
             return self.followed_block();
         }
-        self.limits().check(&head, self.walker.now())?;
+        self.head_confirmation_limits().check_head(&head, self.walker.now())?;
         Ok(NameReadingBlock { block: head.block, id: None })
     }
 
@@ -172,17 +176,17 @@ impl CachingResolver {
     ///
     /// # Errors
     /// [`Refusal::Unconfirmed`] if there is none, [`Refusal::HeadStalled`] if it is too old.
-    pub(super) fn followed_head(&self) -> Result<ReportedHead, Refusal> {
+    pub(super) fn followed_head(&self) -> Result<HeadLogEntry, Refusal> {
         let heads = &self.cache.heads;
         let seen = heads.newest_head().ok_or(Refusal::Unconfirmed)?;
-        heads.check_confirmation(Some(seen.id), self.limits(), self.walker.now())?;
+        heads.check_confirmation(Some(seen.id), self.head_confirmation_limits(), self.walker.now())?;
         Ok(seen)
     }
 
     /// The head that endpoints report. Concurrent callers share the answer. While heads are followed, the last answer
     /// is reused for [`HEAD_PAUSE`].
     fn request_head(&self, reader: &Arc<dyn ChainHeadReader>) -> ChainHeadFuture {
-        let mut last = self.readings.head();
+        let mut last = self.readings.lock_last_head_request();
         let pause = if self.cache.heads.follows_heads() { HEAD_PAUSE } else { Duration::ZERO };
         let is_recent = |last: &&LastHeadRequest| !last.task.is_finished() || last.at.elapsed() < pause;
         if let Some(last) = last.as_ref().filter(is_recent) {
@@ -207,7 +211,7 @@ impl CachingResolver {
         at: NameReadingBlock,
     ) -> NameReadingFuture {
         let place = (key.name.clone(), at.block.hash);
-        let mut readings = self.readings.lock();
+        let mut readings = self.readings.lock_readings();
         if let Some(reading) = readings.get(&place) {
             return reading.clone();
         }
@@ -222,7 +226,7 @@ impl CachingResolver {
                 }
                 Err(error) => {
                     tracing::debug!(name = key.name.as_str(), %error, "name is not read at the head");
-                    telemetry::count_confirmation(HeadReadingOutcome::Failed);
+                    telemetry::count_confirmation(NameRereadOutcome::Failed);
                     None
                 }
             }
@@ -232,12 +236,12 @@ impl CachingResolver {
         reading
     }
 
-    async fn apply_reading(&self, key: &CacheKey, rules: &VerdictRules, at: NameReadingBlock, found: &NameHeadState) {
+    async fn apply_reading(&self, key: &CacheKey, rules: &VerdictRules, at: NameReadingBlock, found: &NameStateAtHead) {
         let contradicted = self.cache.contradicted_pools(key, found, at.id, at.block.number).await;
         if contradicted.is_empty() {
-            return telemetry::count_confirmation(HeadReadingOutcome::Same);
+            return telemetry::count_confirmation(NameRereadOutcome::Same);
         }
-        telemetry::count_confirmation(HeadReadingOutcome::Changed);
+        telemetry::count_confirmation(NameRereadOutcome::Changed);
         telemetry::record_eviction_delay(self.walker.now().duration_since(at.block.timestamp));
         // First, so that evictions are counted before they become visible.
         contradicted.into_iter().for_each(|pool| telemetry::count_cache_eviction(pool, EvictionCause::Changed));
@@ -255,5 +259,5 @@ impl CachingResolver {
 pub(super) struct NameReadingBlock {
     pub(super) block: ChainBlock,
     /// Its identifier as a head, if heads are followed.
-    pub(super) id: Option<HeadId>,
+    pub(super) id: Option<HeadSequenceNumber>,
 }

@@ -83,7 +83,7 @@ pub trait ContentFetcher: Send + Sync {
 
     /// How long until the first gateway may be asked again, among those that asked for a pause within the last `past`.
     /// The default implementation returns `None`.
-    fn gateway_pause(&self, _past: Duration) -> Option<Duration> {
+    fn shortest_gateway_pause(&self, _past: Duration) -> Option<Duration> {
         None
     }
 

@@ -45,7 +45,7 @@ impl NameMemory {
         if evidence.resolved_records().is_none() || matches!(evidence.block, BlockSelector::Number(_)) {
             return HistoryOutcome::NotAsked;
         }
-        match self.memory.recall(self.key(&evidence.name)).await {
+        match self.memory.recall(self.history_key(&evidence.name)).await {
             Ok(history) => HistoryOutcome::Recalled(history),
             Err(error) => HistoryOutcome::Unavailable(error.to_string()),
         }
@@ -72,7 +72,7 @@ impl NameMemory {
         if known.with_observation(&sighting).is_none() {
             return Ok(());
         }
-        self.memory.remember(self.key(&evidence.name), sighting).await
+        self.memory.remember(self.history_key(&evidence.name), sighting).await
     }
 
     /// Records that a valid receipt was presented for its request.
@@ -83,7 +83,7 @@ impl NameMemory {
         self.memory.mark_receipt(&self.world, self.chain_id, mark, self.receipts).await
     }
 
-    fn key(&self, name: &EnsName) -> HistoryKey {
+    fn history_key(&self, name: &EnsName) -> HistoryKey {
         HistoryKey::new(&self.world, self.chain_id, name)
     }
 }
@@ -103,12 +103,12 @@ impl SellerMemory {
         let memory = ResolverMemory::in_process(config.memory.names)?;
         let sellers = Self { memory, world: config.chain.world.clone(), chain_id: config.chain.id };
         let entries = crate::sandbox::Sandbox::remembered_origins();
-        sellers.memory.seed(entries.into_iter().map(|(origin, entry)| (sellers.key(&origin), entry)))?;
+        sellers.memory.seed_origins(entries.into_iter().map(|(origin, entry)| (sellers.origin_key(&origin), entry)))?;
         Ok(sellers)
     }
 
     pub(super) async fn recall(&self, origin: &WebOrigin) -> Result<OriginMemoryEntry, ResolverMemoryError> {
-        self.memory.recall_origin(self.key(origin)).await
+        self.memory.recall_origin(self.origin_key(origin)).await
     }
 
     /// Adds what a check found about an origin. Returns what is remembered afterwards.
@@ -117,10 +117,10 @@ impl SellerMemory {
         origin: &WebOrigin,
         noted: OriginMemoryEntry,
     ) -> Result<OriginMemoryEntry, ResolverMemoryError> {
-        self.memory.note_origin(self.key(origin), noted).await
+        self.memory.note_origin(self.origin_key(origin), noted).await
     }
 
-    fn key(&self, origin: &WebOrigin) -> OriginKey {
+    fn origin_key(&self, origin: &WebOrigin) -> OriginKey {
         OriginKey::new(&self.world, self.chain_id, origin)
     }
 }

@@ -6,17 +6,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::look_ups::LookupVerdictKey;
+use super::look_ups::ResolvedVerdictKey;
 use super::signer;
 use super::{Resolver, ResolverState};
-use crate::cache::ResolutionStart;
+use crate::cache::ResolutionStartSnapshot;
 use crate::telemetry::{self, DECISIONS};
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::state::TrustState;
 use clresolve_core::text::UntrustedText;
 use clresolve_payment::check::SellerCheckDocument;
-use clresolve_payment::decide::{PaymentKnowledge, PaymentQuestion, decide, open_networks};
+use clresolve_payment::decide::{PaymentKnowledge, PaymentQuestion, decide_payment, networks_of_open_options};
 use clresolve_payment::decision::PaymentOptionResult;
 use clresolve_payment::limits::PaymentLimits;
 use clresolve_payment::network::Caip2Network;
@@ -65,7 +65,7 @@ impl PaymentDecisionInput {
             payees: &self.payees,
             now: self.now,
         };
-        decide(&question, &known)
+        decide_payment(&question, &known)
     }
 
     /// The networks of the entries to which only the payee is an objection. Only those make a registration worth a
@@ -77,12 +77,12 @@ impl PaymentDecisionInput {
         {
             return BTreeSet::new();
         }
-        open_networks(terms, &decision.entries)
+        networks_of_open_options(terms, &decision.entries)
     }
 
     /// Whether some entry has no objection except the payee, and the name's own key may have signed the offer. Only
     /// then is the key worth a request.
-    fn may_be_settled_by_a_key(&self, decision: &PaymentDecision) -> bool {
+    fn may_need_offer_key(&self, decision: &PaymentDecision) -> bool {
         let is_open = |row: &PaymentOptionResult| {
             row.is_but_for_the_payee && row.codes.iter().any(|slug| slug == ReasonCode::OfferSignerUnproven.slug())
         };
@@ -130,7 +130,7 @@ impl Resolver {
         if config.chain.block.number().is_some() && !clresolve_core::mutant!("the-past-opens-the-gate") {
             return Some(ReasonCode::ChainBehind.slug());
         }
-        config.gate.policy().objection(resolution, verb, None)
+        config.gate.gate_policy().objection(resolution, verb, None)
     }
 
     /// Decides whether a payment may be made. The gate must admit the name and verb, and the terms must come from the
@@ -178,16 +178,16 @@ impl Resolver {
         if open.is_empty() {
             return (facts, decision);
         }
-        let Some(beside) = LookupVerdictKey::of_resolution(&facts.resolution) else { return (facts, decision) };
+        let Some(beside) = ResolvedVerdictKey::of_resolution(&facts.resolution) else { return (facts, decision) };
         if self.add_registrations(&beside, &open, &mut facts.payees).await {
             facts.now = self.now();
             (facts, decision) = self.judge_input(|| facts).await;
         }
-        if !facts.may_be_settled_by_a_key(&decision) {
+        if !facts.may_need_offer_key(&decision) {
             return (facts, decision);
         }
         let ResolverState { cached, offer_keys, .. } = &*self.0;
-        let key = signer::offer_key(offer_keys, cached, &beside).await;
+        let key = signer::read_offer_key(offer_keys, cached, &beside).await;
         facts.payees.values_mut().for_each(|payees| key.add_to(&mut payees.signers));
         facts.now = self.now();
         self.judge_input(|| facts).await
@@ -197,11 +197,11 @@ impl Resolver {
     fn decision_input(&self, resolution: Resolution, request: Arc<PaymentDecisionRequest>) -> PaymentDecisionInput {
         let config = &self.0.walker.config;
         let terms = request.terms();
-        let payees = terms.as_ref().map(|terms| self.payees(&resolution, terms)).unwrap_or_default();
+        let payees = terms.as_ref().map(|terms| self.payees_of_terms(&resolution, terms)).unwrap_or_default();
         PaymentDecisionInput {
-            gate: config.gate.policy(),
-            limits: config.limits.limits().tightened(&request.limits),
-            route: self.route(&resolution, Some(&request.verb)),
+            gate: config.gate.gate_policy(),
+            limits: config.limits.payment_limits().tightened(&request.limits),
+            route: self.agent_route(&resolution, Some(&request.verb)),
             tools: resolution.payment().and_then(AgentRoute::from_tools_record),
             resolution,
             request,
@@ -212,7 +212,7 @@ impl Resolver {
     }
 
     /// Whether a verdict is fresh, and its name was not evicted since the lookups began.
-    pub(super) async fn still_stands(&self, resolution: &Resolution, began: ResolutionStart) -> bool {
+    pub(super) async fn still_stands(&self, resolution: &Resolution, began: ResolutionStartSnapshot) -> bool {
         let cached = &self.0.cached;
         let is_fresh = self.now() < resolution.verdict().freshness.fresh_until;
         let is_standing =
@@ -229,7 +229,7 @@ impl Resolver {
     /// any registration states something.
     pub(super) async fn add_registrations(
         &self,
-        beside: &LookupVerdictKey,
+        beside: &ResolvedVerdictKey,
         open: &BTreeSet<Caip2Network>,
         payees: &mut BTreeMap<Caip2Network, NetworkPayees>,
     ) -> bool {
@@ -271,7 +271,7 @@ impl Resolver {
     ///
     /// # Errors
     /// `invoke-no-route`, or `record-pending` if a relevant record is about to change.
-    pub fn route(&self, resolution: &Resolution, verb: Option<&str>) -> Result<AgentRoute, Box<Reason>> {
+    pub fn agent_route(&self, resolution: &Resolution, verb: Option<&str>) -> Result<AgentRoute, Box<Reason>> {
         let verdict = resolution.verdict();
         let agent = verdict.identity.as_ref();
         let name = verdict.name.normalized.as_deref().unwrap_or_default();
@@ -285,7 +285,7 @@ impl Resolver {
     }
 
     /// The payees on the networks of the terms, from what is known without a further request.
-    pub(super) fn payees(
+    pub(super) fn payees_of_terms(
         &self,
         resolution: &Resolution,
         terms: &PaymentTerms,
@@ -432,7 +432,8 @@ pub(super) mod tests {
             let mut config = world.config();
             config.timeout = Duration::from_secs(120);
             let resolver = Resolver::new(&config).await.expect("its configuration is good");
-            let route = resolver.route(&resolver.resolve(NAME).await, Some("summarize")).expect("its card names one");
+            let route =
+                resolver.agent_route(&resolver.resolve(NAME).await, Some("summarize")).expect("its card names one");
             let url = route.url().to_string();
             let mut reply = resolver.send_unpaid_request(&url, Some("{}")).await.expect("the seller answers");
             let mut headers = reply.headers.iter_mut();
@@ -469,7 +470,7 @@ pub(super) mod tests {
         let busy = OccupiedCpuPool::occupy_all(&pool);
         OccupiedCpuPool::wait_for_jobs(&pool, 2 * MAX_THREADS + 1).await;
         first.release().await;
-        while shop.world.counts().rpc < before + OF_A_LOOK_UP || pool.jobs() != MAX_THREADS + 1 {
+        while shop.world.counts().rpc < before + OF_A_LOOK_UP || pool.unfinished_job_count() != MAX_THREADS + 1 {
             assert!(!deciding.is_finished(), "a registration was read where the answers are given");
             tokio::task::yield_now().await;
         }

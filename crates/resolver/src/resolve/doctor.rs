@@ -206,24 +206,27 @@ pub enum IpfsGatewayState {
 ///
 /// # Errors
 /// If the configuration refers to something unusable, such as a trust root that is not PEM.
-pub async fn examine(config: &Config, clock: &dyn Clock) -> Result<DoctorReport, SetupError> {
-    let egress = setup::egress(config, Arc::new(SystemAddressLookup), setup::ResolverWorkload::Questions)?;
+pub async fn examine_upstreams(config: &Config, clock: &dyn Clock) -> Result<DoctorReport, SetupError> {
+    let egress = setup::configured_egress(config, Arc::new(SystemAddressLookup), setup::ExpectedWorkload::Questions)?;
     // Without a demand that can be met, `advice` reports what is missing.
-    let upstream = setup::upstream(config, &egress).ok();
+    let upstream = setup::configured_upstream(config, &egress).ok();
     let limit = config.timeout.min(MAX_REQUEST_TIME);
     let (names, registries) = ChainRequirements::all_chains(config);
-    let probes = names.probes(&egress, clock, limit, upstream.as_ref());
+    let probes = names.endpoint_probes(&egress, clock, limit, upstream.as_ref());
     let registry_health = async |chain: &ChainRequirements| ChainHealth {
         chain: format!("eip155:{}", chain.id),
-        endpoints: join_all(chain.probes(&egress, clock, limit, None).iter().map(EndpointProbe::health)).await,
+        endpoints: join_all(
+            chain.endpoint_probes(&egress, clock, limit, None).iter().map(EndpointProbe::probe_endpoint),
+        )
+        .await,
     };
     let (endpoints, registry_chains, light_client, gateways) = tokio::join!(
-        join_all(probes.iter().map(EndpointProbe::health)),
+        join_all(probes.iter().map(EndpointProbe::probe_endpoint)),
         join_all(registries.iter().map(registry_health)),
-        light_client::examine(config, upstream.as_ref(), clock),
+        light_client::examine_light_client(config, upstream.as_ref(), clock),
         join_all(config.gateways.iter().map(|gateway| gateway_health(gateway, &egress, clock, limit))),
     );
-    let agreement = agreement(config, &probes, &endpoints).await;
+    let agreement = read_hash_agreement(config, &probes, &endpoints).await;
     let mut found = DoctorReport {
         checked_at: clock.now().to_string(),
         chain: format!("eip155:{}", config.chain.id),
@@ -237,8 +240,8 @@ pub async fn examine(config: &Config, clock: &dyn Clock) -> Result<DoctorReport,
     };
     found.network = network_failure(config, &found);
     found.advice = match found.network {
-        Some(why) => vec![format!("this machine seems to have no network: {}", why.global_symptom())],
-        None => advice(config, &found),
+        Some(why) => vec![format!("this machine seems to have no network: {}", why.symptom_of_all_hosts())],
+        None => doctor_advice(config, &found),
     };
     Ok(found)
 }
@@ -248,7 +251,7 @@ fn network_failure(config: &Config, found: &DoctorReport) -> Option<HostConnecti
     let urls = config.chain.endpoints.iter().map(|endpoint| &endpoint.url);
     let urls = urls.chain(config.gateways.iter().map(|gateway| &gateway.url));
     let are_elsewhere = !config.network.connect_to.is_empty();
-    if are_elsewhere || urls.filter(|url| clresolve_chain::has_public_name(url)).count() < 2 {
+    if are_elsewhere || urls.filter(|url| clresolve_chain::has_public_host_name(url)).count() < 2 {
         return None;
     }
     let endpoints = found.endpoints.iter().chain(found.registry_chains.iter().flat_map(|chain| &chain.endpoints));
@@ -277,19 +280,19 @@ impl ChainRequirements {
             is_registry: false,
             endpoints: config.chain.labelled_endpoints(),
             max_head_age: config.chain.head_age(),
-            demand: config.chain.demand().ok(),
+            demand: config.chain.proof_grade_demand().ok(),
         };
         let registry = |(id, chain): (&ChainId, &RegistryChainConfig)| Self {
             id: id.number(),
             is_registry: true,
             endpoints: chain.endpoints.clone(),
             max_head_age: chain.head_age(*id),
-            demand: chain.demand().ok(),
+            demand: chain.proof_grade_demand().ok(),
         };
         (names, config.chains.iter().map(registry).collect())
     }
 
-    fn probes<'e>(
+    fn endpoint_probes<'e>(
         &'e self,
         egress: &'e Egress,
         clock: &'e dyn Clock,
@@ -299,7 +302,7 @@ impl ChainRequirements {
         self.endpoints.iter().map(|endpoint| EndpointProbe::new(endpoint, egress, clock, limit, upstream)).collect()
     }
 
-    fn advice(&self, healths: &[EndpointHealth]) -> Vec<String> {
+    fn chain_advice(&self, healths: &[EndpointHealth]) -> Vec<String> {
         let of_endpoints = healths.iter().filter_map(|health| self.advice_on_endpoint(health));
         of_endpoints
             .chain(self.advice_on_operators())
@@ -312,7 +315,7 @@ impl ChainRequirements {
     fn advice_on_operators(&self) -> Vec<String> {
         let mut by_host: BTreeMap<Option<&str>, BTreeMap<&str, &str>> = BTreeMap::new();
         for RpcEndpointConfig { url, operator, label, .. } in &self.endpoints {
-            if clresolve_chain::has_public_name(url) {
+            if clresolve_chain::has_public_host_name(url) {
                 by_host.entry(url.host_str()).or_default().insert(operator, label);
             }
         }
@@ -435,11 +438,11 @@ impl<'e> EndpointProbe<'e> {
         Self { endpoint, client, clock, limit, upstream }
     }
 
-    async fn health(&self) -> EndpointHealth {
+    async fn probe_endpoint(&self) -> EndpointHealth {
         let mut health = EndpointHealth { label: self.endpoint.label.clone(), ..EndpointHealth::default() };
         // The first request opens the connection, so that the second one measures the endpoint.
-        match self.ask("eth_chainId", json!([])).await {
-            Ok((result, _)) => health.chain = number(&result),
+        match self.send_rpc_request("eth_chainId", json!([])).await {
+            Ok((result, _)) => health.chain = parse_number(&result),
             Err(fault) => {
                 health.unconnected = fault.unconnected;
                 health.error = Some(fault.text);
@@ -474,7 +477,9 @@ impl<'e> EndpointProbe<'e> {
     /// Sends the requests of a resolution, unless only a registry is read here.
     async fn probe_reads(&self, health: &mut EndpointHealth) {
         let Some(upstream) = self.upstream else { return };
-        let found = EndpointCapabilities::probe(self.endpoint.clone().into(), &upstream.settings, &upstream.http).await;
+        let found =
+            EndpointCapabilities::probe_endpoint(self.endpoint.clone().into(), &upstream.settings, &upstream.http)
+                .await;
         health.resolution_error = found.fault;
         if health.resolution_error.is_some() {
             return;
@@ -489,17 +494,21 @@ impl<'e> EndpointProbe<'e> {
     }
 
     async fn request_block(&self, tag: &str) -> Result<(ProbedBlock, Option<Timestamp>), ProbeRequestFault> {
-        let (result, date) = self.ask("eth_getBlockByNumber", json!([tag, false])).await?;
-        let block = block(&result, self.clock.now()).ok_or_else(|| format!("returns no block for {tag}"))?;
+        let (result, date) = self.send_rpc_request("eth_getBlockByNumber", json!([tag, false])).await?;
+        let block = parse_block(&result, self.clock.now()).ok_or_else(|| format!("returns no block for {tag}"))?;
         Ok((block, date))
     }
 
     /// The result of a request, and the date of the response.
-    async fn ask(&self, method: &str, params: Value) -> Result<(Value, Option<Timestamp>), ProbeRequestFault> {
+    async fn send_rpc_request(
+        &self,
+        method: &str,
+        params: Value,
+    ) -> Result<(Value, Option<Timestamp>), ProbeRequestFault> {
         let client = self.client.as_ref().map_err(Clone::clone)?;
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
         let reply = client.post_json(&self.endpoint.url, Bytes::from(body), MAX_ANSWER_BYTES, self.limit).await?;
-        let redacted = |text: &str| clresolve_chain::RpcEndpointSettings::from(self.endpoint.clone()).redact(text);
+        let redacted = |text: &str| clresolve_chain::RpcEndpointSettings::from(self.endpoint.clone()).redact_keys(text);
         let answer: Option<Value> = serde_json::from_slice(&reply.body).ok();
         if let Some(message) = answer.as_ref().and_then(|answer| answer["error"]["message"].as_str()) {
             return Err(format!("{method}: {}", redacted(message)).into());
@@ -532,18 +541,22 @@ impl From<FetchError> for ProbeRequestFault {
 }
 
 /// A number in the JSON-RPC or the JSON form.
-fn number(value: &Value) -> Option<u64> {
+fn parse_number(value: &Value) -> Option<u64> {
     if value.is_number() {
         return value.as_u64();
     }
     u64::from_str_radix(value.as_str()?.strip_prefix("0x")?, 16).ok()
 }
 
-fn block(value: &Value, now: Timestamp) -> Option<ProbedBlock> {
-    let time = i64::try_from(number(&value["timestamp"])?).ok()?;
+fn parse_block(value: &Value, now: Timestamp) -> Option<ProbedBlock> {
+    let time = i64::try_from(parse_number(&value["timestamp"])?).ok()?;
     let hash = value["hash"].as_str().filter(|hash| is_hash(hash))?;
     let time = Timestamp::from_second(time).ok()?;
-    Some(ProbedBlock { number: number(&value["number"])?, hash: hash.to_owned(), age_s: seconds_between(time, now) })
+    Some(ProbedBlock {
+        number: parse_number(&value["number"])?,
+        hash: hash.to_owned(),
+        age_s: seconds_between(time, now),
+    })
 }
 
 fn is_hash(text: &str) -> bool {
@@ -555,7 +568,7 @@ fn seconds_between(earlier: Timestamp, later: Timestamp) -> i64 {
 }
 
 /// The hashes that the endpoints of the configured chain report for the newest block that all of them have finalized.
-async fn agreement(
+async fn read_hash_agreement(
     config: &Config,
     probes: &[EndpointProbe<'_>],
     healths: &[EndpointHealth],
@@ -603,7 +616,8 @@ async fn probe_gateway(
 ) -> (IpfsGatewayState, Option<ProbeRequestFault>) {
     let cid = ContentId::parse(PROBE).expect("the probe is a CID");
     let path = ContentPath::parse_literal("").expect("an empty path is one");
-    let want = IpfsRetrievalRequest { cid, path: &path, known: &[], budget: DagWalkBudget::for_cat(), total: limit };
+    let want =
+        IpfsRetrievalRequest { cid, path: &path, known: &[], budget: DagWalkBudget::for_cat_command(), total: limit };
     let retrieval = client.retrieve(&want, now).await;
     if retrieval.ended.is_ok() {
         return (IpfsGatewayState::Proven, None);
@@ -614,13 +628,13 @@ async fn probe_gateway(
                 IpfsGatewayFault::Fetch(error) => error.connection_error(),
                 _ => None,
             };
-            (state_of(&fault), Some(ProbeRequestFault { unconnected, text: fault.to_string() }))
+            (gateway_state_of_fault(&fault), Some(ProbeRequestFault { unconnected, text: fault.to_string() }))
         }
         None => (IpfsGatewayState::Unreachable, Some("no answer in time".to_owned().into())),
     }
 }
 
-fn state_of(fault: &IpfsGatewayFault) -> IpfsGatewayState {
+fn gateway_state_of_fault(fault: &IpfsGatewayFault) -> IpfsGatewayState {
     match fault {
         IpfsGatewayFault::WrongBlock(_) => IpfsGatewayState::WrongBlock,
         IpfsGatewayFault::Throttled { .. } => IpfsGatewayState::WithoutBlock,
@@ -632,15 +646,15 @@ fn state_of(fault: &IpfsGatewayFault) -> IpfsGatewayState {
     }
 }
 
-fn advice(config: &Config, found: &DoctorReport) -> Vec<String> {
+fn doctor_advice(config: &Config, found: &DoctorReport) -> Vec<String> {
     let (names, registries) = ChainRequirements::all_chains(config);
-    let mut advice = names.advice(&found.endpoints);
+    let mut advice = names.chain_advice(&found.endpoints);
     advice.extend(advice_on_agreement(found));
     advice.extend(advice_on_clock(found));
     for (chain, health) in registries.iter().zip(&found.registry_chains) {
-        advice.extend(chain.advice(&health.endpoints));
+        advice.extend(chain.chain_advice(&health.endpoints));
     }
-    advice.extend(found.light_client.iter().flat_map(light_client::advice));
+    advice.extend(found.light_client.iter().flat_map(light_client::light_client_advice));
     advice.extend(advice_on_gateways(found));
     advice
 }
@@ -739,7 +753,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn ages_are_those_by_the_clock_that_is_given() {
         let world = crate::sandbox::Sandbox::start().await.expect("the sandbox starts");
-        let found = examine(&world.config(), &Later).await.expect("the configuration is good");
+        let found = examine_upstreams(&world.config(), &Later).await.expect("the configuration is good");
         let latest = found.endpoints[0].latest.as_ref().expect("the endpoint is well");
         assert!(latest.age_s >= 3600, "{found:?}");
         let checked_at: Timestamp = found.checked_at.parse().expect("a time");
@@ -749,7 +763,7 @@ mod tests {
     #[test]
     fn where_all_is_well_nothing_is_advised() {
         let config = config(&["a", "b"]);
-        assert_eq!(advice(&config, &found(vec![healthy("a"), healthy("b")])), Vec::<String>::new());
+        assert_eq!(doctor_advice(&config, &found(vec![healthy("a"), healthy("b")])), Vec::<String>::new());
     }
 
     #[test]
@@ -777,7 +791,7 @@ mod tests {
             (ahead, "b.example runs ahead, its newest block 7 lies 20 s in the future"),
             (backwards, "b.example runs backwards, its newest block was 7 and then 4: take it out"),
         ] {
-            let advice = advice(&config(&["a", "b"]), &found(vec![healthy("a"), health]));
+            let advice = doctor_advice(&config(&["a", "b"]), &found(vec![healthy("a"), health]));
             assert!(advice[0].contains(part), "{advice:?}");
         }
     }
@@ -813,7 +827,7 @@ mod tests {
             let mut found = found(vec![healthy("a"), healthy("b")]);
             let endpoints = vec![well, health];
             found.registry_chains = vec![ChainHealth { chain: format!("eip155:{id}"), endpoints }];
-            advice(config, &found)
+            doctor_advice(config, &found)
         };
         let old = EndpointHealth { finalized: block(2700), ..healthy("d") };
         assert_eq!(advised(&config, 8453, old), Vec::<String>::new(), "its finality takes longer than mainnet's");
@@ -842,11 +856,11 @@ mod tests {
     #[test]
     fn a_quorum_needs_enough_operators() {
         let down = EndpointHealth { reachable: false, chain: None, finalized: None, ..healthy("b") };
-        let advice = advice(&config(&["a", "b"]), &found(vec![healthy("a"), down]));
+        let advice = doctor_advice(&config(&["a", "b"]), &found(vec![healthy("a"), down]));
         let needed = "endpoints of 2 operators are needed, and 1 can be used: name more with --rpc";
         assert_eq!(advice[1..], [needed]);
         let still = EndpointHealth { latest: block(300), ..healthy("b") };
-        assert_eq!(super::advice(&config(&["a", "b"]), &found(vec![healthy("a"), still]))[1..], [needed]);
+        assert_eq!(super::doctor_advice(&config(&["a", "b"]), &found(vec![healthy("a"), still]))[1..], [needed]);
     }
 
     #[test]
@@ -856,10 +870,10 @@ mod tests {
         let well = || found(vec![healthy("a"), healthy("b")]);
         let noticed =
             "rpc-1 and rpc-2 are reached at one host, but count as different operators: name one operator for both";
-        assert_eq!(advice(&config, &well()), [noticed]);
+        assert_eq!(doctor_advice(&config, &well()), [noticed]);
         config.chain.endpoints[1].url = "http://127.0.0.1:8546".parse().expect("a URL");
         config.chain.endpoints[0].url = "http://127.0.0.1:8545".parse().expect("a URL");
-        assert_eq!(advice(&config, &well()), Vec::<String>::new(), "tunnels end on this machine");
+        assert_eq!(doctor_advice(&config, &well()), Vec::<String>::new(), "tunnels end on this machine");
     }
 
     #[test]
@@ -867,7 +881,7 @@ mod tests {
         let mut config = config(&["a", "b", "c"]);
         config.chain.endpoints[1].operator = config.chain.endpoints[0].operator.clone();
         let down = EndpointHealth { reachable: false, chain: None, finalized: None, ..healthy("c") };
-        let advice = advice(&config, &found(vec![healthy("a"), healthy("b"), down]));
+        let advice = doctor_advice(&config, &found(vec![healthy("a"), healthy("b"), down]));
         let once =
             "endpoints of 2 operators are needed, and 1 can be used (rpc-1 and rpc-2 count once): name more with --rpc";
         assert_eq!(advice[1..], [once]);
@@ -883,7 +897,7 @@ mod tests {
         let mut found = found(vec![healthy("a"), healthy("b")]);
         found.agreement = Some(BlockHashAgreement { number: 7, groups });
         let expected = "the endpoints give different hashes for the finalized block 7: a and c against b: take out those that are wrong";
-        assert_eq!(advice(&config(&["a", "b"]), &found), [expected]);
+        assert_eq!(doctor_advice(&config(&["a", "b"]), &found), [expected]);
     }
 
     #[test]

@@ -38,16 +38,16 @@ pub(super) async fn export(
         config,
         ..walker.clone()
     };
-    let mut run = walker.gather(name, &rules.policy, None, &ResolutionSpanRecorder::none()).await;
+    let mut run = walker.gather_evidence(name, &rules.policy, None, &ResolutionSpanRecorder::without_trace()).await;
     run.evidence.misspelt_keys.clear();
-    let mut chain = ChainEvidence { header: None, state_proof: recording.and_then(|recording| recording.take()) };
+    let mut chain = ChainEvidence { header: None, state_proof: recording.and_then(|recording| recording.take_proof()) };
     if let Ok(reading) = &run.evidence.reading {
         let header = walker.chain.fetch_header_rlp(&reading.block, &reading.endpoints);
         chain.header = timeout(walker.config.timeout, header).await.ok().flatten();
         add_header_proof(&walker, reading, &mut chain).await?;
     }
     let blocks = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
-    Ok(ResolutionBundle::pack(&walker.reporter(&rules.profile, &rules.policy), &run, chain, &blocks)?)
+    Ok(ResolutionBundle::pack_resolution(&walker.verdict_context(&rules.profile, &rules.policy), &run, chain, &blocks)?)
 }
 
 /// Adds to the state proofs of a reading what proves its header, if a light client verified it.

@@ -16,7 +16,7 @@ use clresolve_bundle::{BundleError, ChainEvidence, ResolutionBundle};
 use clresolve_core::state::TrustState;
 use clresolve_ipfs::{ContentId, ContentPath, VerifiedBlocks};
 use clresolve_state::StateProofRecorder;
-use clresolve_verdict::build::ResolutionRun;
+use clresolve_verdict::build::TimedEvidence;
 use clresolve_verdict::evidence::continuity::HistoryOutcome;
 use clresolve_verdict::evidence::{CardLocations, ContentProofSource, IpfsOutcome, ResolutionEvidence};
 use clresolve_verdict::trust::Resolution;
@@ -28,7 +28,7 @@ use super::export::{ExportError, add_header_proof};
 use super::question::VerdictRules;
 use super::sources::ContentSources;
 use super::walk::{ResolutionRequest, UncachedResolver, report_verdict};
-use crate::cache::{CacheKey, FinishedResolution, ResolutionStart, VerdictCache};
+use crate::cache::{CacheKey, FinishedResolution, ResolutionStartSnapshot, VerdictCache};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::fetch::Egress;
@@ -121,7 +121,7 @@ impl ReplicaFleet {
             return self.run_and_share(walker, request, Some(lease)).await;
         };
         let tier = Arc::clone(&self.tier);
-        self.tier.queue_work(async move { tier.release(lease).await });
+        self.tier.queue_work(async move { tier.release_lease(lease).await });
         resolution.into()
     }
 
@@ -164,20 +164,20 @@ impl ReplicaFleet {
         walker: &Arc<UncachedResolver>,
         request: &ResolutionRequest,
         value: SharedEvidence,
-        began: ResolutionStart,
+        began: ResolutionStartSnapshot,
     ) -> Option<Resolution> {
         let (fresh_until, newest) = (value.fresh_until, value.newest);
         let (prover, rules, key) = (Arc::clone(walker), request.rules.clone(), request.key.clone());
         let open = move || {
-            let reporter = prover.reporter(&rules.profile, &rules.policy);
+            let reporter = prover.verdict_context(&rules.profile, &rules.policy);
             let checkpoint = prover.config.beacon.checkpoint;
-            let run =
-                ResolutionBundle::read(&value.evidence)?.replayed_run(&reporter, checkpoint, &key.name, key.block)?;
-            Ok::<_, BundleError>(ResolutionRun { content_fetched_at: value.content_fetched_at, ..run })
+            let run = ResolutionBundle::from_bytes(&value.evidence)?
+                .replay_reported_run(&reporter, checkpoint, &key.name, key.block)?;
+            Ok::<_, BundleError>(TimedEvidence { content_fetched_at: value.content_fetched_at, ..run })
         };
         let mut run = walker.pool.run(open).await.ok()?;
         let reading = run.evidence.reading.as_mut().ok()?;
-        if reading.proof.grade < walker.config.chain.demand().ok()?.grade() {
+        if reading.proof.grade < walker.config.chain.proof_grade_demand().ok()?.grade() {
             return None;
         }
         reading.newest = newest;
@@ -201,15 +201,15 @@ impl ReplicaFleet {
         let (keeper, keeping) = Self::recording_walker(walker);
         let _running = telemetry::track_running_resolution();
         let began = request.cache.resolution_start();
-        let spans = walker.traces.begin(&*walker.clock);
+        let spans = walker.traces.begin_recorder(&*walker.clock);
         let run = keeper.gather_for(&request, &spans).await;
-        let (run, found) = walker.settle_and_report(run, &request, began).await;
+        let (run, found) = walker.judge_and_report(run, &request, began).await;
         spans.send_trace(found.resolution.verdict());
         let (fleet, walker, resolution) = (self.clone(), Arc::clone(walker), found.resolution.clone());
         self.tier.queue_work(async move {
-            fleet.share(&walker, &request, run, &resolution, keeping).await;
+            fleet.share_evidence(&walker, &request, run, &resolution, keeping).await;
             if let Some(lease) = lease {
-                fleet.tier.release(lease).await;
+                fleet.tier.release_lease(lease).await;
             }
         });
         found
@@ -229,11 +229,11 @@ impl ReplicaFleet {
 
     /// Writes the evidence of a resolution for other replicas, if it reached a decision. The blocks of its walks are
     /// stored in any case: the next resolution reuses the content and must be able to show its proof.
-    async fn share(
+    async fn share_evidence(
         &self,
         walker: &Arc<UncachedResolver>,
         request: &ResolutionRequest,
-        mut run: ResolutionRun,
+        mut run: TimedEvidence,
         found: &Resolution,
         keeping: EvidenceRecorder,
     ) {
@@ -249,7 +249,7 @@ impl ReplicaFleet {
         match self.pack_evidence(walker, &request.rules, run, blocks, keeping.proofs).await {
             Ok(evidence) => {
                 let value = SharedEvidence { newest, began, fresh_until, content_fetched_at, evidence };
-                self.tier.put(key, &value).await;
+                self.tier.put_evidence(key, &value).await;
             }
             Err(error) => {
                 tracing::debug!(name = key.name.as_str(), %error, "the evidence is not shared");
@@ -263,7 +263,7 @@ impl ReplicaFleet {
         &self,
         walker: &Arc<UncachedResolver>,
         rules: &VerdictRules,
-        mut run: ResolutionRun,
+        mut run: TimedEvidence,
         blocks: VerifiedBlocks,
         proofs: Option<Arc<StateProofRecorder>>,
     ) -> Result<Vec<u8>, ExportError> {
@@ -272,7 +272,7 @@ impl ReplicaFleet {
         run.evidence.misspelt_keys.clear();
         // The bundle format has no field for it, so it is sent separately.
         run.content_fetched_at = None;
-        let mut chain = ChainEvidence { header: None, state_proof: proofs.and_then(|proofs| proofs.take()) };
+        let mut chain = ChainEvidence { header: None, state_proof: proofs.and_then(|proofs| proofs.take_proof()) };
         if let (Some(_), Ok(reading)) = (&chain.state_proof, &run.evidence.reading) {
             chain.header = walker.chain.fetch_header_rlp(&reading.block, &reading.endpoints).await;
             add_header_proof(walker, reading, &mut chain).await?;
@@ -280,9 +280,9 @@ impl ReplicaFleet {
         let (walker, rules) = (Arc::clone(walker), rules.clone());
         let pool = Arc::clone(&walker.pool);
         let pack = move || {
-            let reporter = walker.reporter(&rules.profile, &rules.policy);
-            let packed = ResolutionBundle::pack(&reporter, &run, chain, &blocks)?;
-            Ok::<_, BundleError>(packed.bundle().to_json().to_string().into_bytes())
+            let reporter = walker.verdict_context(&rules.profile, &rules.policy);
+            let packed = ResolutionBundle::pack_resolution(&reporter, &run, chain, &blocks)?;
+            Ok::<_, BundleError>(packed.unsigned_bundle().to_json().to_string().into_bytes())
         };
         Ok(pool.run(pack).await?)
     }

@@ -15,7 +15,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::Resolver;
 use super::confirm::NameReadingBlock;
-use crate::cache::ConfirmationNeed;
+use crate::cache::ConfirmationMethod;
 use crate::telemetry;
 
 /// Maximum number of names that are read concurrently: five calls to each endpoint.
@@ -66,9 +66,9 @@ impl Resolver {
         let Some(seen) = cached.cache.heads.newest_head() else { return };
         let (mut confirmed, mut unconfirmed) = (0, Vec::new());
         for name in self.followed_names() {
-            let key = cached.key(name, rules);
+            let key = cached.cache_key(name, rules);
             match cached.cache.confirmation_need(&key, now).await {
-                Some(Some(ConfirmationNeed::Reading)) => unconfirmed.push(key),
+                Some(Some(ConfirmationMethod::Reading)) => unconfirmed.push(key),
                 Some(_) => confirmed += 1,
                 None => {}
             }
@@ -83,8 +83,8 @@ impl Resolver {
     async fn resolve_off_chain_names(&self) {
         let (cached, rules, now) = (&self.0.cached, &self.0.configured, self.now());
         let resolve = |name| async move {
-            let key = cached.key(name, rules);
-            let is_due = cached.cache.confirmation_need(&key, now).await == Some(Some(ConfirmationNeed::Run));
+            let key = cached.cache_key(name, rules);
+            let is_due = cached.cache.confirmation_need(&key, now).await == Some(Some(ConfirmationMethod::Run));
             if is_due && !cached.cache.is_backed_off(&key, now).await {
                 // A panic caused by one name must not end the readings of the others.
                 let _ = AssertUnwindSafe(cached.resolve_changed(&key.name, rules)).catch_unwind().await;
@@ -120,7 +120,7 @@ async fn poll(resolver: Resolver, reader: Arc<dyn ChainHeadReader>, endpoint: us
     let mut was_up = true;
     loop {
         ticks.tick().await;
-        if resolver.is_idle() || !reader.is_due(endpoint, pause) {
+        if resolver.is_idle() || !reader.is_poll_due(endpoint, pause) {
             continue;
         }
         let answer = reader.poll_head(endpoint).await;

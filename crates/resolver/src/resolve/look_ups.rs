@@ -17,7 +17,7 @@ use moka::Entry;
 use moka::future::Cache;
 use tokio::sync::Semaphore;
 
-use crate::cache::HeadId;
+use crate::cache::HeadSequenceNumber;
 use crate::clock::Clock;
 use crate::cpu_share;
 
@@ -33,7 +33,7 @@ pub(super) trait LookupCacheValue: Clone + Send + Sync + 'static {
     const IS_FINAL: bool = false;
 
     /// The head that confirms a positive result. Questions reuse the result while this is the newest head.
-    fn confirming_head(&self) -> Option<HeadId> {
+    fn confirming_head(&self) -> Option<HeadSequenceNumber> {
         None
     }
 
@@ -46,14 +46,14 @@ pub(super) trait LookupCacheValue: Clone + Send + Sync + 'static {
 
 /// The verdict that a lookup belongs to. A later verdict on the name is a different one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct LookupVerdictKey {
+pub(super) struct ResolvedVerdictKey {
     pub(super) name: EnsName,
     verdict: String,
     /// SHA-256 of the card in hex, if the verdict is trusted.
     pub(super) card: Option<String>,
 }
 
-impl LookupVerdictKey {
+impl ResolvedVerdictKey {
     /// The verdict of this answer, regardless of how its name was typed. `None` if it has no name in normal form.
     pub(super) fn of_resolution(resolution: &Resolution) -> Option<Self> {
         let found = resolution.verdict();
@@ -69,7 +69,7 @@ impl LookupVerdictKey {
 pub(super) struct LookupCache<A, V>(Arc<LookupCacheState<A, V>>);
 
 struct LookupCacheState<A, V> {
-    kept: Cache<(LookupVerdictKey, A), Arc<LookupCacheEntry<V>>>,
+    kept: Cache<(ResolvedVerdictKey, A), Arc<LookupCacheEntry<V>>>,
     permits: Semaphore,
     ended: AtomicU64,
 }
@@ -88,7 +88,7 @@ struct LookupCacheEntry<V> {
 
 impl<V: LookupCacheValue> LookupCacheEntry<V> {
     /// Whether the result answers a question that arrived under `head` when `arrived` lookups had ended.
-    fn answers(&self, arrived: u64, now: Timestamp, head: Option<HeadId>) -> bool {
+    fn may_answer_question(&self, arrived: u64, now: Timestamp, head: Option<HeadSequenceNumber>) -> bool {
         let is_confirmed = head.is_some() && self.found.confirming_head() == head;
         arrived < self.ended || now < self.until || is_confirmed || clresolve_core::mutant!("claims-never-end")
     }
@@ -120,7 +120,7 @@ where
     /// one lookup in flight, which continues if its caller gives up.
     pub(super) fn get_or_look_up(
         &self,
-        beside: LookupVerdictKey,
+        beside: ResolvedVerdictKey,
         about: A,
         clock: &Arc<dyn Clock>,
         look_up: impl Future<Output = V> + Send + 'static,
@@ -132,18 +132,20 @@ where
     /// boxed, so that the futures of questions are small.
     pub(super) async fn get_or_look_up_under(
         &self,
-        head: Option<HeadId>,
-        beside: LookupVerdictKey,
+        head: Option<HeadSequenceNumber>,
+        beside: ResolvedVerdictKey,
         about: A,
         clock: &Arc<dyn Clock>,
         look_up: BoxFuture<'static, V>,
     ) -> V {
         let (key, arrived) = ((beside, about), self.0.ended.load(Ordering::SeqCst));
-        if let Some(kept) = self.0.kept.get(&key).await.filter(|kept| kept.answers(arrived, clock.now(), head)) {
+        if let Some(kept) =
+            self.0.kept.get(&key).await.filter(|kept| kept.may_answer_question(arrived, clock.now(), head))
+        {
             return kept.found.clone();
         }
         let (this, clock) = (Arc::clone(&self.0), Arc::clone(clock));
-        let task = cpu_share::spawn(async move {
+        let task = cpu_share::spawn_task(async move {
             let kept_or_found = async |known: Option<Entry<_, Arc<LookupCacheEntry<V>>>>| {
                 this.find_or_look_up(known.map(Entry::into_value), arrived, head, &*clock, look_up).await
             };
@@ -158,13 +160,13 @@ impl<A, V: LookupCacheValue> LookupCacheState<A, V> {
         &self,
         known: Option<Arc<LookupCacheEntry<V>>>,
         arrived: u64,
-        head: Option<HeadId>,
+        head: Option<HeadSequenceNumber>,
         clock: &dyn Clock,
         look_up: BoxFuture<'static, V>,
     ) -> Arc<LookupCacheEntry<V>> {
         let now = clock.now();
         let failures = match known {
-            Some(kept) if kept.answers(arrived, now, head) => return kept,
+            Some(kept) if kept.may_answer_question(arrived, now, head) => return kept,
             Some(kept) => kept.failures,
             None => 0,
         };
@@ -236,8 +238,8 @@ mod tests {
         }
     }
 
-    fn beside(verdict: &str) -> LookupVerdictKey {
-        LookupVerdictKey { name: EnsName::parse("a.eth").expect("a name"), verdict: verdict.to_owned(), card: None }
+    fn beside(verdict: &str) -> ResolvedVerdictKey {
+        ResolvedVerdictKey { name: EnsName::parse("a.eth").expect("a name"), verdict: verdict.to_owned(), card: None }
     }
 
     /// A clock, and a question that returns how many lookups were made for it.

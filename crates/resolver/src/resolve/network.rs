@@ -125,8 +125,8 @@ impl ContentFetcher for NetworkContentFetcher {
         served.map(|body| body.bytes)
     }
 
-    fn gateway_pause(&self, past: Duration) -> Option<Duration> {
-        self.ipfs.gateway_pause(self.clock.now(), past)
+    fn shortest_gateway_pause(&self, past: Duration) -> Option<Duration> {
+        self.ipfs.shortest_gateway_pause(self.clock.now(), past)
     }
 }
 

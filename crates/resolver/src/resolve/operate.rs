@@ -83,7 +83,7 @@ impl Resolver {
     }
 
     /// The newest head of the chain. `None` before the first question that requires one.
-    pub fn head(&self) -> Option<ChainHeadStatus> {
+    pub fn chain_head_status(&self) -> Option<ChainHeadStatus> {
         let seen = self.0.cached.cache.heads.newest_head()?;
         Some(ChainHeadStatus { number: seen.head.block.number, reported_at: seen.head.reported_at })
     }

@@ -34,18 +34,18 @@ pub const EMPTY: &str = "{}";
 impl Resolver {
     /// Queries an agent's route and returns the response as a decision request. A seller is not queried if that is not
     /// permitted or if its URL is unknown.
-    pub async fn probe(&self, resolution: &Resolution, probe: &SellerProbe) -> PaymentDecisionRequest {
+    pub async fn probe_seller(&self, resolution: &Resolution, probe: &SellerProbe) -> PaymentDecisionRequest {
         let SellerProbe { name, verb, body, ignores_gate } = probe;
         let unasked = |reason: Box<Reason>| {
             let question = PaymentDecisionRequest::about_reply(name, verb, "", SellerHttpReply::default());
             PaymentDecisionRequest { url: None, demand: PaymentDemand::Unasked(reason), ..question }
         };
         let resolution = &self.confirm_for_gate(resolution.clone()).await;
-        let policy = self.0.walker.config.gate.policy();
+        let policy = self.0.walker.config.gate.gate_policy();
         if !ignores_gate && policy.objection(resolution, Some(verb), None).is_some() {
             return unasked(Box::new(gate_denied_reason(resolution.verdict().state)));
         }
-        let route = match self.route(resolution, Some(verb)) {
+        let route = match self.agent_route(resolution, Some(verb)) {
             Ok(route) => route,
             Err(reason) => return unasked(reason),
         };
@@ -103,7 +103,7 @@ impl<'a> SellerProbeDocument<'a> {
 /// The terms in a form that can be decided on again. Members without use are omitted.
 fn terms_to_value(terms: &PaymentTerms) -> Value {
     let entries: Vec<_> = terms.entries.iter().map(|entry| &entry.json).collect();
-    let mut written = json!({"x402Version": terms.version.number(), "accepts": entries});
+    let mut written = json!({"x402Version": terms.version.version_number(), "accepts": entries});
     if terms.version == X402Version::V2 {
         written["resource"] = terms.resource.clone().into();
         written["extensions"] = Value::Object(terms.extensions.clone());

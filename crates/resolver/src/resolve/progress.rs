@@ -43,7 +43,7 @@ impl StepEventChannel {
     }
 
     /// A handle for the events of one resolution of `name`.
-    pub(super) const fn for_name<'a>(
+    pub(super) const fn sender_for_name<'a>(
         &'a self,
         name: &'a EnsName,
         spans: &'a ResolutionSpanRecorder,
@@ -121,18 +121,18 @@ mod tests {
         let progress = StepEventChannel::new();
         let (ours, theirs) = (name("a.eth"), name("b.eth"));
         progress
-            .for_name(&ours, &ResolutionSpanRecorder::none())
+            .sender_for_name(&ours, &ResolutionSpanRecorder::without_trace())
             .run_step(ResolutionStep::Name, async {}, |()| None)
             .await;
         let mut watch = progress.watch(ours.clone());
         progress
-            .for_name(&theirs, &ResolutionSpanRecorder::none())
+            .sender_for_name(&theirs, &ResolutionSpanRecorder::without_trace())
             .run_step(ResolutionStep::Records, async {}, |()| None)
             .await;
         let status = |five: &i32| (*five == 5).then_some(StepStatus::Pass);
         assert_eq!(
             progress
-                .for_name(&ours, &ResolutionSpanRecorder::none())
+                .sender_for_name(&ours, &ResolutionSpanRecorder::without_trace())
                 .run_step(ResolutionStep::Records, async { 5 }, status)
                 .await,
             5
@@ -150,7 +150,7 @@ mod tests {
         let mut watch = progress.watch(ours.clone());
         for _ in 0..KEPT {
             progress
-                .for_name(&ours, &ResolutionSpanRecorder::none())
+                .sender_for_name(&ours, &ResolutionSpanRecorder::without_trace())
                 .run_step(ResolutionStep::Records, async {}, |()| None)
                 .await;
         }

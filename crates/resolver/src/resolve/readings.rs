@@ -4,30 +4,30 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use alloy_primitives::B256;
-use clresolve_chain::{ChainHead, NameHeadState};
+use clresolve_chain::{ChainHead, NameStateAtHead};
 use clresolve_core::name::EnsName;
 use futures_util::future::{BoxFuture, Shared};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use crate::cache::HeadId;
+use crate::cache::HeadSequenceNumber;
 
 /// Maximum number of concurrent resolutions of names that have changed: far fewer than clients may cause, so that these
 /// come first.
 const MAX_REPLACEMENTS: usize = 4;
 
 /// The state of a name at a head; `None` if too few endpoints agreed in time.
-pub(super) type NameReadingFuture = Shared<BoxFuture<'static, Option<Arc<NameHeadState>>>>;
+pub(super) type NameReadingFuture = Shared<BoxFuture<'static, Option<Arc<NameStateAtHead>>>>;
 
 /// The head that endpoints report; `None` if too few do.
 pub(super) type ChainHeadFuture = Shared<BoxFuture<'static, Option<ChainHead>>>;
 
 /// How the newest head compares with a result.
-pub(super) enum HeadComparison {
+pub(super) enum HeadConfirmationOutcome {
     /// It is not later, or could not be read.
     Not,
-    Confirmed(HeadId),
+    Confirmed(HeadSequenceNumber),
     Changed,
 }
 
@@ -57,11 +57,11 @@ impl InFlightReadings {
         self.replacements.acquire().await.ok()
     }
 
-    pub(super) fn head(&self) -> MutexGuard<'_, Option<LastHeadRequest>> {
+    pub(super) fn lock_last_head_request(&self) -> MutexGuard<'_, Option<LastHeadRequest>> {
         self.head.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<(EnsName, B256), NameReadingFuture>> {
+    pub(super) fn lock_readings(&self) -> MutexGuard<'_, HashMap<(EnsName, B256), NameReadingFuture>> {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -74,6 +74,6 @@ pub(super) struct InFlightReadingGuard {
 
 impl Drop for InFlightReadingGuard {
     fn drop(&mut self) {
-        self.readings.lock().remove(&self.place);
+        self.readings.lock_readings().remove(&self.place);
     }
 }

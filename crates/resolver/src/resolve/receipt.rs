@@ -7,17 +7,17 @@ use clresolve_bundle::BundleError;
 use clresolve_bundle::purchase::{PurchaseBundle, PurchaseDocuments, PurchaseEvidence};
 use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::state::TrustState;
-use clresolve_messages::receipt::document::ReceiptVerificationInputs;
+use clresolve_messages::receipt::document::ReceiptVerificationDocumentInputs;
 use clresolve_messages::receipt::judge::{
     AgentRoutes, BoundReceiptSchema, ReceiptAgent, ReceiptKnowledge, SignerAddresses,
 };
 use clresolve_messages::receipt::question::AgentRequest;
 use clresolve_messages::receipt::replay::ReceiptReplayKey;
-use clresolve_messages::receipt::{ReceiptVerificationDocument, ReceiptVerificationRequest, judge};
+use clresolve_messages::receipt::{ReceiptVerificationDocument, ReceiptVerificationRequest, judge_receipt};
 use clresolve_verdict::card::SchemaSide;
 use clresolve_verdict::trust::Resolution;
 
-use super::look_ups::LookupVerdictKey;
+use super::look_ups::ResolvedVerdictKey;
 use super::schemas::BoundSchemaResult;
 use super::{ExportError, Resolver, ResolverState, settlement, signer};
 
@@ -29,7 +29,7 @@ impl Resolver {
     /// Never fails: errors are part of the answer.
     pub async fn verify_receipt(&self, question: &ReceiptVerificationRequest) -> ReceiptVerificationDocument {
         let resolution = self.resolve(&question.name).await;
-        self.verify_receipt_of(&resolution, Arc::new(question.clone())).await
+        self.verify_receipt_with_resolution(&resolution, Arc::new(question.clone())).await
     }
 
     /// Verifies a receipt and, if it is valid, records it for its request. The receipt is then not valid for another
@@ -41,7 +41,7 @@ impl Resolver {
         question: &ReceiptVerificationRequest,
     ) -> ReceiptVerificationDocument {
         let resolution = self.resolve(&question.name).await;
-        self.verify_and_remember_receipt_of(&resolution, Arc::new(question.clone())).await
+        self.verify_and_remember_receipt_with_resolution(&resolution, Arc::new(question.clone())).await
     }
 
     /// Exports a purchase from an agent with all its evidence, judged anew. The bundle contains neither the bound
@@ -58,10 +58,10 @@ impl Resolver {
         let refused = |state| move |why| ExportError::Purchase { why, state };
         let asked = papers.verification_request(&question.input).map_err(refused(TrustState::Indeterminate))?;
         let live = self.ask_anew(question).await?;
-        let live = self.verify_receipt_of(&live, Arc::new(asked.clone())).await;
+        let live = self.verify_receipt_with_resolution(&live, Arc::new(asked.clone())).await;
         let packed = self.pack_purchase(question, papers, &asked, live.is_by_address).await;
         let (bundle, shown) = packed.map_err(refused(live.state))?;
-        if live.state.and(shown.state) != shown.state && !clresolve_core::mutant!("bundles-hide-objections") {
+        if live.state.combine_with(shown.state) != shown.state && !clresolve_core::mutant!("bundles-hide-objections") {
             let codes = live.codes.join(", ");
             return Err(refused(live.state)(format!("a bundle would hide that it is {} ({codes})", live.state)));
         }
@@ -81,7 +81,7 @@ impl Resolver {
         is_by_address: bool,
     ) -> Result<(PurchaseBundle, ReceiptVerificationDocument), String> {
         let ResolverState { walker, registries, .. } = &*self.0;
-        let bundle = self.export(question).await.map_err(|error| error.to_string())?.into_bundle();
+        let bundle = self.export(question).await.map_err(|error| error.to_string())?.into_unsigned_bundle();
         let name = bundle.name().clone();
         let signer = if is_by_address {
             None
@@ -98,14 +98,14 @@ impl Resolver {
         let (papers, walker) = (papers.clone(), Arc::clone(walker));
         let pool = Arc::clone(&walker.pool);
         let pack = move || {
-            let agent = bundle.verify(walker.trust_anchors())?;
-            PurchaseBundle::pack(bundle, &agent, &papers, evidence)
+            let agent = bundle.verify_by_replay(walker.trust_anchors())?;
+            PurchaseBundle::pack_purchase(bundle, &agent, &papers, evidence)
         };
         pool.run(pack).await.map_err(|error: BundleError| error.to_string())
     }
 
     /// Like [`Resolver::verify_receipt`], for the agent of a verdict that was just obtained.
-    pub async fn verify_receipt_of(
+    pub async fn verify_receipt_with_resolution(
         &self,
         resolution: &Resolution,
         question: Arc<ReceiptVerificationRequest>,
@@ -114,7 +114,7 @@ impl Resolver {
     }
 
     /// Like [`Resolver::verify_and_remember_receipt`], for the agent of a verdict that was just obtained.
-    pub async fn verify_and_remember_receipt_of(
+    pub async fn verify_and_remember_receipt_with_resolution(
         &self,
         resolution: &Resolution,
         question: Arc<ReceiptVerificationRequest>,
@@ -138,7 +138,7 @@ impl Resolver {
         question: Arc<ReceiptVerificationRequest>,
     ) -> (ReceiptVerificationDocument, Option<ReceiptReplayKey>) {
         let ResolverState { walker, cached, receipt_signers, schemas, registries, settlements, .. } = &*self.0;
-        let beside = LookupVerdictKey::of_resolution(resolution);
+        let beside = ResolvedVerdictKey::of_resolution(resolution);
         let signer = async {
             match &beside {
                 Some(beside) => signer::receipts::receipt_signer_of_agent(receipt_signers, cached, beside).await,
@@ -157,7 +157,7 @@ impl Resolver {
         let (resolver, resolution) = (self.clone(), resolution.clone());
         let is_small = question.is_small();
         let judged = move || {
-            let (verdict, agent) = (resolution.verdict(), resolver.agent(&resolution));
+            let (verdict, agent) = (resolution.verdict(), resolver.receipt_agent(&resolution));
             let bought = question.purchase.purchase_facts();
             let known = ReceiptKnowledge {
                 agent: agent.as_ref(),
@@ -171,7 +171,7 @@ impl Resolver {
                     .map(|(bound, verb)| BoundReceiptSchema { verb, schema: bound.as_deref().map_err(AsRef::as_ref) }),
                 now,
             };
-            let setting = ReceiptVerificationInputs {
+            let setting = ReceiptVerificationDocumentInputs {
                 verdict,
                 signer: signer.as_ref().ok(),
                 is_signer_attested: false,
@@ -180,7 +180,7 @@ impl Resolver {
                 settlement: settlement.as_ref(),
                 now,
             };
-            let judgement = judge(&question.receipt, &known);
+            let judgement = judge_receipt(&question.receipt, &known);
             let mark = ReceiptReplayKey::from_judgement(&judgement, &known);
             (ReceiptVerificationDocument::from_judgement(judgement, &setting), mark)
         };
@@ -189,11 +189,11 @@ impl Resolver {
     }
 
     /// The facts about the agent in the verdict and in the records that were read with it.
-    fn agent(&self, resolution: &Resolution) -> Option<ReceiptAgent> {
-        let (verdict, gate) = (resolution.verdict(), self.0.walker.config.gate.policy());
+    fn receipt_agent(&self, resolution: &Resolution) -> Option<ReceiptAgent> {
+        let (verdict, gate) = (resolution.verdict(), self.0.walker.config.gate.gate_policy());
         let addresses = SignerAddresses::from_published(verdict, resolution.payment(), &gate);
         let published = resolution.payment();
-        let routes = AgentRoutes::for_verbs(verdict, published, |verb| self.route(resolution, verb));
+        let routes = AgentRoutes::for_verbs(verdict, published, |verb| self.agent_route(resolution, verb));
         ReceiptAgent::from_verdict(verdict, addresses, routes)
     }
 }

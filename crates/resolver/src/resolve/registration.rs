@@ -21,17 +21,17 @@ use clresolve_core::reading::{BlockSelector, ChainBlock, ChainError, EnsAnswer, 
 use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::records::{RecordKey, TextRecord};
 use clresolve_core::state::TrustState;
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_core::uri;
 use clresolve_payment::check::RegistrationReading;
 use clresolve_payment::network::Caip2Network;
 use clresolve_payment::payee::{self, PayeeClaim, PayeeClaimSource};
 use clresolve_verdict::check::records::old_block_reason;
-use clresolve_verdict::evidence::links::{AgentRegistration, RegistrationFile, registration_file_url};
+use clresolve_verdict::evidence::links::{RegisteredAgentId, RegistrationFile, registration_file_url};
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
-use super::look_ups::{LookupCache, LookupCacheValue, LookupVerdictKey, result_expiry};
+use super::look_ups::{LookupCache, LookupCacheValue, ResolvedVerdictKey, result_expiry};
 use super::walk::UncachedResolver;
 use crate::clock::Clock;
 use crate::config::{ProofGradeDemand, RegistryChainConfig};
@@ -85,12 +85,12 @@ impl ConfiguredAgentRegistry {
     }
 
     /// The reader of transactions on the same chain.
-    pub(super) const fn transactions(&self) -> &TransactionReader {
+    pub(super) const fn transaction_reader(&self) -> &TransactionReader {
         &self.transactions
     }
 
-    fn entry(&self, agent: u64) -> AgentRegistration {
-        AgentRegistration::new(self.id, self.address, U256::from(agent))
+    fn registration_of_agent(&self, agent: u64) -> RegisteredAgentId {
+        RegisteredAgentId::new(self.id, self.address, U256::from(agent))
     }
 }
 
@@ -117,12 +117,12 @@ impl AgentRegistries {
     pub(super) async fn look_up_claim(
         &self,
         walker: &Arc<UncachedResolver>,
-        beside: &LookupVerdictKey,
+        beside: &ResolvedVerdictKey,
         network: &Caip2Network,
     ) -> PayeeClaim {
         let Some(registry) = self.for_network(network) else { return PayeeClaim::None };
         if let Some(cause) = unmet_proof_demand(walker) {
-            return undecided(&cause);
+            return undecided_claim(&cause);
         }
         let (id, subject, asking) = (registry.id, beside.clone(), Arc::clone(walker));
         let look_up = async move { NameRegistrationLookup::new(&asking, &registry, &subject).look_up_claim().await };
@@ -134,35 +134,35 @@ impl AgentRegistries {
     pub(super) async fn read_entry(
         &self,
         walker: &Arc<UncachedResolver>,
-        entry: &AgentRegistration,
+        entry: &RegisteredAgentId,
         payees: &BTreeSet<Address>,
     ) -> RegistrationReading {
         let is_configured = |known: &&Arc<ConfiguredAgentRegistry>| {
             entry.belongs_to_registry(known.id, known.address) || clresolve_core::mutant!("registries-have-any-address")
         };
         let Some(registry) = self.by_chain.get(&entry.chain_id()).filter(is_configured) else {
-            return not_read("no endpoints are configured for this registry under [chains.ID]");
+            return unread_registration("no endpoints are configured for this registry under [chains.ID]");
         };
         if let Some(cause) = unmet_proof_demand(walker) {
-            return not_read(&cause);
+            return unread_registration(&cause);
         }
         let limit = walker.config.timeout.mul_f64(LOOK_UP_SHARE);
         let look_up = RegistryEntryLookup { walker, registry, entry, payees, began: walker.now(), limit };
         let read = async {
-            let _permit = self.permits.acquire().await.map_err(|_| unproven_because("the resolver stops"))?;
-            look_up.read().await
+            let _permit = self.permits.acquire().await.map_err(|_| unproven_reason_with_cause("the resolver stops"))?;
+            look_up.read_registration().await
         };
         match tokio::time::timeout(limit, read).await {
             Ok(Ok(reading)) => reading,
             Ok(Err(reason)) => RegistrationReading::NotRead(reason),
-            Err(_) => not_read("no answer in time"),
+            Err(_) => unread_registration("no answer in time"),
         }
     }
 }
 
 /// Why no registration meets the required proof. `None`: a quorum is enough.
 fn unmet_proof_demand(walker: &UncachedResolver) -> Option<String> {
-    let grade = match walker.config.chain.demand() {
+    let grade = match walker.config.chain.proof_grade_demand() {
         Ok(ProofGradeDemand::StateProof(_)) => "state-proof",
         Ok(ProofGradeDemand::ConsensusProof(_)) => "consensus-proof",
         Ok(ProofGradeDemand::SingleRpc | ProofGradeDemand::Quorum(_)) | Err(_) => return None,
@@ -178,25 +178,27 @@ fn settled_wallet(reading: &AgentRegistryReading) -> Result<Option<Address>, Box
     Ok(reading.wallet)
 }
 
-fn not_read(cause: &str) -> RegistrationReading {
-    RegistrationReading::NotRead(unproven_because(cause))
+fn unread_registration(cause: &str) -> RegistrationReading {
+    RegistrationReading::NotRead(unproven_reason_with_cause(cause))
 }
 
 /// The reading of one entry of a registry.
 struct RegistryEntryLookup<'w> {
     walker: &'w UncachedResolver,
     registry: &'w ConfiguredAgentRegistry,
-    entry: &'w AgentRegistration,
+    entry: &'w RegisteredAgentId,
     payees: &'w BTreeSet<Address>,
     began: Timestamp,
     limit: Duration,
 }
 
 impl RegistryEntryLookup<'_> {
-    async fn read(&self) -> Result<RegistrationReading, Box<Reason>> {
+    async fn read_registration(&self) -> Result<RegistrationReading, Box<Reason>> {
         let reader = &self.registry.reader;
-        let reading =
-            reader.read_agent(self.entry.agent()).await.map_err(|error| unproven_because(&error.to_string()))?;
+        let reading = reader
+            .read_agent(self.entry.agent())
+            .await
+            .map_err(|error| unproven_reason_with_cause(&error.to_string()))?;
         check_reading_proof(self.walker, &reading.proof, &reading.block, BlockSelector::Finalized, self.registry.id)?;
         let wallet = settled_wallet(&reading)?;
         let Some(uri) = reading.uri else { return Ok(RegistrationReading::NoIdentity) };
@@ -216,13 +218,13 @@ impl RegistryEntryLookup<'_> {
     }
 
     async fn read_owner(&self) -> Result<Option<Address>, Box<Reason>> {
-        let owner = self.registry.reader.read_owner(self.entry.agent()).await;
-        owner.map_err(|error| unproven_because(&format!("the owner of the agent: {error}")))
+        let owner = self.registry.reader.read_agent_owner(self.entry.agent()).await;
+        owner.map_err(|error| unproven_reason_with_cause(&format!("the owner of the agent: {error}")))
     }
 
     /// The registration file. It is parsed off the threads that answer requests.
     async fn fetch_file(&self, uri: &str) -> Result<RegistrationFile, Box<Reason>> {
-        let unread = |cause: String| unproven_because(&format!("the agent's registration: {cause}"));
+        let unread = |cause: String| unproven_reason_with_cause(&format!("the agent's registration: {cause}"));
         let limit = self.limit.mul_f64(DOCUMENT_SHARE);
         let file = self.walker.sources.fetch_contract_uri(uri, limit).await.map_err(unread)?;
         let parsed = self.walker.pool.run(move || RegistrationFile::parse(&file)).await;
@@ -240,7 +242,7 @@ impl LookupCacheValue for PayeeClaim {
     }
 
     fn undecided(cause: &str) -> Self {
-        undecided(cause)
+        undecided_claim(cause)
     }
 }
 
@@ -257,7 +259,11 @@ struct NameRegistrationLookup<'w> {
 }
 
 impl<'w> NameRegistrationLookup<'w> {
-    fn new(walker: &'w UncachedResolver, registry: &'w ConfiguredAgentRegistry, beside: &'w LookupVerdictKey) -> Self {
+    fn new(
+        walker: &'w UncachedResolver,
+        registry: &'w ConfiguredAgentRegistry,
+        beside: &'w ResolvedVerdictKey,
+    ) -> Self {
         let limit = walker.config.timeout.mul_f64(LOOK_UP_SHARE);
         Self { walker, registry, name: &beside.name, card: beside.card.as_deref(), began: walker.now(), limit }
     }
@@ -266,18 +272,19 @@ impl<'w> NameRegistrationLookup<'w> {
         match tokio::time::timeout(self.limit, self.find_claim()).await {
             Ok(Ok(claim)) => claim,
             Ok(Err(reason)) => PayeeClaim::Undecided(reason),
-            Err(_) => undecided("no answer in time"),
+            Err(_) => undecided_claim("no answer in time"),
         }
     }
 
     async fn find_claim(&self) -> Result<PayeeClaim, Box<Reason>> {
         let ConfiguredAgentRegistry { agents, reader, .. } = self.registry;
         let hints = match agents.get(self.name.as_str()) {
-            Some(agent) => vec![self.registry.entry(*agent)],
+            Some(agent) => vec![self.registry.registration_of_agent(*agent)],
             None => self.hinted_registrations().await?,
         };
         let Some(entry) = self.vouched_registration(&hints).await? else { return Ok(PayeeClaim::None) };
-        let reading = reader.read_agent(entry.agent()).await.map_err(|error| unproven_because(&error.to_string()))?;
+        let reading =
+            reader.read_agent(entry.agent()).await.map_err(|error| unproven_reason_with_cause(&error.to_string()))?;
         self.check_reading_proof(&reading.proof, &reading.block, BlockSelector::Finalized, self.registry.id)?;
         let (Some(wallet), Some(uri)) = (settled_wallet(&reading)?, &reading.uri) else { return Ok(PayeeClaim::None) };
         self.check_backlink(uri).await?;
@@ -288,11 +295,12 @@ impl<'w> NameRegistrationLookup<'w> {
 
     /// The agents of this registry that are named by the file on the host of the card's URL. Empty if the host has no
     /// file.
-    async fn hinted_registrations(&self) -> Result<Vec<AgentRegistration>, Box<Reason>> {
-        let unread = |cause: String| unproven_because(&format!("the host's registration file: {cause}"));
+    async fn hinted_registrations(&self) -> Result<Vec<RegisteredAgentId>, Box<Reason>> {
+        let unread = |cause: String| unproven_reason_with_cause(&format!("the host's registration file: {cause}"));
         let block = self.walker.config.chain.block;
         let reading = self.walker.chain.read_selected_records(self.name, block, &[RecordKey::Agentcard]).await;
-        let EnsAnswer::Records(found) = reading.map_err(|error| unproven_because(&error.to_string()))?.answer else {
+        let EnsAnswer::Records(found) = reading.map_err(|error| unproven_reason_with_cause(&error.to_string()))?.answer
+        else {
             return Ok(Vec::new());
         };
         let Some(url) = registration_file_url(found.records.text(RecordKey::Agentcard)) else { return Ok(Vec::new()) };
@@ -301,7 +309,7 @@ impl<'w> NameRegistrationLookup<'w> {
             Err(FetchError::Unavailable(SourceUnavailableError::Status(404 | 410))) => return Ok(Vec::new()),
             Err(error) => return Err(unread(error.to_string())),
         };
-        let file = self.parsed(file).await.map_err(|error| unread(error.to_string()))?;
+        let file = self.parse_registration_file(file).await.map_err(|error| unread(error.to_string()))?;
         let ConfiguredAgentRegistry { id, address, .. } = self.registry;
         Ok(file.registrations.into_iter().filter(|entry| entry.belongs_to_registry(*id, *address)).collect())
     }
@@ -309,46 +317,46 @@ impl<'w> NameRegistrationLookup<'w> {
     /// The hinted registration that the name vouches for (ENSIP-25), at a settled block and at the newest one.
     async fn vouched_registration(
         &self,
-        hints: &[AgentRegistration],
-    ) -> Result<Option<AgentRegistration>, Box<Reason>> {
+        hints: &[RegisteredAgentId],
+    ) -> Result<Option<RegisteredAgentId>, Box<Reason>> {
         if hints.is_empty() || clresolve_core::mutant!("any-agent-is-vouched-for") {
             return Ok(hints.first().cloned());
         }
-        let keys: Vec<String> = hints.iter().map(AgentRegistration::key).collect();
+        let keys: Vec<String> = hints.iter().map(RegisteredAgentId::key).collect();
         let block = self.walker.config.chain.block;
-        let unread = |error: &ChainError| unproven_because(&error.to_string());
+        let unread = |error: &ChainError| unproven_reason_with_cause(&error.to_string());
         let reading = self.walker.chain.read_texts(self.name, block, &keys).await.map_err(|error| unread(&error))?;
         self.check_reading_proof(&reading.proof, &reading.block, block, self.walker.config.chain.id)?;
         let latest = match &reading.latest {
             Some(latest) => latest.as_ref().map_err(unread)?,
             None => &reading.records,
         };
-        let mut vouched: Vec<AgentRegistration> = Vec::new();
+        let mut vouched: Vec<RegisteredAgentId> = Vec::new();
         for (((hint, key), record), latest) in hints.iter().zip(&keys).zip(&reading.records).zip(latest) {
-            if is_set(record) != is_set(latest) {
+            if is_record_set(record) != is_record_set(latest) {
                 return Err(Box::new(Reason::new(ReasonCode::RecordPending).at_place(key.as_str())));
             }
             // A file may name an agent twice.
-            vouched.extend((is_set(record) && !vouched.contains(hint)).then(|| hint.clone()));
+            vouched.extend((is_record_set(record) && !vouched.contains(hint)).then(|| hint.clone()));
         }
         if vouched.len() > 1 && !clresolve_core::mutant!("one-of-two-agents-is-guessed") {
-            return Err(unproven_because("the name vouches for more than one agent of the registry"));
+            return Err(unproven_reason_with_cause("the name vouches for more than one agent of the registry"));
         }
         Ok(vouched.pop())
     }
 
     /// Checks that the registration at `uri` names the name, or is the name's trusted card under a CID.
     async fn check_backlink(&self, uri: &str) -> Result<(), Box<Reason>> {
-        let unread = |cause: String| unproven_because(&format!("the agent's registration: {cause}"));
+        let unread = |cause: String| unproven_reason_with_cause(&format!("the agent's registration: {cause}"));
         let file = self.walker.sources.fetch_contract_uri(uri, self.document_time_limit()).await.map_err(unread)?;
         if self.is_trusted_card(uri, &file).await {
             return Ok(());
         }
-        let file = self.parsed(file).await.map_err(|error| unread(error.to_string()))?;
-        if file.names_agent(self.name) || clresolve_core::mutant!("registrations-name-nobody") {
+        let file = self.parse_registration_file(file).await.map_err(|error| unread(error.to_string()))?;
+        if file.has_ens_service_for(self.name) || clresolve_core::mutant!("registrations-name-nobody") {
             return Ok(());
         }
-        let named = file.names().next().map_or_else(|| "no ENS name".to_owned(), excerpt);
+        let named = file.names().next().map_or_else(|| "no ENS name".to_owned(), excerpt_text);
         Err(Box::new(
             payee_unproven_reason()
                 .expected(self.name.as_str())
@@ -366,7 +374,7 @@ impl<'w> NameRegistrationLookup<'w> {
     }
 
     /// Parses an untrusted file off the threads that answer requests.
-    async fn parsed(&self, file: Bytes) -> Result<RegistrationFile, JsonError> {
+    async fn parse_registration_file(&self, file: Bytes) -> Result<RegistrationFile, JsonError> {
         self.walker.pool.run(move || RegistrationFile::parse(&file)).await
     }
 
@@ -393,27 +401,27 @@ fn check_reading_proof(
     selector: BlockSelector,
     chain_id: u64,
 ) -> Result<(), Box<Reason>> {
-    if let Some(code) = walker.config.gate.policy().proof_objection(proof)
+    if let Some(code) = walker.config.gate.gate_policy().proof_objection(proof)
         && !clresolve_core::mutant!("any-proof-of-a-wallet")
     {
-        return Err(unproven_because(code));
+        return Err(unproven_reason_with_cause(code));
     }
     match old_block_reason(block, selector, chain_id, walker.now()) {
-        Some(reason) => Err(unproven_because(&format!("{}: {}", reason.code, reason.message))),
+        Some(reason) => Err(unproven_reason_with_cause(&format!("{}: {}", reason.code, reason.message))),
         None => Ok(()),
     }
 }
 
 /// Any value counts (ENSIP-25).
-fn is_set(record: &TextRecord) -> bool {
+fn is_record_set(record: &TextRecord) -> bool {
     matches!(record, TextRecord::Text(text) if !text.is_empty())
 }
 
-fn undecided(cause: &str) -> PayeeClaim {
-    PayeeClaim::Undecided(unproven_because(cause))
+fn undecided_claim(cause: &str) -> PayeeClaim {
+    PayeeClaim::Undecided(unproven_reason_with_cause(cause))
 }
 
-fn unproven_because(cause: &str) -> Box<Reason> {
+fn unproven_reason_with_cause(cause: &str) -> Box<Reason> {
     Box::new(payee_unproven_reason().observed(cause))
 }
 

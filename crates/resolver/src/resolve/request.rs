@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use clresolve_core::reason::{Reason, ReasonCode};
-use clresolve_messages::request::document::RequestCheckInputs;
-use clresolve_messages::request::{OutgoingAgentRequest, RequestCheckDocument, RequestTemplate, judge};
+use clresolve_messages::request::document::RequestCheckDocumentInputs;
+use clresolve_messages::request::{OutgoingAgentRequest, RequestCheckDocument, RequestTemplate, judge_request};
 use clresolve_verdict::card::SchemaSide;
 use clresolve_verdict::trust::Resolution;
 use clresolve_verdict::verdict::AgentIdentity;
@@ -20,11 +20,11 @@ impl Resolver {
     /// Never fails: errors are part of the answer.
     pub async fn check_request(&self, question: &OutgoingAgentRequest) -> RequestCheckDocument {
         let resolution = self.resolve(&question.name).await;
-        self.check_request_of(&resolution, Arc::new(question.clone())).await
+        self.check_request_with_resolution(&resolution, Arc::new(question.clone())).await
     }
 
     /// Like [`Resolver::check_request`], for the agent of a verdict that was just obtained.
-    pub async fn check_request_of(
+    pub async fn check_request_with_resolution(
         &self,
         resolution: &Resolution,
         question: Arc<OutgoingAgentRequest>,
@@ -32,11 +32,11 @@ impl Resolver {
         let bound = self.request_schema(resolution, &question.verb).await;
         let (verdict, now) = (resolution.verdict().clone(), self.now());
         let judged = move || {
-            let judgement = judge(&question.request, bound.as_deref().ok());
+            let judgement = judge_request(&question.request, bound.as_deref().ok());
             let bound = bound.as_deref().map_err(AsRef::as_ref);
             RequestCheckDocument::from_judgement(
                 Some(judgement),
-                &RequestCheckInputs { verdict: &verdict, verb: &question.verb, bound, now },
+                &RequestCheckDocumentInputs { verdict: &verdict, verb: &question.verb, bound, now },
             )
         };
         self.0.walker.pool.run(judged).await
@@ -60,7 +60,8 @@ impl Resolver {
                 Ok(self.0.walker.pool.run(move || RequestTemplate::from_schema(&bound, &request_id, now)).await)
             }
             Err(reasons) => {
-                let setting = RequestCheckInputs { verdict: resolution.verdict(), verb, bound: Err(&reasons), now };
+                let setting =
+                    RequestCheckDocumentInputs { verdict: resolution.verdict(), verb, bound: Err(&reasons), now };
                 Err(Box::new(RequestCheckDocument::from_judgement(None, &setting)))
             }
         }

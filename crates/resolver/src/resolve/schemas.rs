@@ -10,16 +10,16 @@ use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
 use clresolve_core::state::TrustState;
 use clresolve_verdict::card::{AgentCard, SchemaSide};
 use clresolve_verdict::check::schemas::proven_schema;
-use clresolve_verdict::check::verbs::holds_placeholder;
+use clresolve_verdict::check::verbs::has_placeholder;
 use clresolve_verdict::evidence::{SchemaFetchError, SchemaResponse, SchemaResponses};
-use clresolve_verdict::manifest::{BoundSchemaEntry, SchemaManifest};
+use clresolve_verdict::manifest::{BoundSchemaEntry, SchemaReleaseManifest};
 use clresolve_verdict::profile::ConformanceProfile;
 use clresolve_verdict::schema::bound::{BoundSchema, BoundSchemaCollector, SiblingSchema};
 use clresolve_verdict::trust::Resolution;
 use moka::future::Cache;
 use tokio::time::Instant;
 
-use super::look_ups::{LookupCache, LookupCacheValue, LookupVerdictKey};
+use super::look_ups::{LookupCache, LookupCacheValue, ResolvedVerdictKey};
 use super::walk::UncachedResolver;
 
 /// Maximum number of cached compiled schemas. The published layers have thirty per release. One takes some hundred
@@ -69,7 +69,7 @@ impl BoundSchemaCache {
         resolution: &Resolution,
         side: SchemaSide,
     ) -> Option<BoundSchemaResult> {
-        let (card, beside) = (resolution.card()?.clone(), LookupVerdictKey::of_resolution(resolution)?);
+        let (card, beside) = (resolution.card()?.clone(), ResolvedVerdictKey::of_resolution(resolution)?);
         let look_up = BoundSchemaLookup { walker: Arc::clone(walker), compiled: self.compiled.clone(), side };
         let profile = Arc::clone(profile);
         let read = async move { look_up.look_up_schema(&profile, card).await };
@@ -79,7 +79,10 @@ impl BoundSchemaCache {
 
 impl UncachedResolver {
     /// Fetches a layer's schema from its canonical location and from each mirror.
-    pub(super) async fn published_schema(&self, entry: &BoundSchemaEntry) -> (SchemaResponse, Vec<SchemaResponse>) {
+    pub(super) async fn fetch_published_schema(
+        &self,
+        entry: &BoundSchemaEntry,
+    ) -> (SchemaResponse, Vec<SchemaResponse>) {
         let Self { sources, config, .. } = self;
         let answer = async |location: &String| sources.fetch_schema(location, config.timeout).await.0;
         tokio::join!(answer(&entry.canonical), futures_util::future::join_all(entry.mirrors.iter().map(answer)))
@@ -118,7 +121,7 @@ impl BoundSchemaLookup {
     async fn fetch_and_compile(
         &self,
         profile: &ConformanceProfile,
-        manifest: &SchemaManifest,
+        manifest: &SchemaReleaseManifest,
         entry: &BoundSchemaEntry,
         card: &AgentCard,
     ) -> BoundSchemaResult {
@@ -161,8 +164,7 @@ impl BoundSchemaLookup {
             Some(location) => self.fetch_from_location(location, deadline).await,
             None => Err(SchemaFetchError::NotNamed.into()),
         };
-        let mirror =
-            card.schema_mirror(self.side).filter(|location| canonical.is_err() && !holds_placeholder(location));
+        let mirror = card.schema_mirror(self.side).filter(|location| canonical.is_err() && !has_placeholder(location));
         let mirror = match mirror {
             Some(location) => Some(self.fetch_from_location(location, deadline).await),
             None => None,

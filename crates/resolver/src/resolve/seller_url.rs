@@ -37,7 +37,7 @@ impl SellerUrl {
     }
 
     /// Host and port if the URL is plain http. It is requested only if `network.allow_hosts` contains them.
-    pub fn plain_host(&self) -> Option<String> {
+    pub fn plain_http_host(&self) -> Option<String> {
         let host = self.0.host_str().filter(|_| self.0.scheme() == "http")?;
         Some(format!("{host}:{}", self.0.port_or_known_default()?))
     }
@@ -78,7 +78,7 @@ mod tests {
             ("https://shop.example/@a?b=https://c@d", "https://shop.example/@a?b=https://c@d", None),
         ] {
             let read: SellerUrl = text.parse().expect(text);
-            assert_eq!((read.as_str(), read.plain_host().as_deref()), (url, plain));
+            assert_eq!((read.as_str(), read.plain_http_host().as_deref()), (url, plain));
         }
     }
 

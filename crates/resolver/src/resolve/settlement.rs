@@ -9,11 +9,11 @@ use clresolve_core::digest::Digest;
 use clresolve_core::reason::{Reason, ReasonEffect};
 use clresolve_core::state::TrustState;
 use clresolve_payment::settlement::{
-    DueTransfer, Purchase, Settlement, SettlementEvidenceKind, TransactionCheckResult, unproven_reason,
+    DueTransfer, Purchase, SettlementCheckResult, SettlementEvidenceKind, TransactionCheckResult, unproven_reason,
 };
 use clresolve_state::receipts::TransactionReading;
 
-use super::look_ups::{LookupCache, LookupCacheValue, LookupVerdictKey};
+use super::look_ups::{LookupCache, LookupCacheValue, ResolvedVerdictKey};
 use super::registration::{AgentRegistries, ConfiguredAgentRegistry, LOOK_UP_SHARE};
 use super::walk::UncachedResolver;
 use crate::config::{Config, ProofGradeDemand};
@@ -51,14 +51,14 @@ pub(super) async fn settlement_of_purchase(
     settlements: &SettlementLookupCache,
     registries: &AgentRegistries,
     walker: &Arc<UncachedResolver>,
-    beside: Option<&LookupVerdictKey>,
+    beside: Option<&ResolvedVerdictKey>,
     purchase: &Purchase,
-) -> Option<Settlement> {
+) -> Option<SettlementCheckResult> {
     if !purchase.asks_for_settlement() {
         return None;
     }
     let Some(beside) = beside else {
-        return Some(Settlement::from_check(
+        return Some(SettlementCheckResult::from_check(
             purchase,
             None,
             SettlementResult::undecided("the name has no normal form"),
@@ -66,11 +66,13 @@ pub(super) async fn settlement_of_purchase(
     };
     let due = match purchase.due_transfer(beside.name.as_str()) {
         Ok(due) => due,
-        Err(reason) => return Some(Settlement::from_check(purchase, None, Err(reason))),
+        Err(reason) => return Some(SettlementCheckResult::from_check(purchase, None, Err(reason))),
     };
-    let chain = match chain(registries, &due) {
+    let chain = match chain_of_transfer(registries, &due) {
         Ok(chain) => chain,
-        Err(cause) => return Some(Settlement::from_check(purchase, Some(due), SettlementResult::undecided(&cause))),
+        Err(cause) => {
+            return Some(SettlementCheckResult::from_check(purchase, Some(due), SettlementResult::undecided(&cause)));
+        }
     };
     let key = due.digest();
     let (asking, asked) = (Arc::clone(walker), due.clone());
@@ -80,7 +82,7 @@ pub(super) async fn settlement_of_purchase(
     } else {
         settlements.get_or_look_up(beside.clone(), key, &walker.clock, look_up).await
     };
-    Some(Settlement::from_check(purchase, Some(due), seen))
+    Some(SettlementCheckResult::from_check(purchase, Some(due), seen))
 }
 
 async fn look_up_settlement(
@@ -103,10 +105,10 @@ pub(super) async fn read_transaction(
     walker: &UncachedResolver,
     due: &DueTransfer,
 ) -> Result<TransactionReading, String> {
-    Ok(read_and_judge(walker, &*chain(registries, due)?, due).await?.0)
+    Ok(read_and_judge(walker, &*chain_of_transfer(registries, due)?, due).await?.0)
 }
 
-fn chain(registries: &AgentRegistries, due: &DueTransfer) -> Result<Arc<ConfiguredAgentRegistry>, String> {
+fn chain_of_transfer(registries: &AgentRegistries, due: &DueTransfer) -> Result<Arc<ConfiguredAgentRegistry>, String> {
     registries.for_network(&due.network).ok_or_else(|| format!("none is configured for {} (chains.ID)", due.network))
 }
 
@@ -117,12 +119,12 @@ async fn read_and_judge(
     due: &DueTransfer,
 ) -> Result<(TransactionReading, SettlementResult), String> {
     let (began, limit) = (Instant::now(), walker.config.timeout.mul_f64(LOOK_UP_SHARE));
-    let seen = timeout(limit, chain.transactions().look_up_transaction(due.transaction)).await;
+    let seen = timeout(limit, chain.transaction_reader().look_up_transaction(due.transaction)).await;
     let seen = seen.map_err(|_| "no answer in time".to_owned())?.map_err(|error| error.to_string())?;
     let proof = if due.is_shown_by_logs() {
         // A proof that does not arrive does not affect what is known without it.
         let left = limit.saturating_sub(began.elapsed()).mul_f64(PROOF_SHARE);
-        timeout(left, chain.transactions().prove_receipt(&seen)).await.ok().flatten()
+        timeout(left, chain.transaction_reader().prove_receipt(&seen)).await.ok().flatten()
     } else {
         None
     };
@@ -146,14 +148,14 @@ fn proof_weakness(config: &Config, sight: &TransactionCheckResult) -> Option<&'s
     if clresolve_core::mutant!("any-proof-of-a-settlement") {
         return None;
     }
-    let is_state_proof = config.chain.demand().is_ok_and(ProofGradeDemand::is_computed);
+    let is_state_proof = config.chain.proof_grade_demand().is_ok_and(ProofGradeDemand::is_computed);
     if is_state_proof
         && sight.shown_by == SettlementEvidenceKind::Reported
         && !clresolve_core::mutant!("reported-is-proven")
     {
         return Some("a grade above quorum is required, but endpoints only report this settlement");
     }
-    config.gate.policy().proof_objection(&sight.effective_proof())
+    config.gate.gate_policy().proof_objection(&sight.effective_proof())
 }
 
 #[cfg(all(test, feature = "state-proof"))]
@@ -164,18 +166,18 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::config::{ProofDemand, ProofGrade};
+    use crate::config::{ChainProofMode, ProofGrade};
 
     const QUORUM: clresolve_core::reading::ProofStrength =
         clresolve_core::reading::ProofStrength { grade: ProofGrade::Quorum, asked: 2, agreed: 2, own: false };
 
     /// The report of two endpoints, as for a call of Permit2's proxy whose receipt is also proven.
-    fn sight(shown_by: SettlementEvidenceKind) -> TransactionCheckResult {
+    fn sample_check_result(shown_by: SettlementEvidenceKind) -> TransactionCheckResult {
         let block = ChainBlock { number: 7, hash: B256::ZERO, timestamp: Timestamp::UNIX_EPOCH };
         TransactionCheckResult { objection: None, shown_by, block, proof: QUORUM }
     }
 
-    fn config(proof: Option<ProofDemand>, min_proof: Option<ProofGrade>) -> Config {
+    fn config_with_proof(proof: Option<ChainProofMode>, min_proof: Option<ProofGrade>) -> Config {
         let mut config = Config::default();
         let endpoints = ["https://one.example", "https://two.example"];
         config.chain.endpoints = endpoints.map(|url| url.parse().expect("an endpoint")).into();
@@ -185,12 +187,18 @@ mod tests {
 
     #[test]
     fn what_is_reported_never_meets_state_proof() {
-        for config in [config(Some(ProofDemand::StateProof), None), config(None, Some(ProofGrade::StateProof))] {
-            assert!(proof_weakness(&config, &sight(SettlementEvidenceKind::Reported)).is_some());
-            assert_eq!(proof_weakness(&config, &sight(SettlementEvidenceKind::Proven)), None);
+        for config in [
+            config_with_proof(Some(ChainProofMode::StateProof), None),
+            config_with_proof(None, Some(ProofGrade::StateProof)),
+        ] {
+            assert!(proof_weakness(&config, &sample_check_result(SettlementEvidenceKind::Reported)).is_some());
+            assert_eq!(proof_weakness(&config, &sample_check_result(SettlementEvidenceKind::Proven)), None);
         }
         assert_eq!(
-            proof_weakness(&config(None, Some(ProofGrade::Quorum)), &sight(SettlementEvidenceKind::Reported)),
+            proof_weakness(
+                &config_with_proof(None, Some(ProofGrade::Quorum)),
+                &sample_check_result(SettlementEvidenceKind::Reported)
+            ),
             None
         );
     }
@@ -199,8 +207,12 @@ mod tests {
     fn a_header_of_one_stranger_proves_nothing() {
         let alone =
             clresolve_core::reading::ProofStrength { grade: ProofGrade::SingleRpc, asked: 1, agreed: 1, own: false };
-        let weak =
-            |shown_by| proof_weakness(&config(None, None), &TransactionCheckResult { proof: alone, ..sight(shown_by) });
+        let weak = |shown_by| {
+            proof_weakness(
+                &config_with_proof(None, None),
+                &TransactionCheckResult { proof: alone, ..sample_check_result(shown_by) },
+            )
+        };
         assert_eq!(
             [weak(SettlementEvidenceKind::Reported), weak(SettlementEvidenceKind::Proven)],
             [Some(ReasonCode::SingleRpc.slug()); 2]

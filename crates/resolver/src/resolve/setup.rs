@@ -14,7 +14,7 @@ use clresolve_chain::{ChainReaderConfig, RpcEnsReader};
 use clresolve_core::digest::Digest;
 use clresolve_core::payment::CoinTypes;
 use clresolve_core::reading::ProofGradeDemand;
-use clresolve_core::text::without_secrets;
+use clresolve_core::text::strip_url_secrets;
 use clresolve_state::EnsContractAddresses;
 use clresolve_verdict::profile::ConformanceProfiles;
 use futures_util::TryStreamExt as _;
@@ -31,13 +31,15 @@ use super::network::NetworkContentFetcher;
 use super::registration::{AgentRegistries, ConfiguredAgentRegistry};
 use super::setup_error::SetupError;
 use super::shared_content::SharedContentFetcher;
-use super::turns::NameConcurrencyLimit;
+use super::turns::ConcurrentNameLimit;
 use super::upstream::{ChainUpstream, post_error};
 use crate::cache::VerdictCache;
 use crate::clock::Clock;
 #[cfg(not(feature = "state-proof"))]
 use crate::config::NO_STATE_PROOF;
-use crate::config::{ChainId, Config, ConfigError, DnsPolicy, ManifestSource, RegistryChainConfig, RpcEndpointConfig};
+use crate::config::{
+    ChainId, Config, ConfigError, DnsPolicy, RegistryChainConfig, RpcEndpointConfig, SchemaManifestSource,
+};
 use crate::fetch::ccip::GuardedCcipReadGateway;
 use crate::fetch::https::{self, FetchLimits};
 use crate::fetch::ipfs::IpfsClient;
@@ -47,13 +49,16 @@ use crate::fetch::{AddressLookup, BufferedResponse, Egress, EgressConfig};
 const MANIFEST_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The memory, if a file is configured.
-pub(super) fn history(config: &Config) -> Result<Option<NameMemory>, SetupError> {
+pub(super) fn open_name_memory(config: &Config) -> Result<Option<NameMemory>, SetupError> {
     let Some(path) = &config.memory.path else { return Ok(None) };
     NameMemory::open(path, config).map(Some).map_err(|error| SetupError::invalid("memory.path", error))
 }
 
 /// The memory of sellers: in the memory's file, if one is configured. The sandbox otherwise keeps it in this process.
-pub(super) fn seller_memory(config: &Config, history: Option<&NameMemory>) -> Result<Option<SellerMemory>, SetupError> {
+pub(super) fn open_seller_memory(
+    config: &Config,
+    history: Option<&NameMemory>,
+) -> Result<Option<SellerMemory>, SetupError> {
     #[cfg(feature = "sandbox")]
     if history.is_none() && config.chain.world == clresolve_core::world::SANDBOX {
         return SellerMemory::of_sandbox(config).map(Some).map_err(|error| SetupError::invalid("memory", error));
@@ -63,13 +68,13 @@ pub(super) fn seller_memory(config: &Config, history: Option<&NameMemory>) -> Re
 }
 
 /// The fleet, if a server for shared evidence is configured.
-pub(super) async fn fleet(
+pub(super) async fn join_replica_fleet(
     config: &Config,
     egress: &Egress,
     clock: &Arc<dyn Clock>,
     cache: &Arc<VerdictCache>,
 ) -> Result<Option<ReplicaFleet>, SetupError> {
-    config.check_sharing().map_err(|error| match error {
+    config.check_evidence_sharing().map_err(|error| match error {
         ConfigError::Conflict { key, detail } => SetupError::invalid(&key, detail),
         other => SetupError::invalid("redis", other),
     })?;
@@ -77,7 +82,11 @@ pub(super) async fn fleet(
 }
 
 /// The egress guard with the exceptions that the configuration permits.
-pub fn egress(config: &Config, lookup: Arc<dyn AddressLookup>, load: ResolverWorkload) -> Result<Egress, SetupError> {
+pub fn configured_egress(
+    config: &Config,
+    lookup: Arc<dyn AddressLookup>,
+    load: ExpectedWorkload,
+) -> Result<Egress, SetupError> {
     let network = &config.network;
     let lookup = match network.dns {
         DnsPolicy::Off if !clresolve_core::mutant!("look-ups-stay-on") => Arc::new(DisabledDnsLookup),
@@ -92,7 +101,7 @@ pub fn egress(config: &Config, lookup: Arc<dyn AddressLookup>, load: ResolverWor
         connect_to: network.connect_to.clone(),
         extra_roots,
         denied: network.denied.clone(),
-        is_paced: load != ResolverWorkload::Questions,
+        is_paced: load != ExpectedWorkload::Questions,
         ..EgressConfig::default()
     };
     Egress::with_lookup(config, lookup).map_err(|error| SetupError::invalid("ca", error))
@@ -124,12 +133,12 @@ const HEDGE_SHARE: f64 = 0.2;
 const LOOKUP_SHARE: f64 = 0.4;
 
 /// The configured endpoints, through the operator's egress client.
-pub(super) fn upstream(config: &Config, egress: &Egress) -> Result<ChainUpstream, SetupError> {
+pub(super) fn configured_upstream(config: &Config, egress: &Egress) -> Result<ChainUpstream, SetupError> {
     let timeout = request_timeout(config, &config.chain.endpoints);
     let settings = ChainReaderConfig {
         chain_id: config.chain.id,
         genesis: config.chain.genesis,
-        demand: config.chain.demand().map_err(|error| SetupError::invalid("proof", error))?,
+        demand: config.chain.proof_grade_demand().map_err(|error| SetupError::invalid("proof", error))?,
         contracts: EnsContractAddresses {
             universal_resolver: config.chain.universal_resolver,
             ..EnsContractAddresses::default()
@@ -146,7 +155,7 @@ pub(super) fn upstream(config: &Config, egress: &Egress) -> Result<ChainUpstream
 
 /// The expected workload of a resolver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ResolverWorkload {
+pub enum ExpectedWorkload {
     /// Individual questions.
     Questions,
     /// A list of names. At most `at_once` of them query their content sources concurrently.
@@ -156,16 +165,16 @@ pub enum ResolverWorkload {
     },
 }
 
-impl ResolverWorkload {
-    pub(super) fn concurrency_limit(self) -> NameConcurrencyLimit {
+impl ExpectedWorkload {
+    pub(super) fn concurrency_limit(self) -> ConcurrentNameLimit {
         match self {
-            Self::Questions => NameConcurrencyLimit::default(),
-            Self::List { at_once } => NameConcurrencyLimit::with_limit(at_once),
+            Self::Questions => ConcurrentNameLimit::default(),
+            Self::List { at_once } => ConcurrentNameLimit::with_limit(at_once),
         }
     }
 
     /// For a list, wraps the content source so that names share common content.
-    pub(super) fn wrap_content(self, content: Arc<dyn ContentFetcher>) -> Arc<dyn ContentFetcher> {
+    pub(super) fn with_shared_content(self, content: Arc<dyn ContentFetcher>) -> Arc<dyn ContentFetcher> {
         match self {
             Self::Questions => content,
             Self::List { .. } => Arc::new(SharedContentFetcher::new_round(content)),
@@ -184,12 +193,12 @@ pub(super) fn chain_clock(clock: &Arc<dyn Clock>) -> clresolve_chain::TimeSource
     Arc::new(move || clock.now())
 }
 
-pub(super) fn chain(
+pub(super) fn configured_chain_readers(
     upstream: &ChainUpstream,
     config: &Config,
     egress: &Egress,
     clock: &Arc<dyn Clock>,
-    load: ResolverWorkload,
+    load: ExpectedWorkload,
     before: Option<&LightClient>,
 ) -> Result<ChainReaders, SetupError> {
     let (gateway, now) = (off_chain_gateway_client(config, egress), chain_clock(clock));
@@ -198,8 +207,8 @@ pub(super) fn chain(
     }
     let ChainUpstream { settings, http, .. } = upstream.clone();
     let reader = match load {
-        ResolverWorkload::Questions => RpcEnsReader::new(settings, &http, gateway),
-        ResolverWorkload::List { .. } => RpcEnsReader::new_batching(settings, &http, gateway),
+        ExpectedWorkload::Questions => RpcEnsReader::new(settings, &http, gateway),
+        ExpectedWorkload::List { .. } => RpcEnsReader::new_batching(settings, &http, gateway),
     };
     let heads = upstream.head_reader(Arc::clone(&now));
     Ok(ChainReaders { chain: Arc::new(reader.with_clock(now)), heads, light_client: None })
@@ -212,13 +221,13 @@ fn request_timeout(config: &Config, endpoints: &[RpcEndpointConfig]) -> Duration
 }
 
 /// The readers of the payment chains, with `clock`. Requests go through `http`.
-pub(super) fn registries(
+pub(super) fn agent_registries(
     config: &Config,
     http: &Arc<dyn RpcHttpTransport>,
     clock: &Arc<dyn Clock>,
 ) -> Result<AgentRegistries, SetupError> {
     let of_chain = |(id, chain): (&ChainId, &RegistryChainConfig)| {
-        let demand = chain.demand().map_err(|error| SetupError::invalid("chains", error))?;
+        let demand = chain.proof_grade_demand().map_err(|error| SetupError::invalid("chains", error))?;
         let timeout = request_timeout(config, &chain.endpoints);
         let settings = ChainReaderConfig {
             chain_id: id.number(),
@@ -258,7 +267,13 @@ struct RpcEgressClient(Egress);
 
 #[async_trait]
 impl RpcHttpTransport for RpcEgressClient {
-    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
+    async fn post_json(
+        &self,
+        url: &Url,
+        body: Bytes,
+        cap: usize,
+        timeout: Duration,
+    ) -> Result<Bytes, HttpRequestError> {
         let client =
             self.0.single_origin_client(url).map_err(|refusal| HttpRequestError::Connection(refusal.to_string()))?;
         match client.post_json(url, body, cap, timeout).await {
@@ -270,7 +285,7 @@ impl RpcHttpTransport for RpcEgressClient {
 }
 
 /// The content source on the network, with `clock`.
-pub(super) fn content(
+pub(super) fn network_content_fetcher(
     config: &Config,
     egress: &Egress,
     clock: &Arc<dyn Clock>,
@@ -298,8 +313,8 @@ pub(super) async fn load_profiles(config: &Config, egress: &Egress) -> Result<Co
 /// A file cannot be read, or is not a manifest or profile.
 pub fn local_profiles(config: &Config) -> Result<ConformanceProfiles, SetupError> {
     let files = config.rules.manifests.iter().filter_map(|source| match source {
-        ManifestSource::File(path) => Some(read_operator_file("manifest", path).map(Bytes::from)),
-        ManifestSource::Url { .. } => None,
+        SchemaManifestSource::File(path) => Some(read_operator_file("manifest", path).map(Bytes::from)),
+        SchemaManifestSource::Url { .. } => None,
     });
     profiles_with_manifests(&files.collect::<Result<Vec<_>, _>>()?, config)
 }
@@ -319,14 +334,14 @@ fn profiles_with_manifests(manifests: &[Bytes], config: &Config) -> Result<Confo
 }
 
 /// The bytes of a manifest. Bytes from a URL must match the configured digest.
-async fn load_manifest(source: &ManifestSource, egress: &Egress) -> Result<Bytes, SetupError> {
+async fn load_manifest(source: &SchemaManifestSource, egress: &Egress) -> Result<Bytes, SetupError> {
     match source {
-        ManifestSource::File(path) => Ok(read_operator_file("manifest", path)?.into()),
-        ManifestSource::Url { url, digest } => {
+        SchemaManifestSource::File(path) => Ok(read_operator_file("manifest", path)?.into()),
+        SchemaManifestSource::Url { url, digest } => {
             let digest: Digest = digest.parse().map_err(|error| SetupError::invalid("manifest", error))?;
             let limits = FetchLimits { total: MANIFEST_TIMEOUT, ..FetchLimits::for_card() };
             let unusable = |error: &dyn Display| {
-                SetupError::invalid("manifest", format!("{}: {error}", without_secrets(url.as_str())))
+                SetupError::invalid("manifest", format!("{}: {error}", strip_url_secrets(url.as_str())))
             };
             let body = https::get(egress, url.as_str(), limits).await.map_err(|error| unusable(&error))?;
             digest.verify(&body.bytes).map_err(|error| unusable(&error))?;
@@ -360,7 +375,7 @@ mod tests {
             stream.write_all(answer).await.unwrap();
             stream
         };
-        let post = door.post(&url, Bytes::from_static(b"{}"), 2, timeout);
+        let post = door.post_json(&url, Bytes::from_static(b"{}"), 2, timeout);
         tokio::join!(post, served).0
     }
 
@@ -386,12 +401,12 @@ mod tests {
         let mut config = Config::default();
         let detour = |host: &&str| format!("{host}:443:{address}").parse().unwrap();
         config.network.connect_to = hosts.iter().map(detour).collect();
-        let source = |host: &str| ManifestSource::Url {
+        let source = |host: &str| SchemaManifestSource::Url {
             url: format!("https://{host}/manifest.json").parse().unwrap(),
             digest: Digest::compute(b"").to_string(),
         };
         config.rules.manifests = hosts.map(source).into();
-        let egress = egress(&config, Arc::new(SystemAddressLookup), ResolverWorkload::Questions).unwrap();
+        let egress = configured_egress(&config, Arc::new(SystemAddressLookup), ExpectedWorkload::Questions).unwrap();
         // No request is answered before all have arrived.
         let all_come = async {
             let mut open = Vec::new();

@@ -84,13 +84,13 @@ impl ContentFetcher for SharedContentFetcher {
         budget: DagWalkBudget,
         limit: Duration,
     ) -> IpfsPathResult {
-        if !known.is_empty() || budget != DagWalkBudget::for_card() {
+        if !known.is_empty() || budget != DagWalkBudget::for_agent_card() {
             return self.source.walk_ipfs_path(cid, path, known, budget, limit).await;
         }
         let file = |limit| async move {
             let began = Instant::now();
             let retrieved = self.source.walk_ipfs_path(cid, path, &[], budget, limit).await;
-            let is_late = began.elapsed() >= limit || lacks_time(&retrieved.walked);
+            let is_late = began.elapsed() >= limit || is_walk_time_limited(&retrieved.walked);
             if retrieved.walked.bytes().is_some() { Ok(retrieved) } else { Err((retrieved, is_late)) }
         };
         match self.files.get((*cid, path.clone()), limit, file, |(_, is_late)| *is_late).await {
@@ -107,12 +107,12 @@ impl ContentFetcher for SharedContentFetcher {
 
     async fn fetch_schema(&self, url: &str, limit: Duration) -> Result<Bytes, FetchError> {
         let schema = |limit| self.source.fetch_schema(url, limit);
-        self.schemas.get(url.to_owned(), limit, schema, is_late).await.map(|(value, _)| value)
+        self.schemas.get(url.to_owned(), limit, schema, is_fetch_time_limited).await.map(|(value, _)| value)
     }
 
     async fn fetch_document(&self, url: &str, limit: Duration) -> Result<FetchedDocument, FetchError> {
         let document = |limit| self.source.fetch_document(url, limit);
-        self.documents.get(url.to_owned(), limit, document, is_late).await.map(|(value, _)| value)
+        self.documents.get(url.to_owned(), limit, document, is_fetch_time_limited).await.map(|(value, _)| value)
     }
 
     async fn fetch_plain_http_document(&self, url: &str, limit: Duration) -> Result<FetchedDocument, FetchError> {
@@ -132,8 +132,8 @@ impl ContentFetcher for SharedContentFetcher {
         self.source.send_unpaid_request(url, body, limit).await
     }
 
-    fn gateway_pause(&self, past: Duration) -> Option<Duration> {
-        self.source.gateway_pause(past)
+    fn shortest_gateway_pause(&self, past: Duration) -> Option<Duration> {
+        self.source.shortest_gateway_pause(past)
     }
 
     fn without_stored_content(&self) -> Option<Arc<dyn ContentFetcher>> {
@@ -141,7 +141,7 @@ impl ContentFetcher for SharedContentFetcher {
     }
 }
 
-fn is_late(error: &FetchError) -> bool {
+fn is_fetch_time_limited(error: &FetchError) -> bool {
     error.cause().is_some_and(is_time_limited)
 }
 
@@ -154,7 +154,7 @@ fn is_time_limited(cause: &SourceUnavailableError) -> bool {
 }
 
 /// Whether more time might have helped with a gateway.
-fn lacks_time(walked: &IpfsOutcome) -> bool {
+fn is_walk_time_limited(walked: &IpfsOutcome) -> bool {
     let late = [SourceUnavailableError::Timeout, SourceUnavailableError::NoTurn].map(|cause| cause.to_string());
     matches!(walked, IpfsOutcome::Unproven(causes) if causes.iter().any(|(_, cause)| late.contains(cause)))
 }
@@ -171,8 +171,9 @@ where
         Self(Cache::builder().max_capacity(KEPT_BYTES).weigher(weigh).build())
     }
 
-    /// Returns the result of `fetch` within a time limit, and whether this caller fetched it. All callers share one fetch. A caller that has waited for
-    /// half of its time starts its own in parallel, so that no name depends on another's connection.
+    /// Returns the result of `fetch` within a time limit, and whether this caller fetched it. All callers share one
+    /// fetch. A caller that has waited for half of its time starts its own in parallel, so that no name depends on
+    /// another's connection.
     async fn get<E, F>(
         &self,
         key: K,

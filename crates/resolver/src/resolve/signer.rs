@@ -14,13 +14,13 @@ use clresolve_jose::Ed25519PublicKey;
 use clresolve_payment::offer::SignerKeys;
 use clresolve_verdict::check::records::{chain_error_reason, unsettled_reasons};
 use clresolve_verdict::gate::GatePolicy;
-use clresolve_verdict::published::PublishedPayments;
+use clresolve_verdict::published::PublishedPaymentRecords;
 use futures_util::future::FutureExt as _;
 
 use super::cached::CachingResolver;
-use super::look_ups::{LookupCache, LookupCacheValue, LookupVerdictKey};
+use super::look_ups::{LookupCache, LookupCacheValue, ResolvedVerdictKey};
 use super::walk::UncachedResolver;
-use crate::cache::{HeadId, ReportedHead};
+use crate::cache::{HeadLogEntry, HeadSequenceNumber};
 use crate::config::ProofGrade;
 
 /// The signer's records of a name. They are set at a settled block, and unchanged at the newest one. Offers and roots
@@ -155,7 +155,7 @@ impl SignerRecords {
 
 /// The name that signs for `name`, with its records: the name in `cl.receipt.signer`, or `name` itself if that record
 /// is not set. `records_of` reads the records of a name. The records of both names are from the same block.
-async fn read_at_one_block<F: Future<Output = Result<SignerRecords, SignerRecordsError>>>(
+async fn read_signer_at_one_block<F: Future<Output = Result<SignerRecords, SignerRecordsError>>>(
     name: &EnsName,
     records_of: impl Fn(EnsName) -> F,
 ) -> SignerRecordsResult {
@@ -181,7 +181,7 @@ async fn read_at_one_block<F: Future<Output = Result<SignerRecords, SignerRecord
 
 /// Addresses of the name that are unchanged at the newest block. They sign by EIP-712. The key that signs by JWS has
 /// not been read yet.
-pub(super) fn signing_addresses(published: &PublishedPayments) -> SignerKeys {
+pub(super) fn signing_addresses(published: &PublishedPaymentRecords) -> SignerKeys {
     let addresses = published.settled_addresses();
     SignerKeys { addresses, ed25519: Vec::new(), unread: Some(unread_key_reason("it was not asked for")) }
 }
@@ -199,7 +199,7 @@ pub(super) enum OfferSigningKey {
 impl OfferSigningKey {
     /// The key in the records of the signing name, or the consequence of the error in reading them.
     fn from_signer(signer: SignerRecordsResult) -> Self {
-        let key = signer.and_then(|(_, records)| Ok(Ed25519PublicKey::from_record(records.public_key()?).ok()));
+        let key = signer.and_then(|(_, records)| Ok(Ed25519PublicKey::from_signer_record(records.public_key()?).ok()));
         match key {
             Ok(Some(key)) => Self::Is(Box::new(key)),
             Ok(None) | Err(SignerRecordsError::Unregistered | SignerRecordsError::NoResolver) => Self::None,
@@ -248,12 +248,12 @@ pub(super) type OfferSigningKeyCache = SignerLookupCache<OfferSigningKey>;
 
 /// Reads the key of the name in `cl.receipt.signer`, or of the name itself if that record is not set. Returns no key if
 /// the record has none, or if the gate would not accept the records.
-pub(super) async fn offer_key(
+pub(super) async fn read_offer_key(
     keys: &OfferSigningKeyCache,
     cached: &CachingResolver,
-    beside: &LookupVerdictKey,
+    beside: &ResolvedVerdictKey,
 ) -> OfferSigningKey {
-    look_up(keys, cached, beside, |_| true, OfferSigningKey::from_signer).await
+    look_up_signer(keys, cached, beside, |_| true, OfferSigningKey::from_signer).await
 }
 
 /// In-flight readings of signers, and recent results.
@@ -265,11 +265,11 @@ pub(super) struct SignerLookupResult<V> {
     value: V,
     /// The newest head before the reading, if it confirms the records: they are on chain, and were read up to its
     /// height.
-    confirmed_at: Option<HeadId>,
+    confirmed_at: Option<HeadSequenceNumber>,
 }
 
 impl<V: LookupCacheValue> LookupCacheValue for SignerLookupResult<V> {
-    fn confirming_head(&self) -> Option<HeadId> {
+    fn confirming_head(&self) -> Option<HeadSequenceNumber> {
         self.confirmed_at
     }
 
@@ -284,10 +284,10 @@ impl<V: LookupCacheValue> LookupCacheValue for SignerLookupResult<V> {
 
 /// Returns what the records of a name's signer show. Records that the newest head confirms are read once under it,
 /// others for each question.
-async fn look_up<V: LookupCacheValue>(
+async fn look_up_signer<V: LookupCacheValue>(
     look_ups: &SignerLookupCache<V>,
     cached: &CachingResolver,
-    beside: &LookupVerdictKey,
+    beside: &ResolvedVerdictKey,
     counts: fn(&Reason) -> bool,
     decode: fn(SignerRecordsResult) -> V,
 ) -> V {
@@ -304,29 +304,29 @@ async fn look_up<V: LookupCacheValue>(
 }
 
 /// The head, if it confirms records that were read up to the block number `newest` after it was known.
-fn confirming_head(seen: ReportedHead, newest: Option<u64>) -> Option<HeadId> {
+fn confirming_head(seen: HeadLogEntry, newest: Option<u64>) -> Option<HeadSequenceNumber> {
     (newest >= Some(seen.head.block.number)).then_some(seen.id)
 }
 
 /// Reads the name in `cl.receipt.signer`, or the name itself if that record is not set, with its records if the gate
 /// would accept them. An objection to a reading is an error if it counts.
 async fn read_signer(walker: &UncachedResolver, name: &EnsName, counts: fn(&Reason) -> bool) -> SignerRecordsResult {
-    read_at_one_block(name, |name| read_accepted(walker, name, counts)).await
+    read_signer_at_one_block(name, |name| read_accepted_records(walker, name, counts)).await
 }
 
 /// Reads the records of a name if the gate would accept them. An objection to the reading is an error if it counts.
-async fn read_accepted(
+async fn read_accepted_records(
     walker: &UncachedResolver,
     name: EnsName,
     counts: impl Fn(&Reason) -> bool,
 ) -> Result<SignerRecords, SignerRecordsError> {
     let records = SignerRecords::read_unless_objection(walker, &name, walker.config.timeout / 2, counts).await?;
-    records.if_accepted_by(&walker.config.gate.policy())
+    records.require_gate_acceptance(&walker.config.gate.gate_policy())
 }
 
 impl SignerRecords {
     /// These records, if the gate would accept them.
-    fn if_accepted_by(self, gate: &GatePolicy) -> Result<Self, SignerRecordsError> {
+    fn require_gate_acceptance(self, gate: &GatePolicy) -> Result<Self, SignerRecordsError> {
         match self.gate_objection(gate) {
             Some(why) => Err(SignerRecordsError::NotReliedOn(why)),
             None => Ok(self),
@@ -403,7 +403,8 @@ mod tests {
     /// The key of the agent's offers, read at these blocks, and how many names were read for it.
     async fn offer_key_at(blocks: &[u8]) -> (OfferSigningKey, usize) {
         let chain = InTurn::at(blocks);
-        let key = OfferSigningKey::from_signer(read_at_one_block(&chain.agent(), |name| chain.read(&name)).await);
+        let key =
+            OfferSigningKey::from_signer(read_signer_at_one_block(&chain.agent(), |name| chain.read(&name)).await);
         (key, chain.reads())
     }
 
@@ -494,11 +495,11 @@ mod tests {
         let mut config = world.config();
         (config.chain.head_poll, config.cache.max_unconfirmed) = (HOUR, HOUR);
         let resolver = crate::Resolver::new(&config).await.expect("its configuration is good");
-        let beside = LookupVerdictKey::of_resolution(&resolver.resolve("good.eth").await).expect("a name");
+        let beside = ResolvedVerdictKey::of_resolution(&resolver.resolve("good.eth").await).expect("a name");
         let cached = &resolver.0.cached;
         let asked = async |world: &crate::sandbox::CustomSandbox| {
             let before = world.counts().rpc;
-            let key = offer_key(&resolver.0.offer_keys, cached, &beside).await;
+            let key = read_offer_key(&resolver.0.offer_keys, cached, &beside).await;
             (matches!(key, OfferSigningKey::Is(_)), world.counts().rpc > before)
         };
         assert_eq!([asked(&world).await, asked(&world).await], [(true, true); 2], "no head is followed");
@@ -529,7 +530,7 @@ mod tests {
     async fn both_names_of_a_signer_must_be_read_up_to_the_head() {
         let newest = async |own, signers| {
             let agent = EnsName::parse(AGENT).expect("a name");
-            let found = read_at_one_block(&agent, |name| {
+            let found = read_signer_at_one_block(&agent, |name| {
                 let (key, text, newest) = if name.as_str() == AGENT {
                     (RecordKey::ReceiptSigner, "signer.eth", own)
                 } else {

@@ -12,9 +12,9 @@ use clresolve_core::reason::ResolutionStep;
 use clresolve_core::uri;
 use clresolve_ipfs::{ContentId, ContentPath, DagWalk, DagWalkBudget, DagWalkError, VerifiedBlocks, VerifiedFile};
 use clresolve_verdict::card::AgentCard;
-use clresolve_verdict::check::verbs::holds_placeholder;
+use clresolve_verdict::check::verbs::has_placeholder;
 use clresolve_verdict::evidence::{
-    CardLocations, ContentProofSource, HttpsOutcome, IpfsFetchError, IpfsMirror, IpfsOutcome, ResolutionEvidence,
+    CardLocations, ContentProofSource, HttpsOutcome, IpfsFetchError, IpfsMirrorPath, IpfsOutcome, ResolutionEvidence,
     SchemaEvidence, SchemaFetchError, SchemaResponse, SchemaResponses,
 };
 use clresolve_verdict::manifest::SchemaSide;
@@ -91,13 +91,13 @@ impl ContentSources {
         progress: NameStepEventSender<'_>,
     ) -> ContentFetchResults {
         let targets = CardLocations::from_records(&found.records);
-        let needs_https = targets.waits_for_url(all);
+        let needs_https = targets.is_url_awaited(all);
         let CardLocations { url, cid, path, mirror: other } = targets;
 
         let started = Instant::now();
         // A stalling host leaves the gateways half of the time.
         let https_limit = if needs_https { limit / 2 } else { limit };
-        let fetch = timed(async {
+        let fetch = run_timed(async {
             match &url {
                 Some(url) => {
                     progress
@@ -111,20 +111,20 @@ impl ContentSources {
             let fetched = fetch.await;
             let limit = limit.saturating_sub(started.elapsed());
             let walk = self.walk_cid(cid.as_ref(), &path, fetched.0.bytes(), limit);
-            let walked = timed(progress.run_step(ResolutionStep::FetchIpfs, walk, gateway_status)).await;
+            let walked = run_timed(progress.run_step(ResolutionStep::FetchIpfs, walk, gateway_status)).await;
             (fetched, walked)
         } else {
             let walk = self.walk_cid(cid.as_ref(), &path, None, limit);
-            tokio::join!(fetch, timed(progress.run_step(ResolutionStep::FetchIpfs, walk, gateway_status)))
+            tokio::join!(fetch, run_timed(progress.run_step(ResolutionStep::FetchIpfs, walk, gateway_status)))
         };
         let left = || limit.saturating_sub(started.elapsed());
         let later = Instant::now();
-        let ipfs = self.with_known_leaf(walked, cid.as_ref(), &path, &https).await;
+        let ipfs = self.walk_with_known_leaf(walked, cid.as_ref(), &path, &https).await;
         let mirror = match other {
             Some(mirror) => self.walk_cid(Some(&mirror.cid), &mirror.path, https.bytes(), left()).await,
             None => IpfsPathResult::not_asked(),
         };
-        let ipfs_ms = walk_ms + elapsed(later);
+        let ipfs_ms = walk_ms + elapsed_milliseconds(later);
         let milliseconds =
             BTreeMap::from([(ResolutionStep::FetchHttps, https_ms), (ResolutionStep::FetchIpfs, ipfs_ms)]);
         ContentFetchResults { https, ipfs, mirror, milliseconds }
@@ -138,15 +138,15 @@ impl ContentSources {
         limit: Duration,
     ) -> IpfsPathResult {
         let Some(cid) = cid else { return IpfsPathResult::not_asked() };
-        if let Some(bytes) = known.filter(|bytes| path.is_empty() && cid.is_raw() && cid.verify(bytes)) {
-            self.update_kept_blocks(|kept| kept.add(cid, bytes.clone()));
+        if let Some(bytes) = known.filter(|bytes| path.is_empty() && cid.is_raw() && cid.is_cid_of_block(bytes)) {
+            self.update_kept_blocks(|kept| kept.add_if_verified(cid, bytes.clone()));
             return IpfsOutcome::Proven { bytes: bytes.clone(), by: ContentProofSource::BytesInHand, blocks: 1 }.into();
         }
         if let Some(bytes) = self.proven.get(cid, path).await {
             return IpfsOutcome::Proven { bytes, by: ContentProofSource::EarlierRun, blocks: 0 }.into();
         }
         let known: Vec<Bytes> = known.cloned().into_iter().collect();
-        let walk = self.content.walk_ipfs_path(cid, path, &known, DagWalkBudget::for_card(), limit).await;
+        let walk = self.content.walk_ipfs_path(cid, path, &known, DagWalkBudget::for_agent_card(), limit).await;
         self.update_kept_blocks(|kept| kept.extend(walk.blocks.clone()));
         if let Some(bytes) = walk.walked.bytes() {
             self.proven.insert(cid, path, bytes.clone()).await;
@@ -163,7 +163,7 @@ impl ContentSources {
 
     /// If the gateways sent all but the last block, the bytes that the URL served may be that block. The blocks they
     /// sent are walked again, so that no gateway has to send them twice. This hashes megabytes, so it runs as a job.
-    async fn with_known_leaf(
+    async fn walk_with_known_leaf(
         &self,
         walk: IpfsPathResult,
         cid: Option<&ContentId>,
@@ -173,7 +173,7 @@ impl ContentSources {
         let IpfsOutcome::Unproven(causes) = &walk.walked else { return walk };
         let Some(served) = https.bytes().cloned() else { return walk };
         let Some(cid) = cid.filter(|cid| !cid.is_raw()) else { return walk };
-        let (again, at_hand) = (DagWalk::new(*cid, path, DagWalkBudget::for_card()), walk.blocks);
+        let (again, at_hand) = (DagWalk::new(*cid, path, DagWalkBudget::for_agent_card()), walk.blocks);
         let (ended, blocks) = self.pool.run(move || walk_known_blocks(again, &at_hand, &served)).await;
         let walked = IpfsOutcome::from_walk(ended, ContentProofSource::Gateway, causes.clone());
         if let Some(bytes) = walked.bytes() {
@@ -192,7 +192,7 @@ impl ContentSources {
         let bytes = evidence.card_bytes()?.clone();
         let card = self.pool.run(move || AgentCard::parse(&bytes).ok()).await?;
         let bound = async |side: SchemaSide| {
-            let mirror = card.schema_mirror(side).filter(|mirror| !holds_placeholder(mirror));
+            let mirror = card.schema_mirror(side).filter(|mirror| !has_placeholder(mirror));
             let (canonical, mirror) = tokio::join!(
                 OptionFuture::from(card.schema(side).map(|location| self.fetch_schema(location, limit))),
                 OptionFuture::from(mirror.map(|location| self.fetch_schema(location, limit))),
@@ -214,7 +214,7 @@ impl ContentSources {
     /// gateways that sent wrong blocks.
     pub(super) async fn fetch_schema(&self, location: &str, limit: Duration) -> (SchemaResponse, LyingGateways) {
         let (answer, liars) = if uri::strip_scheme(location, "ipfs").is_some() {
-            let (bytes, liars) = self.ipfs_file(location, DagWalkBudget::for_card(), limit).await;
+            let (bytes, liars) = self.fetch_ipfs_file(location, DagWalkBudget::for_agent_card(), limit).await;
             (bytes.map_err(SchemaFetchError::Ipfs), liars)
         } else {
             (self.content.fetch_schema(location, limit).await.map_err(SchemaFetchError::Https), LyingGateways::new())
@@ -244,13 +244,13 @@ impl ContentSources {
     }
 
     /// The bytes behind an `ipfs` URL, walked and proven, and the gateways that sent wrong blocks.
-    async fn ipfs_file(
+    async fn fetch_ipfs_file(
         &self,
         location: &str,
         budget: DagWalkBudget,
         limit: Duration,
     ) -> (Result<Bytes, IpfsFetchError>, LyingGateways) {
-        let IpfsMirror { cid, path } = match IpfsMirror::parse(location) {
+        let IpfsMirrorPath { cid, path } = match IpfsMirrorPath::parse(location) {
             Ok(mirror) => mirror,
             Err(error) => return (Err(error.into()), LyingGateways::new()),
         };
@@ -274,7 +274,11 @@ impl ContentSources {
             return STANDARD.decode(data).map(Bytes::from).map_err(|_| "its data URI is not base64".to_owned());
         }
         if uri::strip_scheme(uri, "ipfs").is_some() {
-            return self.ipfs_file(uri, DagWalkBudget::for_card(), limit).await.0.map_err(|fault| fault.to_string());
+            return self
+                .fetch_ipfs_file(uri, DagWalkBudget::for_agent_card(), limit)
+                .await
+                .0
+                .map_err(|fault| fault.to_string());
         }
         self.content.fetch_document(uri, limit).await.map(|body| body.bytes).map_err(|error| error.to_string())
     }
@@ -285,10 +289,10 @@ impl ContentSources {
         &self,
         location: &str,
         limit: Duration,
-    ) -> Result<Bytes, RegistryFetchError> {
+    ) -> Result<Bytes, RegistryDocumentFetchError> {
         if uri::strip_scheme(location, "ipfs").is_some() {
-            let budget = DagWalkBudget { total_bytes: REGISTRY_LIMIT, ..DagWalkBudget::for_card() };
-            return Ok(self.ipfs_file(location, budget, limit).await.0?);
+            let budget = DagWalkBudget { total_bytes: REGISTRY_LIMIT, ..DagWalkBudget::for_agent_card() };
+            return Ok(self.fetch_ipfs_file(location, budget, limit).await.0?);
         }
         Ok(self.content.fetch_registry_manifest(location, limit).await?)
     }
@@ -306,7 +310,7 @@ fn walk_known_blocks(
         let leaf =
             || Some(served).filter(|_| wanted.is_raw() && !clresolve_core::mutant!("leaf-of-the-host-is-ignored"));
         let Some(block) = at_hand.get(&wanted).or_else(leaf) else { break };
-        if walk.supply(block.clone()).is_err() {
+        if walk.supply_block(block.clone()).is_err() {
             break;
         }
     }
@@ -316,7 +320,7 @@ fn walk_known_blocks(
 
 /// Why the location of a registry yields no document.
 #[derive(Debug, thiserror::Error)]
-pub enum RegistryFetchError {
+pub enum RegistryDocumentFetchError {
     /// The host of an `https` URL returned none.
     #[error(transparent)]
     Https(#[from] FetchError),
@@ -325,7 +329,7 @@ pub enum RegistryFetchError {
     Ipfs(#[from] IpfsFetchError),
 }
 
-impl RegistryFetchError {
+impl RegistryDocumentFetchError {
     /// Whether no source could be reached or none responded, which implies nothing about the registry.
     pub fn is_silence(&self) -> bool {
         match self {
@@ -337,19 +341,19 @@ impl RegistryFetchError {
 }
 
 /// The result of `work`, and its duration in milliseconds.
-pub(super) async fn timed<T>(work: impl Future<Output = T>) -> (T, u64) {
+pub(super) async fn run_timed<T>(work: impl Future<Output = T>) -> (T, u64) {
     let started = Instant::now();
-    (work.await, elapsed(started))
+    (work.await, elapsed_milliseconds(started))
 }
 
-pub(super) fn elapsed(since: Instant) -> u64 {
+pub(super) fn elapsed_milliseconds(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(all(test, feature = "sandbox"))]
 mod tests {
     use clresolve_core::recordable::RecordableCause;
-    use clresolve_ipfs::build::{DagLayout, build_tree};
+    use clresolve_ipfs::build::{DagLayout, build_directory_tree};
 
     use super::*;
     use crate::resolve::Resolver;
@@ -376,16 +380,16 @@ mod tests {
         let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
         let card = Bytes::from_static(b"{}");
         let (root, blocks) =
-            build_tree(&BTreeMap::from([("card.json".to_owned(), card.clone())]), DagLayout::default());
+            build_directory_tree(&BTreeMap::from([("card.json".to_owned(), card.clone())]), DagLayout::default());
         let mut sent = VerifiedBlocks::default();
-        sent.add(&root, blocks[&root].clone());
+        sent.add_if_verified(&root, blocks[&root].clone());
         let walk = IpfsPathResult { blocks: sent, ..IpfsOutcome::Unproven(Vec::new()).into() };
         let https = HttpsOutcome::Body { bytes: card.clone(), url: "https://a.example/card.json".to_owned() };
         let path = ContentPath::parse_literal("card.json").expect("a path");
 
         let sources = &resolver.0.walker.sources;
         let before = sources.pool.started_count();
-        let proven = sources.with_known_leaf(walk, Some(&root), &path, &https).await;
+        let proven = sources.walk_with_known_leaf(walk, Some(&root), &path, &https).await;
         assert_eq!(proven.walked, IpfsOutcome::Proven { bytes: card, by: ContentProofSource::Gateway, blocks: 2 });
         assert_eq!(sources.pool.started_count() - before, 1);
     }

@@ -66,12 +66,12 @@ impl TraceQueue {
     }
 
     /// Opens the queue for resolutions that start from now on. `None` if it is already open.
-    pub(super) fn open(&self) -> Option<Receiver<ResolutionTrace>> {
+    pub(super) fn open_receiver(&self) -> Option<Receiver<ResolutionTrace>> {
         let (sender, receiver) = channel(MAX_WAITING);
         self.0.set(sender).is_ok().then_some(receiver)
     }
 
-    pub(super) fn begin(&self, clock: &dyn Clock) -> ResolutionSpanRecorder {
+    pub(super) fn begin_recorder(&self, clock: &dyn Clock) -> ResolutionSpanRecorder {
         let open = |queue: &Sender<ResolutionTrace>| OpenResolutionTrace {
             queue: queue.clone(),
             began: clock.now(),
@@ -95,7 +95,7 @@ struct OpenResolutionTrace {
 
 impl ResolutionSpanRecorder {
     /// For a resolution without a trace.
-    pub(super) const fn none() -> Self {
+    pub(super) const fn without_trace() -> Self {
         Self(None)
     }
 
@@ -162,11 +162,11 @@ mod tests {
         let resolver = Resolver::new(&sandbox.config()).await.expect("a resolver");
         let resolution = resolver.resolve("summarizeagent.eth").await;
         let queue = TraceQueue::new();
-        queue.begin(&SystemClock).send_trace(resolution.verdict());
-        let mut waiting = queue.open().expect("nobody takes them yet");
-        assert!(queue.open().is_none());
+        queue.begin_recorder(&SystemClock).send_trace(resolution.verdict());
+        let mut waiting = queue.open_receiver().expect("nobody takes them yet");
+        assert!(queue.open_receiver().is_none());
         for _ in 0..MAX_WAITING + 5 {
-            queue.begin(&SystemClock).send_trace(resolution.verdict());
+            queue.begin_recorder(&SystemClock).send_trace(resolution.verdict());
         }
         let mut kept = 0;
         while waiting.try_recv().is_ok() {

@@ -9,26 +9,26 @@ use tokio::time::Instant;
 
 /// The permits shared by all names.
 #[derive(Clone, Default)]
-pub(super) struct NameConcurrencyLimit(Option<Arc<Semaphore>>);
+pub(super) struct ConcurrentNameLimit(Option<Arc<Semaphore>>);
 
 /// The permit of a name. Dropping it releases the permit.
-pub(super) struct NameConcurrencyPermit {
+pub(super) struct ConcurrentNamePermit {
     _permit: Option<OwnedSemaphorePermit>,
     /// How long the name waited for the permit, which is not the fault of its sources.
     pub(super) waited: Duration,
 }
 
-impl NameConcurrencyLimit {
+impl ConcurrentNameLimit {
     pub(super) fn with_limit(at_once: u8) -> Self {
         Self(Some(Arc::new(Semaphore::new(usize::from(at_once)))))
     }
 
-    pub(super) async fn acquire_permit(&self) -> NameConcurrencyPermit {
+    pub(super) async fn acquire_permit(&self) -> ConcurrentNamePermit {
         let began = Instant::now();
         let permit = match &self.0 {
             Some(turns) => Arc::clone(turns).acquire_owned().await.ok(),
             None => None,
         };
-        NameConcurrencyPermit { _permit: permit, waited: began.elapsed() }
+        ConcurrentNamePermit { _permit: permit, waited: began.elapsed() }
     }
 }

@@ -7,20 +7,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clresolve_bundle::TrustAnchors;
+use clresolve_bundle::BundleTrustAnchors;
 use clresolve_chain::{ChainHeadReader, EnsReader};
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{ChainError, EnsAnswer, NameReading, ResolvedRecords};
 use clresolve_core::reason::ResolutionStep;
 use clresolve_core::records::{RecordKey, TextRecord};
 use clresolve_core::state::TrustState;
-use clresolve_core::text::excerpt;
-use clresolve_verdict::build::{self, ResolutionRun};
+use clresolve_core::text::excerpt_text;
+use clresolve_verdict::build::{self, TimedEvidence};
 use clresolve_verdict::check::JudgementPolicy;
 use clresolve_verdict::evidence::continuity::HistoryOutcome;
-use clresolve_verdict::evidence::links::{self, AgentRegistration, ExternalLinks, RegistrationFile};
+use clresolve_verdict::evidence::links::{self, ExternalLinks, RegisteredAgentId, RegistrationFile};
 use clresolve_verdict::evidence::{
-    CardLocations, HttpsOutcome, IpfsOutcome, OwnerEvidence, OwnerReadError, RecordUsability, ResolutionEvidence,
+    CardLocations, ClOwnerEvidence, ClOwnerReadError, HttpsOutcome, IpfsOutcome, RecordUsability, ResolutionEvidence,
 };
 use clresolve_verdict::incident::Incident;
 use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles};
@@ -35,11 +35,13 @@ use super::content::LyingGateways;
 use super::continuity::{NameMemory, ResolverMemoryError, SellerMemory};
 use super::progress::StepEventChannel;
 use super::question::VerdictRules;
-use super::sources::{ContentFetchResults, ContentSources, elapsed, timed};
+use super::sources::{ContentFetchResults, ContentSources, elapsed_milliseconds, run_timed};
 use super::spans::{ResolutionSpanRecorder, TraceQueue};
-use super::turns::NameConcurrencyLimit;
+use super::turns::ConcurrentNameLimit;
 use super::upstream::ChainUpstream;
-use crate::cache::{CacheKey, EarlierResults, FinishedResolution, ResolutionStart, ReusableContent, VerdictCache};
+use crate::cache::{
+    CacheKey, EarlierResults, FinishedResolution, ResolutionStartSnapshot, ReusableContent, VerdictCache,
+};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::cpu_pool::CpuPool;
@@ -74,7 +76,7 @@ pub(super) struct UncachedResolver {
     pub(super) pool: Arc<CpuPool>,
     pub(super) progress: StepEventChannel,
     /// Permits for querying content sources.
-    pub(super) turns: NameConcurrencyLimit,
+    pub(super) turns: ConcurrentNameLimit,
     pub(super) traces: TraceQueue,
 }
 
@@ -96,9 +98,9 @@ impl UncachedResolver {
     pub(super) async fn run(self: &Arc<Self>, request: &ResolutionRequest) -> FinishedResolution {
         let _running = telemetry::track_running_resolution();
         let began = request.cache.resolution_start();
-        let spans = self.traces.begin(&*self.clock);
+        let spans = self.traces.begin_recorder(&*self.clock);
         let run = self.gather_for(request, &spans).await;
-        let (_, found) = self.settle_and_report(run, request, began).await;
+        let (_, found) = self.judge_and_report(run, request, began).await;
         spans.send_trace(found.resolution.verdict());
         found
     }
@@ -107,18 +109,18 @@ impl UncachedResolver {
         &self,
         request: &ResolutionRequest,
         spans: &ResolutionSpanRecorder,
-    ) -> ResolutionRun {
+    ) -> TimedEvidence {
         let ResolutionRequest { key, rules, before, .. } = request;
-        self.gather(key.name.clone(), &rules.policy, before.content.as_deref(), spans).await
+        self.gather_evidence(key.name.clone(), &rules.policy, before.content.as_deref(), spans).await
     }
 
     /// Like [`UncachedResolver::judge_and_remember`]. Also counts and logs the verdict.
-    pub(super) async fn settle_and_report(
+    pub(super) async fn judge_and_report(
         self: &Arc<Self>,
-        run: ResolutionRun,
+        run: TimedEvidence,
         request: &ResolutionRequest,
-        began: ResolutionStart,
-    ) -> (ResolutionRun, FinishedResolution) {
+        began: ResolutionStartSnapshot,
+    ) -> (TimedEvidence, FinishedResolution) {
         let (run, found) = self.judge_and_remember(run, request, began).await;
         report_verdict(found.resolution.verdict());
         (run, found)
@@ -128,13 +130,13 @@ impl UncachedResolver {
     /// verdict makes no statement about the newest block.
     pub(super) async fn judge_and_remember(
         self: &Arc<Self>,
-        run: ResolutionRun,
+        run: TimedEvidence,
         request: &ResolutionRequest,
-        began: ResolutionStart,
-    ) -> (ResolutionRun, FinishedResolution) {
+        began: ResolutionStartSnapshot,
+    ) -> (TimedEvidence, FinishedResolution) {
         let ResolutionRequest { key, rules, before, cache } = request;
         let (mut run, mut resolution) = self.judge_run(run, rules, before.failures).await;
-        if let Err(error) = self.remember(&run.evidence, resolution.verdict()).await {
+        if let Err(error) = self.remember_verdict(&run.evidence, resolution.verdict()).await {
             run.evidence.continuity = run.evidence.continuity.with_store_failure(error.to_string());
             (run, resolution) = self.judge_run(run, rules, before.failures).await;
         }
@@ -155,13 +157,14 @@ impl UncachedResolver {
     /// Judges the evidence off the threads that answer requests.
     pub(super) async fn judge_run(
         self: &Arc<Self>,
-        run: ResolutionRun,
+        run: TimedEvidence,
         rules: &VerdictRules,
         failures: u32,
-    ) -> (ResolutionRun, Resolution) {
+    ) -> (TimedEvidence, Resolution) {
         let (walker, rules) = (Arc::clone(self), rules.clone());
         let judge = move || {
-            let resolution = build::build_resolution(&walker.reporter(&rules.profile, &rules.policy), &run, failures);
+            let resolution =
+                build::build_resolution(&walker.verdict_context(&rules.profile, &rules.policy), &run, failures);
             (run, resolution)
         };
         if clresolve_core::mutant!("judged-by-those-who-answer") {
@@ -170,7 +173,7 @@ impl UncachedResolver {
         self.pool.run(judge).await
     }
 
-    pub(super) fn reporter<'a>(
+    pub(super) fn verdict_context<'a>(
         &'a self,
         profile: &'a ConformanceProfile,
         policy: &'a JudgementPolicy,
@@ -185,32 +188,32 @@ impl UncachedResolver {
     }
 
     /// What this process trusts when it verifies a bundle.
-    pub(super) fn trust_anchors(&self) -> TrustAnchors<'_> {
-        TrustAnchors { profiles: &self.profiles, checkpoint: self.config.beacon.checkpoint }
+    pub(super) fn trust_anchors(&self) -> BundleTrustAnchors<'_> {
+        BundleTrustAnchors { profiles: &self.profiles, checkpoint: self.config.beacon.checkpoint }
     }
 
     /// Gathers all evidence about a name. If content of an earlier resolution is given and still valid, it is reused.
-    pub(super) async fn gather(
+    pub(super) async fn gather_evidence(
         &self,
         name: EnsName,
         policy: &JudgementPolicy,
         earlier: Option<&ReusableContent>,
         spans: &ResolutionSpanRecorder,
-    ) -> ResolutionRun {
+    ) -> TimedEvidence {
         let started = Instant::now();
         let deadline = started + self.config.timeout;
-        let watched = self.progress.for_name(&name, spans);
+        let watched = self.progress.sender_for_name(&name, spans);
         let reading = watched
-            .run_step(ResolutionStep::Records, self.read(&name, deadline), |read| Some(reading_status(read)))
+            .run_step(ResolutionStep::Records, self.read_records(&name, deadline), |read| Some(reading_status(read)))
             .await;
-        let mut milliseconds = BTreeMap::from([(ResolutionStep::Records, elapsed(started))]);
+        let mut milliseconds = BTreeMap::from([(ResolutionStep::Records, elapsed_milliseconds(started))]);
         let mut evidence = ResolutionEvidence {
             name,
             now: self.now(),
             chain_id: self.config.chain.id,
             block: self.config.chain.block,
             reading,
-            owner: OwnerEvidence::NotAsked,
+            owner: ClOwnerEvidence::NotAsked,
             https: HttpsOutcome::NotAsked,
             ipfs: IpfsOutcome::NotAsked,
             mirror: IpfsOutcome::NotAsked,
@@ -220,23 +223,23 @@ impl UncachedResolver {
             links: None,
             misspelt_keys: Vec::new(),
         };
-        evidence.continuity = self.recall(&evidence).await;
+        evidence.continuity = self.recall_history(&evidence).await;
         let (Ok(reading), Some(found)) = (&evidence.reading, evidence.resolved_records()) else {
-            return ResolutionRun { evidence, milliseconds, content_fetched_at: None };
+            return TimedEvidence { evidence, milliseconds, content_fetched_at: None };
         };
         let earlier = earlier.filter(|earlier| earlier.is_reusable_for(reading, evidence.now));
 
-        let (progress, limit) = (self.progress.for_name(&evidence.name, spans), content_time_limit(deadline));
+        let (progress, limit) = (self.progress.sender_for_name(&evidence.name, spans), content_time_limit(deadline));
         let binding = async {
             tokio::join!(
                 self.read_owner(found, reading, limit),
-                OptionFuture::from(self.config.rules.links.then(|| self.read_links(
+                OptionFuture::from(self.config.rules.links.then(|| self.read_backlinks(
                     &evidence.name,
                     found,
                     reading,
                     limit
                 ))),
-                self.misspelt_keys(&evidence.name, found, reading, limit),
+                self.find_misspelt_keys(&evidence.name, found, reading, limit),
             )
         };
         let content = async {
@@ -248,7 +251,7 @@ impl UncachedResolver {
             (sources, turn)
         };
         let (((owner, links, misspelt_keys), binding_ms), (sources, turn)) =
-            tokio::join!(timed(progress.run_step(ResolutionStep::Binding, binding, |_| None)), content);
+            tokio::join!(run_timed(progress.run_step(ResolutionStep::Binding, binding, |_| None)), content);
         let deadline = deadline + turn.waited;
         milliseconds.extend(sources.milliseconds);
         milliseconds.insert(ResolutionStep::Binding, binding_ms);
@@ -274,31 +277,31 @@ impl UncachedResolver {
                 evidence.schemas = Some(schemas);
                 evidence.liars.extend(liars);
             }
-            milliseconds.insert(ResolutionStep::Schemas, elapsed(started));
+            milliseconds.insert(ResolutionStep::Schemas, elapsed_milliseconds(started));
         }
-        ResolutionRun { evidence, milliseconds, content_fetched_at: earlier.map(ReusableContent::fetched_at) }
+        TimedEvidence { evidence, milliseconds, content_fetched_at: earlier.map(ReusableContent::fetched_at) }
     }
 
     /// Reads the records of a name before `deadline`.
-    pub(super) async fn read(&self, name: &EnsName, deadline: Instant) -> Result<NameReading, ChainError> {
+    pub(super) async fn read_records(&self, name: &EnsName, deadline: Instant) -> Result<NameReading, ChainError> {
         let limit = deadline.saturating_duration_since(Instant::now()).mul_f64(CHAIN_SHARE);
         let milliseconds = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
         let late = |_| Err(ChainError::Late { milliseconds });
         tokio::time::timeout(limit, self.chain.read_name(name, self.config.chain.block)).await.unwrap_or_else(late)
     }
 
-    async fn read_owner(&self, found: &ResolvedRecords, reading: &NameReading, limit: Duration) -> OwnerEvidence {
+    async fn read_owner(&self, found: &ResolvedRecords, reading: &NameReading, limit: Duration) -> ClOwnerEvidence {
         let Some(owner) = RecordUsability::from_record(&found.records, RecordKey::Owner).text() else {
-            return OwnerEvidence::NotAsked;
+            return ClOwnerEvidence::NotAsked;
         };
         let owner = match EnsName::parse(owner) {
             Ok(owner) => owner,
-            Err(error) => return OwnerEvidence::NotAName(error.into()),
+            Err(error) => return ClOwnerEvidence::NotAName(error.into()),
         };
         match tokio::time::timeout(limit, self.chain.read_holding(&owner, &reading.block, &reading.endpoints)).await {
-            Ok(Ok(holding)) => OwnerEvidence::Read(holding),
-            Ok(Err(error)) => OwnerEvidence::Failed(OwnerReadError::from(error).into()),
-            Err(_) => OwnerEvidence::Failed(OwnerReadError::Late.into()),
+            Ok(Ok(holding)) => ClOwnerEvidence::Read(holding),
+            Ok(Err(error)) => ClOwnerEvidence::Failed(ClOwnerReadError::from(error).into()),
+            Err(_) => ClOwnerEvidence::Failed(ClOwnerReadError::Late.into()),
         }
     }
 
@@ -306,21 +309,21 @@ impl UncachedResolver {
     /// what is remembered of the name.
     #[cfg(feature = "redis")]
     pub(super) async fn complete_evidence(&self, evidence: &mut ResolutionEvidence) {
-        evidence.continuity = self.recall(evidence).await;
+        evidence.continuity = self.recall_history(evidence).await;
         if let (true, Ok(reading), Some(found)) =
             (self.config.rules.links, &evidence.reading, evidence.resolved_records())
         {
-            evidence.links = Some(self.read_links(&evidence.name, found, reading, self.config.timeout).await);
+            evidence.links = Some(self.read_backlinks(&evidence.name, found, reading, self.config.timeout).await);
         }
         if let (Ok(reading), Some(found)) = (&evidence.reading, evidence.resolved_records()) {
-            evidence.misspelt_keys = self.misspelt_keys(&evidence.name, found, reading, self.config.timeout).await;
+            evidence.misspelt_keys = self.find_misspelt_keys(&evidence.name, found, reading, self.config.timeout).await;
         }
     }
 
     /// Finds records that are set under misspelt variants of missing keys. This takes one request in parallel with
     /// those for the content. It takes none if every key is set, if the name has no agent record, or if an off-chain
     /// gateway would be queried once per key. Read errors are not reported, since nothing depends on the result.
-    async fn misspelt_keys(
+    async fn find_misspelt_keys(
         &self,
         name: &EnsName,
         found: &ResolvedRecords,
@@ -337,14 +340,14 @@ impl UncachedResolver {
             return near;
         }
         let keys: Vec<_> = near.iter().map(|(_, spelt)| (*spelt).to_owned()).collect();
-        let asked = self.chain.read_texts_at_block(name, &reading.block, &reading.endpoints, &keys);
+        let asked = self.chain.read_owner_details(name, &reading.block, &reading.endpoints, &keys);
         let records = tokio::time::timeout(limit, asked).await.ok().and_then(Result::ok).unwrap_or_default();
         let set = near.into_iter().zip(records).filter(|(_, record)| *record != TextRecord::Absent);
         set.map(|(near, _)| near).collect()
     }
 
     /// Reads the evidence that links back to the card. A timeout or other failure is described in words.
-    async fn read_links(
+    async fn read_backlinks(
         &self,
         name: &EnsName,
         found: &ResolvedRecords,
@@ -356,10 +359,10 @@ impl UncachedResolver {
             if keys.is_empty() {
                 return Ok(Vec::new());
             }
-            let asked = self.chain.read_texts_at_block(name, &reading.block, &reading.endpoints, &keys);
+            let asked = self.chain.read_owner_details(name, &reading.block, &reading.endpoints, &keys);
             match tokio::time::timeout(limit, asked).await {
                 Ok(Ok(records)) => Ok(keys.into_iter().zip(records).collect()),
-                Ok(Err(error)) => Err(excerpt(&error.to_string())),
+                Ok(Err(error)) => Err(excerpt_text(&error.to_string())),
                 Err(_) => Err("no answer in time".to_owned()),
             }
         };
@@ -367,7 +370,7 @@ impl UncachedResolver {
         let file = async {
             let url = url.ok_or("the card's URL names no host")?;
             let body = self.sources.content.fetch_document(&url, limit / 2).await;
-            body.map(|body| body.bytes).map_err(|error| excerpt(&error.to_string()))
+            body.map(|body| body.bytes).map_err(|error| excerpt_text(&error.to_string()))
         };
         let keys = links::KEYS.map(str::to_owned).into();
         let (records, file) = tokio::join!(texts(keys, limit), file);
@@ -375,19 +378,23 @@ impl UncachedResolver {
             Ok(bytes) => self.pool.run(move || RegistrationFile::parse(&bytes).ok()).await.unwrap_or_default(),
             Err(_) => RegistrationFile::default(),
         };
-        let keys = entries.registrations.iter().map(AgentRegistration::key).collect();
+        let keys = entries.registrations.iter().map(RegisteredAgentId::key).collect();
         let registrations = texts(keys, limit.saturating_sub(started.elapsed())).await;
         ExternalLinks { records, file, registrations }
     }
 
-    async fn recall(&self, evidence: &ResolutionEvidence) -> HistoryOutcome {
+    async fn recall_history(&self, evidence: &ResolutionEvidence) -> HistoryOutcome {
         match &self.history {
             Some(history) => history.recall(evidence).await,
             None => HistoryOutcome::NotAsked,
         }
     }
 
-    async fn remember(&self, evidence: &ResolutionEvidence, verdict: &Verdict) -> Result<(), ResolverMemoryError> {
+    async fn remember_verdict(
+        &self,
+        evidence: &ResolutionEvidence,
+        verdict: &Verdict,
+    ) -> Result<(), ResolverMemoryError> {
         match &self.history {
             Some(history) => history.remember(evidence, verdict).await,
             None => Ok(()),
@@ -455,9 +462,9 @@ mod tests {
         let name = EnsName::parse("summarizeagent.eth").expect("a name");
         let reading = walker.chain.read_name(&name, walker.config.chain.block).await.expect("an endpoint answers");
         let EnsAnswer::Records(found) = &reading.answer else { panic!("{reading:?}") };
-        assert!(matches!(walker.read_owner(found, &reading, walker.config.timeout).await, OwnerEvidence::Read(_)));
+        assert!(matches!(walker.read_owner(found, &reading, walker.config.timeout).await, ClOwnerEvidence::Read(_)));
         let (_world, stalled) = stalled().await;
         let owner = stalled.0.walker.read_owner(found, &reading, Duration::ZERO).await;
-        assert_eq!(owner, OwnerEvidence::Failed(OwnerReadError::Late.into()));
+        assert_eq!(owner, ClOwnerEvidence::Failed(ClOwnerReadError::Late.into()));
     }
 }

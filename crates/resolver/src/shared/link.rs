@@ -96,7 +96,7 @@ impl RedisConnector {
         Some(Self { egress, place: url.stream_address(), login })
     }
 
-    async fn open(&self) -> Result<OpenRedisConnection, RedisUnavailableError> {
+    async fn open_connection(&self) -> Result<OpenRedisConnection, RedisUnavailableError> {
         let stream = self.egress.connect_stream(&self.place).await.map_err(|error| {
             tracing::debug!(%error, "the shared cache cannot be reached");
             RedisUnavailableError
@@ -152,7 +152,7 @@ impl RedisClient {
     ) -> Result<T, RedisUnavailableError> {
         let _place = self.questions.try_acquire().map_err(|_| RedisUnavailableError)?;
         let mut open = self.connection_or_connect().ok_or(RedisUnavailableError)?;
-        open.allowance.grant(bytes);
+        open.allowance.grant_bytes(bytes);
         let asked = timeout(limit, commands.query_async(&mut open.connection)).await;
         match asked {
             Ok(Ok(answer)) => {
@@ -175,11 +175,11 @@ impl RedisClient {
 
     /// Tries to connect now.
     pub async fn connect(&self) {
-        let opened = timeout(self.limit, self.reach.open()).await.unwrap_or(Err(RedisUnavailableError));
+        let opened = timeout(self.limit, self.reach.open_connection()).await.unwrap_or(Err(RedisUnavailableError));
         match opened {
             Ok(open) => {
                 telemetry::set_redis_up(true);
-                *self.connection() = RedisConnectionState::Open(open);
+                *self.lock_connection() = RedisConnectionState::Open(open);
             }
             Err(RedisUnavailableError) => self.drop_connection(),
         }
@@ -190,7 +190,7 @@ impl RedisClient {
         if self.circuit.is_open(self.clock.now()) {
             return None;
         }
-        let mut connection = self.connection();
+        let mut connection = self.lock_connection();
         match &*connection {
             RedisConnectionState::Open(open) => Some(open.clone()),
             RedisConnectionState::Begun => None,
@@ -206,11 +206,11 @@ impl RedisClient {
     /// Drops the connection: a late answer must not be taken for the answer to another request.
     fn drop_connection(&self) {
         telemetry::set_redis_up(false);
-        *self.connection() = RedisConnectionState::None;
+        *self.lock_connection() = RedisConnectionState::None;
         self.circuit.record_failure(self.clock.now());
     }
 
-    fn connection(&self) -> MutexGuard<'_, RedisConnectionState> {
+    fn lock_connection(&self) -> MutexGuard<'_, RedisConnectionState> {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -228,7 +228,7 @@ impl Default for ReadByteAllowance {
 
 impl ReadByteAllowance {
     /// Permits `bytes` more bytes, up to [`MAX_UNREAD_BYTES`] in all.
-    fn grant(&self, bytes: usize) {
+    fn grant_bytes(&self, bytes: usize) {
         let more = |left: usize| Some(left.saturating_add(bytes).min(MAX_UNREAD_BYTES));
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
     }

@@ -48,7 +48,7 @@ impl MacKeys {
     ///
     /// # Errors
     /// [`MacKeyError`].
-    pub fn read(path: &Path) -> Result<Self, MacKeyError> {
+    pub fn from_key_file(path: &Path) -> Result<Self, MacKeyError> {
         Self::parse(&read_private_text(path)?)
     }
 
@@ -58,21 +58,21 @@ impl MacKeys {
     /// [`MacKeyError::Form`].
     pub fn parse(text: &str) -> Result<Self, MacKeyError> {
         let mut lines = text.lines();
-        let new = key(lines.next().unwrap_or_default())?;
-        let old = lines.next().filter(|line| !line.trim().is_empty()).map(key).transpose()?;
+        let new = parse_mac_key(lines.next().unwrap_or_default())?;
+        let old = lines.next().filter(|line| !line.trim().is_empty()).map(parse_mac_key).transpose()?;
         if lines.all(|line| line.trim().is_empty()) { Ok(Self { new, old }) } else { Err(MacKeyError::Form) }
     }
 
     /// The MAC over `fields` with the current key. `what` separates domains: a MAC for one purpose is invalid for any
     /// other.
     pub fn sign(&self, what: &str, fields: &[&[u8]]) -> [u8; MAC_BYTES] {
-        mac(&self.new, what, fields).finalize().into_bytes().into()
+        mac_over_fields(&self.new, what, fields).finalize().into_bytes().into()
     }
 
     /// Whether `tag` is a MAC over `fields` with one of the keys. Compares in constant time.
     pub fn verify(&self, what: &str, fields: &[&[u8]], tag: &[u8]) -> bool {
         let keys = [Some(&self.new), self.old.as_ref()].into_iter().flatten();
-        keys.into_iter().any(|key| mac(key, what, fields).verify_slice(tag).is_ok())
+        keys.into_iter().any(|key| mac_over_fields(key, what, fields).verify_slice(tag).is_ok())
     }
 }
 
@@ -82,13 +82,13 @@ impl fmt::Debug for MacKeys {
     }
 }
 
-fn key(line: &str) -> Result<MacKey, MacKeyError> {
+fn parse_mac_key(line: &str) -> Result<MacKey, MacKeyError> {
     let bytes = hex::decode(line.trim()).map(Zeroizing::new).map_err(|_| MacKeyError::Form)?;
     if (MIN_KEY_BYTES..=MAX_KEY_BYTES).contains(&bytes.len()) { Ok(bytes) } else { Err(MacKeyError::Form) }
 }
 
 /// Each field is prefixed with its length, so that no two lists of fields have the same encoding.
-fn mac(key: &[u8], what: &str, fields: &[&[u8]]) -> Hmac<Sha256> {
+fn mac_over_fields(key: &[u8], what: &str, fields: &[&[u8]]) -> Hmac<Sha256> {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes a key of any length");
     for field in [what.as_bytes()].iter().chain(fields) {
         mac.update(&(field.len() as u64).to_be_bytes());

@@ -62,12 +62,12 @@ pub enum SharedEvidenceError {
 impl SharedEvidenceBinding<'_> {
     /// The key under which the value is stored: a digest of its context, so that versions and questions never collide.
     pub fn storage_key(&self) -> String {
-        let fields = self.fields().join("\n");
+        let fields = self.binding_fields().join("\n");
         Digest::compute(fields.as_bytes()).hex()
     }
 
     /// No field contains a line break.
-    fn fields(&self) -> [String; 6] {
+    fn binding_fields(&self) -> [String; 6] {
         let Self { version, key } = self;
         let CacheKey { name, block, depth, rules, world } = key;
         [
@@ -86,9 +86,9 @@ impl SharedEvidenceBinding<'_> {
 
 impl SharedEvidence {
     /// Encodes the value with its MAC. `None` if the evidence is too long to be shared.
-    pub fn with_mac(&self, keys: &MacKeys, binding: SharedEvidenceBinding<'_>) -> Option<Vec<u8>> {
+    pub fn encode_with_mac(&self, keys: &MacKeys, binding: SharedEvidenceBinding<'_>) -> Option<Vec<u8>> {
         let head = self.encode_head();
-        let tag = keys.sign(WHAT, &mac_fields(&binding.fields(), &head, &self.evidence));
+        let tag = keys.sign(WHAT, &mac_fields(&binding.binding_fields(), &head, &self.evidence));
         let stored = [&tag[..], &head, &self.evidence].concat();
         (stored.len() <= MAX_VALUE_BYTES).then_some(stored)
     }
@@ -107,7 +107,7 @@ impl SharedEvidence {
         }
         let (tag, rest) = stored.split_at(MAC_BYTES);
         let (head, evidence) = rest.split_at(HEAD_BYTES - MAC_BYTES);
-        if !keys.verify(WHAT, &mac_fields(&binding.fields(), head, evidence), tag)
+        if !keys.verify(WHAT, &mac_fields(&binding.binding_fields(), head, evidence), tag)
             && !clresolve_core::mutant!("shared-mac-unchecked")
         {
             return Err(SharedEvidenceError::Mac);
@@ -184,10 +184,10 @@ mod tests {
     fn a_value_is_one_under_its_own_key_and_version_alone() {
         let key = key();
         let binding = SharedEvidenceBinding { version: "1.0.0", key: &key };
-        let stored = value().with_mac(&keys(), binding).expect("it is short");
+        let stored = value().encode_with_mac(&keys(), binding).expect("it is short");
         assert_eq!(open(&stored, binding), Ok(value()));
         let without = SharedEvidence { newest: None, content_fetched_at: None, ..value() };
-        assert_eq!(open(&without.with_mac(&keys(), binding).expect("it is short"), binding), Ok(without));
+        assert_eq!(open(&without.encode_with_mac(&keys(), binding).expect("it is short"), binding), Ok(without));
         assert_eq!(open(&stored, SharedEvidenceBinding { version: "1.0.1", key: &key }), Err(SharedEvidenceError::Mac));
         let others = [
             CacheKey { name: EnsName::parse("b.eth").unwrap(), ..key.clone() },
@@ -211,7 +211,7 @@ mod tests {
         for (at, number) in [(0, i64::MAX), (8, i64::MIN), (16, -2), (24, i64::MAX)] {
             let mut head = value().encode_head();
             head[at..at + 8].copy_from_slice(&i64::to_be_bytes(number));
-            let tag = keys().sign(WHAT, &mac_fields(&binding.fields(), &head, b"{}"));
+            let tag = keys().sign(WHAT, &mac_fields(&binding.binding_fields(), &head, b"{}"));
             let stored = [&tag[..], &head, b"{}"].concat();
             assert_eq!(open(&stored, binding), Err(SharedEvidenceError::Form), "{number} at {at}");
         }
@@ -221,7 +221,7 @@ mod tests {
     fn no_byte_of_a_value_can_be_changed_or_left_out() {
         let key = key();
         let binding = SharedEvidenceBinding { version: "1.0.0", key: &key };
-        let stored = value().with_mac(&keys(), binding).expect("it is short");
+        let stored = value().encode_with_mac(&keys(), binding).expect("it is short");
         for at in 0..stored.len() {
             let mut changed = stored.clone();
             changed[at] ^= 1;
@@ -229,7 +229,7 @@ mod tests {
             assert!(open(&stored[..at], binding).is_err(), "cut at {at}");
         }
         let long = SharedEvidence { evidence: vec![0; MAX_VALUE_BYTES], ..value() };
-        assert_eq!(long.with_mac(&keys(), binding), None);
+        assert_eq!(long.encode_with_mac(&keys(), binding), None);
         assert_eq!(open(&vec![0; MAX_VALUE_BYTES + 1], binding), Err(SharedEvidenceError::Length));
     }
 }

@@ -4,7 +4,7 @@
 //! "exp", "request", "decision": {…}}`. `exp` is the earlier of the ends of the verdict and the decision. `request` is
 //! the digest of the request, so that nobody can present an answer about other terms as this one.
 
-use clresolve_bundle::signed::{VerdictIssuer, VerdictSignError, lifetime};
+use clresolve_bundle::signed::{VerdictIssuer, VerdictSignError, issue_and_expiry_times};
 use clresolve_core::digest::Digest;
 use clresolve_payment::PaymentDecision;
 use jiff::Timestamp;
@@ -36,12 +36,12 @@ pub fn sign_decision(
     request: Digest,
     now: Timestamp,
 ) -> Result<String, VerdictSignError> {
-    let (iat, exp) = lifetime(resolution, now)?;
+    let (iat, exp) = issue_and_expiry_times(resolution, now)?;
     let exp = decision.valid_until.map_or(exp, |until| exp.min(until.as_second()));
     if exp <= iat {
         return Err(VerdictSignError::NotFresh);
     }
     let claims = DecisionClaims { iss: signer.issuer(), iat, exp, request, decision };
     let payload = serde_json::to_vec(&claims).expect("a decision has a JSON form: its keys are strings");
-    Ok(signer.key().sign_compact(DECISION_TYPE, &payload))
+    Ok(signer.signing_key().sign_compact(DECISION_TYPE, &payload))
 }

@@ -45,9 +45,9 @@ pub fn save_signing_key(key: &Ed25519SigningKey, path: &Path) -> Result<(), KeyF
 /// # Errors
 /// If the file cannot be read, is not a regular file, or is accessible to others.
 pub fn read_private_text(path: &Path) -> Result<Zeroizing<String>, KeyFileError> {
-    let (file, shown) = open(path)?;
+    let (file, shown) = open_regular_file(path)?;
     check_file_permissions(&file, path, &shown)?;
-    read(file, &shown).map(Zeroizing::new)
+    read_text(file, &shown).map(Zeroizing::new)
 }
 
 /// Reads a JSON Web Key Set.
@@ -55,12 +55,13 @@ pub fn read_private_text(path: &Path) -> Result<Zeroizing<String>, KeyFileError>
 /// # Errors
 /// If the file cannot be read, is not a regular file, or contains no key set.
 pub fn read_trusted_keys(path: &Path) -> Result<Ed25519KeySet, KeyFileError> {
-    let (file, shown) = open(path)?;
-    Ed25519KeySet::from_jwks(read(file, &shown)?.as_bytes()).map_err(|error| KeyFileError::NoKey { path: shown, error })
+    let (file, shown) = open_regular_file(path)?;
+    Ed25519KeySet::from_jwks(read_text(file, &shown)?.as_bytes())
+        .map_err(|error| KeyFileError::NoKey { path: shown, error })
 }
 
 /// Opens a regular file and returns it with its name. Opening a pipe would block.
-fn open(path: &Path) -> Result<(File, String), KeyFileError> {
+fn open_regular_file(path: &Path) -> Result<(File, String), KeyFileError> {
     let shown = path.display().to_string();
     let failed = |error: std::io::Error| KeyFileError::Unusable { path: shown.clone(), detail: error.to_string() };
     let is_regular = std::fs::metadata(path).map_err(failed)?.is_file();
@@ -71,7 +72,7 @@ fn open(path: &Path) -> Result<(File, String), KeyFileError> {
     }
 }
 
-fn read(file: File, shown: &str) -> Result<String, KeyFileError> {
+fn read_text(file: File, shown: &str) -> Result<String, KeyFileError> {
     let failed = |detail: String| KeyFileError::Unusable { path: shown.to_owned(), detail };
     let mut text = String::new();
     file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text).map_err(|error| failed(error.to_string()))?;

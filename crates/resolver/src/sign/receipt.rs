@@ -6,7 +6,7 @@
 
 use clresolve_bundle::signed::{
     AnchorRequirements, MAX_JWS_BYTES, MismatchedPart, VerdictIssuer, VerdictSignError, VerdictVerifyError,
-    check_times, lifetime,
+    check_issue_and_expiry, issue_and_expiry_times,
 };
 use clresolve_core::digest::Digest;
 use clresolve_core::json::{JsonLimits, parse};
@@ -31,7 +31,7 @@ const KIND: JwsType = JwsType { typ: RECEIPT_TYPE, max_bytes: MAX_JWS_BYTES };
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ReceiptClaims<S, R> {
+struct ReceiptResultClaims<S, R> {
     iss: S,
     iat: i64,
     exp: i64,
@@ -42,21 +42,21 @@ struct ReceiptClaims<S, R> {
 ///
 /// # Errors
 /// If such a verdict is never signed.
-pub fn sign_receipt(
+pub fn sign_receipt_result(
     signer: &VerdictIssuer,
     found: &ReceiptVerificationDocument,
     resolution: &Resolution,
     now: Timestamp,
 ) -> Result<String, VerdictSignError> {
-    let (iat, exp) = lifetime(resolution, now)?;
-    let claims = ReceiptClaims { iss: signer.issuer(), iat, exp, receipt: found };
+    let (iat, exp) = issue_and_expiry_times(resolution, now)?;
+    let claims = ReceiptResultClaims { iss: signer.issuer(), iat, exp, receipt: found };
     let payload = serde_json::to_vec(&claims).expect("it has a JSON form: its keys are strings");
-    Ok(signer.key().sign_compact(RECEIPT_TYPE, &payload))
+    Ok(signer.signing_key().sign_compact(RECEIPT_TYPE, &payload))
 }
 
 /// What the verifier requires of a signed document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExpectedReceipt {
+pub struct ExpectedReceiptResult {
     /// The agent.
     pub name: EnsName,
     /// SHA-256 of the receipt's bytes.
@@ -80,7 +80,7 @@ pub struct ExpectedReceipt {
 
 /// A verified document.
 #[derive(Clone, Debug, PartialEq)]
-pub struct VerifiedReceipt {
+pub struct VerifiedReceiptResult {
     /// The document, as described by `schemas/receipt.schema.json`.
     pub document: Value,
     /// Its state.
@@ -97,29 +97,29 @@ pub struct VerifiedReceipt {
 ///
 /// # Errors
 /// The first check that fails.
-pub fn verify_receipt(
+pub fn verify_signed_receipt_result(
     jws: &str,
     keys: &Ed25519KeySet,
-    expected: &ExpectedReceipt,
+    expected: &ExpectedReceiptResult,
     now: Timestamp,
-) -> Result<VerifiedReceipt, VerdictVerifyError> {
+) -> Result<VerifiedReceiptResult, VerdictVerifyError> {
     let (payload, key_id) = verify_compact(jws, keys, &KIND)?;
     let limits = JsonLimits { bytes: MAX_JWS_BYTES, ..JsonLimits::DOCUMENT };
     let payload = parse(&payload, limits).map_err(VerdictVerifyError::Payload)?;
-    let ReceiptClaims::<String, Value> { iss: issuer, iat, exp, receipt: document } =
+    let ReceiptResultClaims::<String, Value> { iss: issuer, iat, exp, receipt: document } =
         serde_json::from_value(payload).map_err(|error| VerdictVerifyError::Claims { detail: error.to_string() })?;
     if !clresolve_core::mutant!("late-receipts") {
-        check_times(iat, exp, now)?;
+        check_issue_and_expiry(iat, exp, now)?;
     }
     if let Some(expected) = expected.issuer.as_ref().filter(|expected| **expected != issuer) {
         return Err(VerdictVerifyError::Issuer { expected: expected.clone(), observed: issuer });
     }
     let state = check_claims(&document, expected)?;
-    Ok(VerifiedReceipt { document, state, issuer, key_id })
+    Ok(VerifiedReceiptResult { document, state, issuer, key_id })
 }
 
 /// The state of the document, if it is about what is expected.
-fn check_claims(document: &Value, expected: &ExpectedReceipt) -> Result<TrustState, VerdictVerifyError> {
+fn check_claims(document: &Value, expected: &ExpectedReceiptResult) -> Result<TrustState, VerdictVerifyError> {
     let text = |pointer: &str| document.pointer(pointer).and_then(Value::as_str);
     if text("/schema") != Some(SCHEMA) || text("/id") != Some(&document_id(document)) {
         return Err(VerdictVerifyError::WrongDigests);
@@ -138,17 +138,17 @@ fn check_claims(document: &Value, expected: &ExpectedReceipt) -> Result<TrustSta
             return Err(VerdictVerifyError::Other { what, expected: shown(expected), observed: shown(observed) });
         }
     }
-    let ExpectedReceipt { chain, world, proof, .. } = expected;
+    let ExpectedReceiptResult { chain, world, proof, .. } = expected;
     if expected.requires_settlement {
         check_settlement(document, *proof)?;
     }
-    let anchor: Option<ChainAnchor> = member(document, "anchor")?;
-    let warnings: Vec<String> = member(document, "warnings")?;
+    let anchor: Option<ChainAnchor> = document_member(document, "anchor")?;
+    let warnings: Vec<String> = document_member(document, "warnings")?;
     if !clresolve_core::mutant!("receipts-of-any-world") {
         AnchorRequirements { chain, world, proof: *proof }
-            .check(anchor.as_ref(), |code| warnings.iter().any(|it| it == code.slug()))?;
+            .check_anchor(anchor.as_ref(), |code| warnings.iter().any(|it| it == code.slug()))?;
     }
-    member(document, "state")
+    document_member(document, "state")
 }
 
 /// Rejects a document that does not show the settlement, or only with a weaker grade than demanded.
@@ -164,7 +164,7 @@ fn check_settlement(document: &Value, least: Option<ProofGrade>) -> Result<(), V
     if vouched < least { Err(VerdictVerifyError::ProofTooWeak) } else { Ok(()) }
 }
 
-fn member<T: DeserializeOwned>(document: &Value, name: &str) -> Result<T, VerdictVerifyError> {
+fn document_member<T: DeserializeOwned>(document: &Value, name: &str) -> Result<T, VerdictVerifyError> {
     let value = document.get(name).cloned().unwrap_or_default();
     serde_json::from_value(value).map_err(|error| VerdictVerifyError::Claims { detail: error.to_string() })
 }

@@ -17,7 +17,7 @@ pub const MAX_SIGNATURE_BYTES: usize = 2048;
 pub const MAX_SIGNED_REPORT_BYTES: usize = 128 << 20;
 
 /// The signature of a report.
-pub fn sign_report(key: &Ed25519SigningKey, report: &[u8]) -> String {
+pub fn sign_audit_report(key: &Ed25519SigningKey, report: &[u8]) -> String {
     key.sign_detached(REPORT_TYPE, report)
 }
 
@@ -25,7 +25,7 @@ pub fn sign_report(key: &Ed25519SigningKey, report: &[u8]) -> String {
 ///
 /// # Errors
 /// If the signature does not match these bytes, or if its key is not trusted.
-pub fn verify_report(jws: &str, report: &[u8], keys: &Ed25519KeySet) -> Result<String, JwsError> {
+pub fn verify_audit_report(jws: &str, report: &[u8], keys: &Ed25519KeySet) -> Result<String, JwsError> {
     verify_detached(jws, report, keys, &JwsType { typ: REPORT_TYPE, max_bytes: MAX_SIGNATURE_BYTES })
 }
 
@@ -41,19 +41,19 @@ mod tests {
                 .unwrap()
         };
         let report = b"{\n\"rows\": []\n}\n";
-        let jws = sign_report(&key, report);
-        assert_eq!(verify_report(&jws, report, &keys(&key)), Ok(key.public_key().id().to_owned()));
+        let jws = sign_audit_report(&key, report);
+        assert_eq!(verify_audit_report(&jws, report, &keys(&key)), Ok(key.public_key().thumbprint().to_owned()));
         for at in 0..report.len() {
             let mut changed = report.to_vec();
             changed[at] ^= 1;
-            assert_eq!(verify_report(&jws, &changed, &keys(&key)), Err(JwsError::Signature), "byte {at}");
+            assert_eq!(verify_audit_report(&jws, &changed, &keys(&key)), Err(JwsError::Signature), "byte {at}");
         }
-        assert!(matches!(verify_report(&jws, report, &keys(&other)), Err(JwsError::KeyUnknown { .. })));
+        assert!(matches!(verify_audit_report(&jws, report, &keys(&other)), Err(JwsError::KeyUnknown { .. })));
         let of_a_verdict = key.sign_detached("clresolve-verdict+jwt", report);
-        assert!(matches!(verify_report(&of_a_verdict, report, &keys(&key)), Err(JwsError::Type { .. })));
+        assert!(matches!(verify_audit_report(&of_a_verdict, report, &keys(&key)), Err(JwsError::Type { .. })));
         let attached = key.sign_compact(REPORT_TYPE, report);
-        assert_eq!(verify_report(&attached, report, &keys(&key)), Err(JwsError::NotDetached));
+        assert_eq!(verify_audit_report(&attached, report, &keys(&key)), Err(JwsError::NotDetached));
         let long = format!("{}{}", "A".repeat(MAX_SIGNATURE_BYTES), jws);
-        assert!(matches!(verify_report(&long, report, &keys(&key)), Err(JwsError::TooLong { .. })));
+        assert!(matches!(verify_audit_report(&long, report, &keys(&key)), Err(JwsError::TooLong { .. })));
     }
 }

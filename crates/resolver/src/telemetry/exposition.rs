@@ -33,7 +33,7 @@ struct MetricSeriesStore {
 
 /// The exposition of this process, installed on the first call. `None` if the program has installed its own recorder,
 /// which then receives the metrics.
-pub fn exposition() -> Option<PrometheusExposition> {
+pub fn installed_exposition() -> Option<PrometheusExposition> {
     static INSTALLED: OnceLock<Option<PrometheusExposition>> = OnceLock::new();
     let install = || {
         let exposition = PrometheusExposition::default();
@@ -51,21 +51,21 @@ impl PrometheusExposition {
 
     /// All series, sorted, in Prometheus's text format 0.0.4, followed by those of the process. Omits gauges of
     /// endpoints that are not in `configured`: after a reload, the last state of a removed endpoint is obsolete.
-    pub fn render_for(&self, configured: &BTreeSet<String>) -> String {
+    pub fn render_for_endpoints(&self, configured: &BTreeSet<String>) -> String {
         let gauges = || FAMILIES.iter().filter(|family| family.kind == MetricType::Gauge);
         let recorded = self.render_if(|key| {
             let endpoint = key.labels().find(|label| label.key() == "endpoint");
             let is_gone = endpoint.is_some_and(|endpoint| !configured.contains(endpoint.value()));
             !(is_gone && gauges().any(|family| family.name == key.name()))
         });
-        recorded + &process::render()
+        recorded + &process::render_process_metrics()
     }
 
     fn render_if(&self, is_shown: impl Fn(&Key) -> bool) -> String {
         let mut families: BTreeMap<&str, BTreeMap<String, u64>> = BTreeMap::new();
         let numbers = self.0.numbers.read().unwrap_or_else(PoisonError::into_inner);
         for (key, value) in numbers.iter().filter(|(key, _)| is_shown(key)) {
-            families.entry(family(key.name())).or_default().insert(labels(key), value.load(Ordering::Relaxed));
+            families.entry(family_name(key.name())).or_default().insert(label_text(key), value.load(Ordering::Relaxed));
         }
         let mut text = String::new();
         let times = self.rendered_histograms();
@@ -101,7 +101,7 @@ impl PrometheusExposition {
     fn rendered_histograms(&self) -> HashMap<&'static str, String> {
         let mut families: HashMap<&str, BTreeMap<String, String>> = HashMap::new();
         for (key, times) in self.0.times.read().unwrap_or_else(PoisonError::into_inner).iter() {
-            let (name, labels) = (family(key.name()), labels(key));
+            let (name, labels) = (family_name(key.name()), label_text(key));
             let text = times.render(name, labels.trim_matches(['{', '}']));
             families.entry(name).or_default().insert(labels, text);
         }
@@ -109,7 +109,7 @@ impl PrometheusExposition {
     }
 
     /// The series of `key`, if its family is known and the limit permits it.
-    fn series(&self, key: &Key, kind: MetricType) -> Option<Arc<AtomicU64>> {
+    fn find_or_add_series(&self, key: &Key, kind: MetricType) -> Option<Arc<AtomicU64>> {
         if let Some(series) = self.0.numbers.read().unwrap_or_else(PoisonError::into_inner).get(key) {
             return Some(Arc::clone(series));
         }
@@ -130,11 +130,11 @@ impl Recorder for PrometheusExposition {
     fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
 
     fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
-        self.series(key, MetricType::Counter).map_or_else(Counter::noop, Counter::from_arc)
+        self.find_or_add_series(key, MetricType::Counter).map_or_else(Counter::noop, Counter::from_arc)
     }
 
     fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
-        self.series(key, MetricType::Gauge).map_or_else(Gauge::noop, Gauge::from_arc)
+        self.find_or_add_series(key, MetricType::Gauge).map_or_else(Gauge::noop, Gauge::from_arc)
     }
 
     fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
@@ -154,12 +154,12 @@ fn is_own_family(key: &Key, kind: MetricType) -> bool {
 }
 
 /// The name in the table of families.
-fn family(name: &str) -> &'static str {
+fn family_name(name: &str) -> &'static str {
     FAMILIES.iter().find(|family| family.name == name).map_or("", |family| family.name)
 }
 
 /// `{a="b",c="d"}`, or an empty text.
-fn labels(key: &Key) -> String {
+fn label_text(key: &Key) -> String {
     let quoted = |label: &metrics::Label| {
         let value = label.value().replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
         format!("{}=\"{value}\"", label.key())
@@ -247,7 +247,7 @@ mod tests {
                 telemetry::count_request(UpstreamKind::Rpc, label, RequestOutcome::Timeout);
             }
         });
-        let text = exposition.render_for(&BTreeSet::from(["kept".to_owned()]));
+        let text = exposition.render_for_endpoints(&BTreeSet::from(["kept".to_owned()]));
         let of = |label: &str| -> Vec<&str> {
             let named = format!("endpoint=\"{label}\"");
             text.lines().filter(|line| line.contains(&named)).map(|line| line.split('{').next().unwrap()).collect()

@@ -10,7 +10,7 @@ use super::{CPU_SECONDS, FAMILIES, MAX_FDS, MetricFamily, MetricType, OPEN_FDS, 
 const USER_HZ: f64 = 100.0;
 
 /// The series of the process in Prometheus's text format. A value that cannot be read is omitted.
-pub(super) fn render() -> String {
+pub(super) fn render_process_metrics() -> String {
     let read = |file: &str| fs::read_to_string(format!("/proc/self/{file}")).unwrap_or_default();
     let status = read("status");
     let values = [
@@ -78,7 +78,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn process_has_the_standard_families_with_help_and_type() {
-        let text = render();
+        let text = render_process_metrics();
         let value = |name: &str| -> f64 {
             let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
             line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name} is missing from {text}"))

@@ -3,7 +3,7 @@ use std::fmt;
 /// How an endpoint of the beacon API behaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum BeaconBehaviour {
+pub enum SandboxBeaconBehaviour {
     /// It serves what the committees signed.
     #[default]
     Honest,
@@ -27,7 +27,7 @@ pub enum BeaconBehaviour {
     Silent,
 }
 
-impl BeaconBehaviour {
+impl SandboxBeaconBehaviour {
     /// All behaviours of endpoints whose updates no light client accepts.
     pub const LIARS: [Self; 9] = [
         Self::LowParticipation,
@@ -42,7 +42,7 @@ impl BeaconBehaviour {
     ];
 }
 
-impl fmt::Display for BeaconBehaviour {
+impl fmt::Display for SandboxBeaconBehaviour {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Honest => "honest",

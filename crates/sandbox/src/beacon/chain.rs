@@ -17,8 +17,8 @@ use clresolve_beacon::{
 };
 use jiff::Timestamp;
 
-use super::behaviour::BeaconBehaviour;
-use super::signer::{BeaconBlockSigner, committee, signature};
+use super::behaviour::SandboxBeaconBehaviour;
+use super::signer::{SandboxBeaconSigner, block_signature, period_committee};
 use crate::chain::SandboxChain;
 
 /// The parent of blocks that compete with those of the chain.
@@ -29,14 +29,14 @@ const OTHER_PARENT: B256 = B256::repeat_byte(1);
 const REPLAYED_SLOTS: u64 = 3;
 
 /// The beacon chain. Its first block is built when it is first used.
-pub(super) struct BeaconChain {
+pub(super) struct LazySandboxBeaconChain {
     /// The chain whose finalized block the checkpoint has.
     first: Arc<SandboxChain>,
     evm: Arc<SandboxChain>,
-    blocks: Option<BeaconBlocks>,
+    blocks: Option<SandboxBeaconBlocks>,
 }
 
-impl BeaconChain {
+impl LazySandboxBeaconChain {
     pub(super) fn new(evm: Arc<SandboxChain>) -> Self {
         Self { first: Arc::clone(&evm), evm, blocks: None }
     }
@@ -46,12 +46,12 @@ impl BeaconChain {
     }
 
     pub(super) fn checkpoint(&mut self) -> B256 {
-        self.blocks().checkpoint.root()
+        self.initialized_blocks().checkpoint.block_root()
     }
 
     pub(super) fn bootstrap(&mut self, root: B256) -> Option<LightClientBootstrap> {
-        let checkpoint = &self.blocks().checkpoint;
-        (checkpoint.root() == root).then(|| checkpoint.bootstrap())
+        let checkpoint = &self.initialized_blocks().checkpoint;
+        (checkpoint.block_root() == root).then(|| checkpoint.light_client_bootstrap())
     }
 
     /// The update of a period. `None` if the period is before the checkpoint, or neither over nor finalized.
@@ -59,66 +59,67 @@ impl BeaconChain {
         &mut self,
         period: u64,
         now: Timestamp,
-        behaviour: BeaconBehaviour,
+        behaviour: SandboxBeaconBehaviour,
     ) -> Option<LightClientUpdate> {
         let evm = Arc::clone(&self.evm);
         let blocks = self.synced_blocks();
-        let attested = blocks.attested_in(period, &evm, now)?;
-        let signature = blocks.signer.sign(&attested, behaviour, &blocks.spec);
-        let mut update = attested.update(signature, attested.header.beacon.slot + 1);
+        let attested = blocks.attested_block_in(period, &evm, now)?;
+        let signature = blocks.signer.sign_block(&attested, behaviour, &blocks.spec);
+        let mut update = attested.attesting_update(signature, attested.header.beacon.slot + 1);
         match behaviour {
-            BeaconBehaviour::ForgedFinality => forge_finality(&mut update.finalized_header),
-            BeaconBehaviour::ForgedExecution => forge_execution(&mut update.attested_header),
+            SandboxBeaconBehaviour::ForgedFinality => forge_finality(&mut update.finalized_header),
+            SandboxBeaconBehaviour::ForgedExecution => forge_execution(&mut update.attested_header),
             _ => {}
         }
         Some(update)
     }
 
     /// The update whose finalized header has the EVM chain's finalized block.
-    pub(super) fn finality_update(&mut self, behaviour: BeaconBehaviour) -> LightClientFinalityUpdate {
+    pub(super) fn finality_update(&mut self, behaviour: SandboxBeaconBehaviour) -> LightClientFinalityUpdate {
         let blocks = self.synced_blocks();
         let (attested, aggregate) = match behaviour {
-            BeaconBehaviour::Replayed | BeaconBehaviour::Equivocation => {
+            SandboxBeaconBehaviour::Replayed | SandboxBeaconBehaviour::Equivocation => {
                 let attested = blocks.competing_block(behaviour);
-                let aggregate = signature(&attested, behaviour, &blocks.spec);
+                let aggregate = block_signature(&attested, behaviour, &blocks.spec);
                 (attested, aggregate)
             }
-            _ => (blocks.head.clone(), blocks.signer.sign(&blocks.head, behaviour, &blocks.spec)),
+            _ => (blocks.head.clone(), blocks.signer.sign_block(&blocks.head, behaviour, &blocks.spec)),
         };
-        let mut update = attested.finality_update(aggregate, attested.header.beacon.slot + 1);
+        let mut update = attested.attesting_finality_update(aggregate, attested.header.beacon.slot + 1);
         match behaviour {
-            BeaconBehaviour::ForgedFinality => forge_finality(&mut update.finalized_header),
-            BeaconBehaviour::ForgedExecution => forge_execution(&mut update.attested_header),
+            SandboxBeaconBehaviour::ForgedFinality => forge_finality(&mut update.finalized_header),
+            SandboxBeaconBehaviour::ForgedExecution => forge_execution(&mut update.attested_header),
             _ => {}
         }
         update
     }
 
     /// The update whose attested header has the EVM chain's newest block.
-    pub(super) fn optimistic_update(&mut self, behaviour: BeaconBehaviour) -> LightClientOptimisticUpdate {
+    pub(super) fn optimistic_update(&mut self, behaviour: SandboxBeaconBehaviour) -> LightClientOptimisticUpdate {
         // Two signed headers of its slot would make the light client depend on which it sees first.
-        let behaviour = if behaviour == BeaconBehaviour::Equivocation { BeaconBehaviour::Honest } else { behaviour };
+        let behaviour =
+            if behaviour == SandboxBeaconBehaviour::Equivocation { SandboxBeaconBehaviour::Honest } else { behaviour };
         let LightClientFinalityUpdate { attested_header, sync_aggregate, signature_slot, .. } =
             self.finality_update(behaviour);
         LightClientOptimisticUpdate { attested_header, sync_aggregate, signature_slot }
     }
 
-    fn blocks(&mut self) -> &mut BeaconBlocks {
-        self.blocks.get_or_insert_with(|| BeaconBlocks::new(&self.first))
+    fn initialized_blocks(&mut self) -> &mut SandboxBeaconBlocks {
+        self.blocks.get_or_insert_with(|| SandboxBeaconBlocks::new(&self.first))
     }
 
     /// The blocks, up to those of the published EVM chain.
-    fn synced_blocks(&mut self) -> &mut BeaconBlocks {
+    fn synced_blocks(&mut self) -> &mut SandboxBeaconBlocks {
         let evm = Arc::clone(&self.evm);
-        let blocks = self.blocks();
-        blocks.follow(&evm);
+        let blocks = self.initialized_blocks();
+        blocks.add_evm_blocks(&evm);
         blocks
     }
 }
 
-struct BeaconBlocks {
+struct SandboxBeaconBlocks {
     spec: ChainSpec,
-    signer: BeaconBlockSigner,
+    signer: SandboxBeaconSigner,
     /// The slots that have a block.
     slots: BTreeSet<u64>,
     checkpoint: BeaconBlock,
@@ -130,15 +131,15 @@ struct BeaconBlocks {
     attested: BTreeMap<u64, BeaconBlock>,
 }
 
-impl BeaconBlocks {
+impl SandboxBeaconBlocks {
     fn new(evm: &SandboxChain) -> Self {
         let spec = ChainSpec::sandbox();
         let (header, hash) = evm.finalized_header();
         let slot = spec.slot_at(header.timestamp);
-        let checkpoint = block(slot, B256::ZERO, execution(header, hash), None, &spec);
+        let checkpoint = new_beacon_block(slot, B256::ZERO, execution_header(header, hash), None, &spec);
         Self {
             spec,
-            signer: BeaconBlockSigner::default(),
+            signer: SandboxBeaconSigner::default(),
             slots: BTreeSet::from([slot]),
             head: checkpoint.clone(),
             finalized: checkpoint.clone(),
@@ -149,76 +150,79 @@ impl BeaconBlocks {
     }
 
     /// Adds the finalized and the newest block of the EVM chain.
-    fn follow(&mut self, evm: &SandboxChain) {
+    fn add_evm_blocks(&mut self, evm: &SandboxChain) {
         let (header, hash) = evm.finalized_header();
-        if hash_of(&self.finalized) != hash {
-            let is_head = hash_of(&self.head) == hash && slot_of(&self.head) > slot_of(&self.finalized);
-            let earliest = self.spec.slot_at(header.timestamp).max(slot_of(&self.finalized) + 1);
-            self.finalized =
-                if is_head { self.head.clone() } else { self.add_block(earliest, execution(header, hash), None) };
+        if evm_block_hash(&self.finalized) != hash {
+            let is_head = evm_block_hash(&self.head) == hash && block_slot(&self.head) > block_slot(&self.finalized);
+            let earliest = self.spec.slot_at(header.timestamp).max(block_slot(&self.finalized) + 1);
+            self.finalized = if is_head {
+                self.head.clone()
+            } else {
+                self.add_block(earliest, execution_header(header, hash), None)
+            };
         }
         let (header, hash) = evm.newest_header();
         let finalized = &self.finalized.header;
-        let is_followed = hash_of(&self.head) == hash
+        let is_followed = evm_block_hash(&self.head) == hash
             && self.head.state.finalized.as_ref() == Some(finalized)
-            && slot_of(&self.head) >= self.last_attested;
+            && block_slot(&self.head) >= self.last_attested;
         if is_followed {
             return;
         }
-        let earliest = self.last_attested.max(slot_of(&self.finalized)) + 1;
+        let earliest = self.last_attested.max(block_slot(&self.finalized)) + 1;
         let earliest = self.spec.slot_at(header.timestamp).max(earliest);
         let finalized = Some(finalized.clone());
-        self.head = self.add_block(earliest, execution(header, hash), finalized);
-        self.last_attested = slot_of(&self.head);
+        self.head = self.add_block(earliest, execution_header(header, hash), finalized);
+        self.last_attested = block_slot(&self.head);
     }
 
     /// The block that the update of a period attests.
-    fn attested_in(&mut self, period: u64, evm: &SandboxChain, now: Timestamp) -> Option<BeaconBlock> {
+    fn attested_block_in(&mut self, period: u64, evm: &SandboxChain, now: Timestamp) -> Option<BeaconBlock> {
         if let Some(attested) = self.attested.get(&period) {
             return Some(attested.clone());
         }
         let period_at = |slot| self.spec.period_at_slot(slot);
         let now = u64::try_from(now.as_second()).unwrap_or_default();
         let is_over = period < period_at(self.spec.slot_at(now));
-        let is_finalized = period <= period_at(slot_of(&self.finalized));
-        if period < period_at(slot_of(&self.checkpoint)) || !(is_over || is_finalized) {
+        let is_finalized = period <= period_at(block_slot(&self.finalized));
+        if period < period_at(block_slot(&self.checkpoint)) || !(is_over || is_finalized) {
             return None;
         }
         let finalized = self.add_finalized_block(period, evm);
-        let earliest = slot_of(&finalized) + 1;
-        let execution = match earliest > slot_of(&self.head) {
+        let earliest = block_slot(&finalized) + 1;
+        let execution = match earliest > block_slot(&self.head) {
             true => self.head.header.execution.clone(),
             false => finalized.header.execution.clone(),
         };
         let attested = self.add_block(earliest, execution, Some(finalized.header.clone()));
-        self.last_attested = self.last_attested.max(slot_of(&attested));
-        if slot_of(&finalized) > slot_of(&self.finalized) {
+        self.last_attested = self.last_attested.max(block_slot(&attested));
+        if block_slot(&finalized) > block_slot(&self.finalized) {
             self.finalized = finalized;
         }
         self.attested.insert(period, attested.clone());
-        self.follow(evm);
+        self.add_evm_blocks(evm);
         Some(attested)
     }
 
     /// A new block at the beginning of a period, with the last finalized EVM block before it.
     fn add_finalized_block(&mut self, period: u64, evm: &SandboxChain) -> BeaconBlock {
-        let slot = self.free_from(self.period_start(period));
+        let slot = self.first_free_slot(self.period_start(period));
         let (header, hash) = evm.finalized_header_at(self.spec.slot_start(slot));
-        self.add_block(slot, execution(header, hash), None)
+        self.add_block(slot, execution_header(header, hash), None)
     }
 
     /// A signed block that light clients refuse, with a finalized block that they refuse.
-    fn competing_block(&self, behaviour: BeaconBehaviour) -> BeaconBlock {
+    fn competing_block(&self, behaviour: SandboxBeaconBehaviour) -> BeaconBlock {
         let (finalized_slot, attested_slot) = match behaviour {
-            BeaconBehaviour::Replayed => {
-                let period = self.spec.period_at_slot(slot_of(&self.checkpoint));
+            SandboxBeaconBehaviour::Replayed => {
+                let period = self.spec.period_at_slot(block_slot(&self.checkpoint));
                 let first = self.period_start(period).saturating_sub(REPLAYED_SLOTS);
                 (first, first + 1)
             }
-            _ => (slot_of(&self.finalized), slot_of(&self.head)),
+            _ => (block_slot(&self.finalized), block_slot(&self.head)),
         };
         let other = |slot, of: &BeaconBlock, finalized| {
-            block(slot, OTHER_PARENT, of.header.execution.clone(), finalized, &self.spec)
+            new_beacon_block(slot, OTHER_PARENT, of.header.execution.clone(), finalized, &self.spec)
         };
         let finalized = other(finalized_slot, &self.finalized, None);
         other(attested_slot, &self.head, Some(finalized.header))
@@ -229,7 +233,7 @@ impl BeaconBlocks {
         period * preset.epochs_per_sync_committee_period * preset.slots_per_epoch
     }
 
-    fn free_from(&self, earliest: u64) -> u64 {
+    fn first_free_slot(&self, earliest: u64) -> u64 {
         let mut slot = earliest;
         while self.slots.contains(&slot) {
             slot += 1;
@@ -244,13 +248,13 @@ impl BeaconBlocks {
         execution: ExecutionPayloadHeader,
         finalized: Option<LightClientHeader>,
     ) -> BeaconBlock {
-        let slot = self.free_from(earliest);
+        let slot = self.first_free_slot(earliest);
         self.slots.insert(slot);
-        block(slot, B256::ZERO, execution, finalized, &self.spec)
+        new_beacon_block(slot, B256::ZERO, execution, finalized, &self.spec)
     }
 }
 
-fn block(
+fn new_beacon_block(
     slot: u64,
     parent_root: B256,
     execution: ExecutionPayloadHeader,
@@ -259,23 +263,23 @@ fn block(
 ) -> BeaconBlock {
     let period = spec.period_at_slot(slot);
     let state = BeaconState {
-        current_sync_committee: committee(period),
-        next_sync_committee: committee(period + 1),
+        current_sync_committee: period_committee(period),
+        next_sync_committee: period_committee(period + 1),
         finalized,
     };
     BeaconBlock::new(slot, parent_root, execution, state, spec).expect("the chain begins with Electra")
 }
 
-const fn slot_of(block: &BeaconBlock) -> u64 {
+const fn block_slot(block: &BeaconBlock) -> u64 {
     block.header.beacon.slot
 }
 
-const fn hash_of(block: &BeaconBlock) -> B256 {
+const fn evm_block_hash(block: &BeaconBlock) -> B256 {
     block.header.execution.block_hash
 }
 
 /// The execution header of an EVM block. Light clients do not read the roots of its transactions and withdrawals.
-fn execution(header: &Header, block_hash: B256) -> ExecutionPayloadHeader {
+fn execution_header(header: &Header, block_hash: B256) -> ExecutionPayloadHeader {
     ExecutionPayloadHeader {
         parent_hash: header.parent_hash,
         fee_recipient: header.beneficiary,

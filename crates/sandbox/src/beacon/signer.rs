@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use clresolve_beacon::testing::{BeaconBlock, SigningSyncCommittee};
 use clresolve_beacon::{BeaconPreset, ChainSpec, SyncAggregate, SyncCommittee};
 
-use super::behaviour::BeaconBehaviour;
+use super::behaviour::SandboxBeaconBehaviour;
 
 const MEMBERS: usize = BeaconPreset::MINIMAL.sync_committee_size;
 
@@ -32,44 +32,53 @@ const fn period_item<T>([even, odd]: &[T; 2], period: u64) -> &T {
 }
 
 /// The committee that signs in a period.
-pub(super) fn committee(period: u64) -> SyncCommittee {
+pub(super) fn period_committee(period: u64) -> SyncCommittee {
     period_item(&PUBLIC_KEYS, period).clone()
 }
 
 /// Signs blocks, and keeps honest signatures.
 #[derive(Default)]
-pub(super) struct BeaconBlockSigner {
+pub(super) struct SandboxBeaconSigner {
     signatures: BTreeMap<u64, SyncAggregate>,
 }
 
-impl BeaconBlockSigner {
+impl SandboxBeaconSigner {
     /// The signature for a block of the chain, in the slot after it.
-    pub(super) fn sign(&mut self, block: &BeaconBlock, behaviour: BeaconBehaviour, spec: &ChainSpec) -> SyncAggregate {
+    pub(super) fn sign_block(
+        &mut self,
+        block: &BeaconBlock,
+        behaviour: SandboxBeaconBehaviour,
+        spec: &ChainSpec,
+    ) -> SyncAggregate {
         match behaviour {
-            BeaconBehaviour::LowParticipation | BeaconBehaviour::OtherCommittee | BeaconBehaviour::OtherFork => {
-                signature(block, behaviour, spec)
-            }
+            SandboxBeaconBehaviour::LowParticipation
+            | SandboxBeaconBehaviour::OtherCommittee
+            | SandboxBeaconBehaviour::OtherFork => block_signature(block, behaviour, spec),
             _ => {
                 let signatures = self.signatures.entry(block.header.beacon.slot);
-                signatures.or_insert_with(|| signature(block, behaviour, spec)).clone()
+                signatures.or_insert_with(|| block_signature(block, behaviour, spec)).clone()
             }
         }
     }
 }
 
 /// The signature for a block, in the slot after it.
-pub(super) fn signature(block: &BeaconBlock, behaviour: BeaconBehaviour, spec: &ChainSpec) -> SyncAggregate {
+pub(super) fn block_signature(
+    block: &BeaconBlock,
+    behaviour: SandboxBeaconBehaviour,
+    spec: &ChainSpec,
+) -> SyncAggregate {
     let signature_slot = block.header.beacon.slot + 1;
     let committee = match behaviour {
-        BeaconBehaviour::OtherCommittee => &OTHER_COMMITTEE,
+        SandboxBeaconBehaviour::OtherCommittee => &OTHER_COMMITTEE,
         _ => period_item(&COMMITTEES, spec.period_at_slot(signature_slot)),
     };
-    let participants = if behaviour == BeaconBehaviour::LowParticipation { TOO_FEW } else { MEMBERS };
+    let participants = if behaviour == SandboxBeaconBehaviour::LowParticipation { TOO_FEW } else { MEMBERS };
     let mut spec = spec.clone();
-    if behaviour == BeaconBehaviour::OtherFork {
+    if behaviour == SandboxBeaconBehaviour::OtherFork {
         spec.forks.iter_mut().for_each(|fork| fork.version = *b"fork");
     }
-    let signed = committee.sign(&block.header.beacon, signature_slot, participants, &spec);
+    let signed = committee.sign_header(&block.header.beacon, signature_slot, participants, &spec);
     signed.expect("the chain begins with Electra")
 }
 

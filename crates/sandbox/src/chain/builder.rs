@@ -17,16 +17,16 @@ use super::abi::{
     Registry, UniversalResolverV2,
 };
 use super::artifacts::SandboxContract;
-use super::ensv2::{Ensv1Remnant, Ensv2Deployment, MIGRATION_CONTROLLER, link};
-use super::evm::{EvmAccounts, SandboxEvmOutcome};
+use super::ensv2::{Ensv1Remnant, Ensv2Deployment, MIGRATION_CONTROLLER, link_call};
+use super::evm::{SandboxEvmAccounts, SandboxEvmOutcome};
 use super::gateway::SandboxCcipGateway;
 use super::mined::{MinedTransaction, receipts_root};
-use super::resolver_kind::ResolverKind;
+use super::resolver_kind::EnsResolverKind;
 use super::{
-    DOLLAR, GAS_LIMIT, IDENTITY_REGISTRY, MULTICALL3, NAME_WRAPPER, REGISTRAR, REGISTRY, SandboxChain, SealedBlock,
+    DOLLAR, GAS_LIMIT, IDENTITY_REGISTRY, MULTICALL3, NAME_WRAPPER, REGISTRAR, REGISTRY, SandboxBlock, SandboxChain,
     UNIVERSAL_RESOLVER,
 };
-use crate::keys::payer;
+use crate::keys::payer_address;
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::CoinType;
 use clresolve_core::reading::ChainBlock;
@@ -43,7 +43,7 @@ const EMPTY_REQUESTS_HASH: B256 = b256!("e3b0c44298fc1c149afbf4c8996fb92427ae41e
 
 /// A name to register on the chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NameRegistration {
+pub struct SandboxNameRegistration {
     /// The name. Missing ancestors are registered without a resolver.
     pub name: EnsName,
     /// The holder's account.
@@ -53,9 +53,9 @@ pub struct NameRegistration {
     /// Its expiry. `None` means the year 2100. Ignored for a subname in the registry.
     pub expiry: Option<Timestamp>,
     /// Its resolver.
-    pub resolver: ResolverKind,
-    /// What ENSv1 still contains of the name, if it has [migrated](ChainBuilder::migrate) to ENSv2. Its records are
-    /// then in ENSv2.
+    pub resolver: EnsResolverKind,
+    /// What ENSv1 still contains of the name, if it has [migrated](SandboxChainBuilder::migrate_to_ensv2) to ENSv2. Its
+    /// records are then in ENSv2.
     pub migrated: Option<Ensv1Remnant>,
     /// Text records (ENSIP-5) by key.
     pub texts: BTreeMap<String, String>,
@@ -66,15 +66,15 @@ pub struct NameRegistration {
     pub addresses: BTreeMap<CoinType, Bytes>,
 }
 
-impl NameRegistration {
-    /// A registration of `name` for `owner` with [`ResolverKind::Public`], no records and no expiry.
+impl SandboxNameRegistration {
+    /// A registration of `name` for `owner` with [`EnsResolverKind::Public`], no records and no expiry.
     pub fn new(name: EnsName, owner: Address) -> Self {
         Self {
             name,
             owner,
             custody: CustodyContract::Registry,
             expiry: None,
-            resolver: ResolverKind::Public,
+            resolver: EnsResolverKind::Public,
             migrated: None,
             texts: BTreeMap::new(),
             addr: None,
@@ -97,7 +97,7 @@ pub enum CustodyContract {
 /// Why the chain cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ChainBuildError {
+pub enum SandboxChainBuildError {
     /// A name that exists on every chain (`eth`).
     #[error("{0} cannot be registered: every chain has it")]
     Reserved(String),
@@ -123,8 +123,8 @@ pub enum ChainBuildError {
 
 /// A chain under construction. A clone continues independently, so that one state can have several futures.
 #[derive(Clone)]
-pub struct ChainBuilder {
-    state: EvmAccounts,
+pub struct SandboxChainBuilder {
+    state: SandboxEvmAccounts,
     /// The state root, if nothing has changed since it was computed. Computing it is slow.
     root: Option<B256>,
     gateway: SandboxCcipGateway,
@@ -132,23 +132,23 @@ pub struct ChainBuilder {
     /// `None` until a name migrates.
     ensv2: Option<Ensv2Deployment>,
     /// Registered names by node.
-    names: HashMap<B256, RegisteredName>,
+    names: HashMap<B256, SandboxRegisteredName>,
     /// Transactions since the newest block.
     transactions: Vec<MinedTransaction>,
-    blocks: Vec<Arc<SealedBlock>>,
+    blocks: Vec<Arc<SandboxBlock>>,
     finalized: Option<u64>,
 }
 
 #[derive(Clone, Copy)]
-struct RegisteredName {
+struct SandboxRegisteredName {
     owner: Address,
     custody: CustodyContract,
-    records: RecordStorage,
+    records: SandboxRecordStorage,
 }
 
 /// Where the records of a name are stored.
 #[derive(Clone, Copy)]
-enum RecordStorage {
+enum SandboxRecordStorage {
     Nowhere,
     Public,
     /// This resolver, which has a single set of records.
@@ -158,54 +158,57 @@ enum RecordStorage {
     Gateway,
 }
 
-impl ChainBuilder {
+impl SandboxChainBuilder {
     /// Creates a chain with the contracts, without names, and with an empty block 0.
     ///
     /// # Errors
-    /// [`ChainBuildError::Transaction`] if a contract cannot be deployed.
-    pub fn new() -> Result<Self, ChainBuildError> {
+    /// [`SandboxChainBuildError::Transaction`] if a contract cannot be deployed.
+    pub fn new() -> Result<Self, SandboxChainBuildError> {
         let mut builder = Self {
-            state: EvmAccounts::default(),
+            state: SandboxEvmAccounts::default(),
             root: None,
             gateway: SandboxCcipGateway::new(),
             public_resolver: Address::ZERO,
             ensv2: None,
             names: HashMap::new(),
             transactions: Vec::new(),
-            blocks: vec![Arc::new(SealedBlock::new(
-                header(None, 0, EvmAccounts::default().root()),
-                EvmAccounts::default(),
+            blocks: vec![Arc::new(SandboxBlock::new(
+                next_header(None, 0, SandboxEvmAccounts::default().state_root()),
+                SandboxEvmAccounts::default(),
                 Vec::new(),
             ))],
             finalized: None,
         };
-        builder.deploy_at(REGISTRY, SandboxContract::Registry, &[])?;
-        builder.deploy_at(
+        builder.deploy_contract_at(REGISTRY, SandboxContract::Registry, &[])?;
+        builder.deploy_contract_at(
             REGISTRAR,
             SandboxContract::Registrar,
             &(REGISTRY, ETH_NODE, NAME_WRAPPER).abi_encode_params(),
         )?;
-        builder.deploy_at(
+        builder.deploy_contract_at(
             NAME_WRAPPER,
             SandboxContract::NameWrapper,
             &(REGISTRY, REGISTRAR, ETH_NODE).abi_encode_params(),
         )?;
-        builder.deploy_at(UNIVERSAL_RESOLVER, SandboxContract::UniversalResolver, &REGISTRY.abi_encode())?;
-        builder.deploy_at(MULTICALL3, SandboxContract::Multicall3, &[])?;
+        builder.deploy_contract_at(UNIVERSAL_RESOLVER, SandboxContract::UniversalResolver, &REGISTRY.abi_encode())?;
+        builder.deploy_contract_at(MULTICALL3, SandboxContract::Multicall3, &[])?;
         builder.public_resolver =
-            builder.deploy(SandboxContract::PublicResolver, &(REGISTRY, NAME_WRAPPER).abi_encode_params())?;
-        builder.deploy_at(DOLLAR, SandboxContract::Dollar, &payer().abi_encode())?;
-        builder.deploy_at(IDENTITY_REGISTRY, SandboxContract::IdentityRegistry, &[])?;
+            builder.deploy_contract(SandboxContract::PublicResolver, &(REGISTRY, NAME_WRAPPER).abi_encode_params())?;
+        builder.deploy_contract_at(DOLLAR, SandboxContract::Dollar, &payer_address().abi_encode())?;
+        builder.deploy_contract_at(IDENTITY_REGISTRY, SandboxContract::IdentityRegistry, &[])?;
         let eth = keccak256("eth");
-        builder.transact(
+        builder.send_transaction(
             OPERATOR,
             REGISTRY,
             Registry::setSubnodeOwnerCall { node: ROOT_NODE, label: eth, owner: REGISTRAR },
         )?;
-        let held =
-            RegisteredName { owner: OPERATOR, custody: CustodyContract::Registry, records: RecordStorage::Nowhere };
+        let held = SandboxRegisteredName {
+            owner: OPERATOR,
+            custody: CustodyContract::Registry,
+            records: SandboxRecordStorage::Nowhere,
+        };
         builder.names.insert(ROOT_NODE, held);
-        builder.names.insert(ETH_NODE, RegisteredName { owner: REGISTRAR, ..held });
+        builder.names.insert(ETH_NODE, SandboxRegisteredName { owner: REGISTRAR, ..held });
         Ok(builder)
     }
 
@@ -213,108 +216,111 @@ impl ChainBuilder {
     /// resolver.
     ///
     /// # Errors
-    /// [`ChainBuildError::Reserved`], [`ChainBuildError::Custody`], [`ChainBuildError::NoRecords`],
-    /// [`ChainBuildError::Time`], or [`ChainBuildError::Transaction`] if a contract rejects the registration.
-    pub fn register(&mut self, registration: &NameRegistration) -> Result<(), ChainBuildError> {
+    /// [`SandboxChainBuildError::Reserved`], [`SandboxChainBuildError::Custody`],
+    /// [`SandboxChainBuildError::NoRecords`], [`SandboxChainBuildError::Time`], or
+    /// [`SandboxChainBuildError::Transaction`] if a contract rejects the registration.
+    pub fn register_name(&mut self, registration: &SandboxNameRegistration) -> Result<(), SandboxChainBuildError> {
         let name = &registration.name;
         let node = name.node();
         if node == ETH_NODE {
-            return Err(ChainBuildError::Reserved(name.to_string()));
+            return Err(SandboxChainBuildError::Reserved(name.to_string()));
         }
         let parent = self.ensure_ancestors(name, registration.custody)?;
-        let (resolver, records) = self.install(&registration.resolver)?;
-        let holding = RegisteredName { owner: registration.owner, custody: registration.custody, records };
+        let (resolver, records) = self.deploy_resolver(&registration.resolver)?;
+        let holding = SandboxRegisteredName { owner: registration.owner, custody: registration.custody, records };
         let expiry = registration.expiry.map_or(Ok(FAR_FUTURE), unix_seconds)?;
         self.register_subname(
             name,
             parent,
-            SubnameRegistration { holding, label: first_label(name), resolver, expiry },
+            SandboxSubnameRegistration { holding, label: first_label(name), resolver, expiry },
         )?;
         self.names.insert(node, holding);
         if let Some(traces) = registration.migrated {
-            self.migrate(name, traces)?;
+            self.migrate_to_ensv2(name, traces)?;
         }
-        let NameRegistration { texts, addr, addresses, .. } = registration;
-        self.write_records(name, &RecordValues { texts, addr: *addr, addresses })
+        let SandboxNameRegistration { texts, addr, addresses, .. } = registration;
+        self.write_records(name, &SandboxRecordValues { texts, addr: *addr, addresses })
     }
 
     /// Registers an agent with this URI in the registry of agents (ERC-8004). The sending account is its wallet. Agents
     /// are numbered from 1.
     ///
     /// # Errors
-    /// [`ChainBuildError::Transaction`].
-    pub fn register_agent(&mut self, account: Address, uri: &str) -> Result<(), ChainBuildError> {
-        self.transact(account, IDENTITY_REGISTRY, IdentityRegistry::registerCall { agentURI: uri.to_owned() })
+    /// [`SandboxChainBuildError::Transaction`].
+    pub fn register_agent(&mut self, account: Address, uri: &str) -> Result<(), SandboxChainBuildError> {
+        self.send_transaction(account, IDENTITY_REGISTRY, IdentityRegistry::registerCall { agentURI: uri.to_owned() })
     }
 
     /// Unsets the wallet of an agent that this account registered.
     ///
     /// # Errors
-    /// [`ChainBuildError::Transaction`].
-    pub fn unset_agent_wallet(&mut self, account: Address, agent: u64) -> Result<(), ChainBuildError> {
+    /// [`SandboxChainBuildError::Transaction`].
+    pub fn unset_agent_wallet(&mut self, account: Address, agent: u64) -> Result<(), SandboxChainBuildError> {
         let unset = IdentityRegistry::unsetAgentWalletCall { agentId: U256::from(agent) };
-        self.transact(account, IDENTITY_REGISTRY, unset)
+        self.send_transaction(account, IDENTITY_REGISTRY, unset)
     }
 
     /// Sends a call from an account.
     ///
     /// # Errors
-    /// [`ChainBuildError::Transaction`] if the contract rejects it.
-    pub fn call(&mut self, from: Address, to: Address, data: Bytes) -> Result<(), ChainBuildError> {
-        self.execute(from, TxKind::Call(to), data).map(drop)
+    /// [`SandboxChainBuildError::Transaction`] if the contract rejects it.
+    pub fn send_call(&mut self, from: Address, to: Address, data: Bytes) -> Result<(), SandboxChainBuildError> {
+        self.execute_transaction(from, TxKind::Call(to), data).map(drop)
     }
 
     /// Sets one text record. An empty value removes it.
     ///
     /// # Errors
-    /// [`ChainBuildError::Unregistered`], [`ChainBuildError::NoRecords`], or [`ChainBuildError::Transaction`].
-    pub fn set_text(&mut self, name: &EnsName, key: &str, value: &str) -> Result<(), ChainBuildError> {
+    /// [`SandboxChainBuildError::Unregistered`], [`SandboxChainBuildError::NoRecords`], or
+    /// [`SandboxChainBuildError::Transaction`].
+    pub fn set_text(&mut self, name: &EnsName, key: &str, value: &str) -> Result<(), SandboxChainBuildError> {
         let texts = BTreeMap::from([(key.to_owned(), value.to_owned())]);
-        self.write_records(name, &RecordValues { texts: &texts, addr: None, addresses: &BTreeMap::new() })
+        self.write_records(name, &SandboxRecordValues { texts: &texts, addr: None, addresses: &BTreeMap::new() })
     }
 
     /// Sets the address record of one coin type. Empty bytes remove it.
     ///
     /// # Errors
-    /// [`ChainBuildError::Unregistered`], [`ChainBuildError::NoRecords`], or [`ChainBuildError::Transaction`].
-    pub fn set_address(&mut self, name: &EnsName, coin: CoinType, value: &Bytes) -> Result<(), ChainBuildError> {
+    /// [`SandboxChainBuildError::Unregistered`], [`SandboxChainBuildError::NoRecords`], or
+    /// [`SandboxChainBuildError::Transaction`].
+    pub fn set_address(&mut self, name: &EnsName, coin: CoinType, value: &Bytes) -> Result<(), SandboxChainBuildError> {
         let addresses = BTreeMap::from([(coin, value.clone())]);
-        self.write_records(name, &RecordValues { texts: &BTreeMap::new(), addr: None, addresses: &addresses })
+        self.write_records(name, &SandboxRecordValues { texts: &BTreeMap::new(), addr: None, addresses: &addresses })
     }
 
     /// Changes the resolver of a registered name.
     ///
     /// # Errors
-    /// [`ChainBuildError::Unregistered`] or [`ChainBuildError::Transaction`].
-    pub fn set_resolver(&mut self, name: &EnsName, kind: &ResolverKind) -> Result<(), ChainBuildError> {
+    /// [`SandboxChainBuildError::Unregistered`] or [`SandboxChainBuildError::Transaction`].
+    pub fn set_resolver(&mut self, name: &EnsName, kind: &EnsResolverKind) -> Result<(), SandboxChainBuildError> {
         let node = name.node();
         let holding = self.registered_name(name)?;
-        let (resolver, records) = self.install(kind)?;
+        let (resolver, records) = self.deploy_resolver(kind)?;
         match holding.custody {
             CustodyContract::Registry => {
-                self.transact(holding.owner, REGISTRY, Registry::setResolverCall { node, resolver })
+                self.send_transaction(holding.owner, REGISTRY, Registry::setResolverCall { node, resolver })
             }
             CustodyContract::NameWrapper => {
-                self.transact(holding.owner, NAME_WRAPPER, NameWrapper::setResolverCall { node, resolver })
+                self.send_transaction(holding.owner, NAME_WRAPPER, NameWrapper::setResolverCall { node, resolver })
             }
         }?;
-        self.names.insert(node, RegisteredName { records, ..holding });
+        self.names.insert(node, SandboxRegisteredName { records, ..holding });
         Ok(())
     }
 
     /// Transfers a name that the registry holds to another account. Its records are kept.
     ///
     /// # Errors
-    /// [`ChainBuildError::Unregistered`], [`ChainBuildError::Custody`] for a wrapped name, or
-    /// [`ChainBuildError::Transaction`].
-    pub fn transfer(&mut self, name: &EnsName, to: Address) -> Result<(), ChainBuildError> {
+    /// [`SandboxChainBuildError::Unregistered`], [`SandboxChainBuildError::Custody`] for a wrapped name, or
+    /// [`SandboxChainBuildError::Transaction`].
+    pub fn transfer_name(&mut self, name: &EnsName, to: Address) -> Result<(), SandboxChainBuildError> {
         let node = name.node();
         let holding = self.registered_name(name)?;
         if holding.custody != CustodyContract::Registry {
-            return Err(ChainBuildError::Custody(name.to_string()));
+            return Err(SandboxChainBuildError::Custody(name.to_string()));
         }
-        self.transact(holding.owner, REGISTRY, Registry::setOwnerCall { node, owner: to })?;
-        self.names.insert(node, RegisteredName { owner: to, ..holding });
+        self.send_transaction(holding.owner, REGISTRY, Registry::setOwnerCall { node, owner: to })?;
+        self.names.insert(node, SandboxRegisteredName { owner: to, ..holding });
         Ok(())
     }
 
@@ -323,26 +329,27 @@ impl ChainBuilder {
     /// any other resolver.
     ///
     /// # Errors
-    /// [`ChainBuildError::Unregistered`], [`ChainBuildError::Custody`] for a wrapped name,
-    /// [`ChainBuildError::NoRecords`] if its resolver accepts no records, or [`ChainBuildError::Transaction`].
-    pub fn migrate(&mut self, name: &EnsName, traces: Ensv1Remnant) -> Result<(), ChainBuildError> {
+    /// [`SandboxChainBuildError::Unregistered`], [`SandboxChainBuildError::Custody`] for a wrapped name,
+    /// [`SandboxChainBuildError::NoRecords`] if its resolver accepts no records, or
+    /// [`SandboxChainBuildError::Transaction`].
+    pub fn migrate_to_ensv2(&mut self, name: &EnsName, traces: Ensv1Remnant) -> Result<(), SandboxChainBuildError> {
         let node = name.node();
         let holding = self.registered_name(name)?;
         if holding.custody != CustodyContract::Registry {
-            return Err(ChainBuildError::Custody(name.to_string()));
+            return Err(SandboxChainBuildError::Custody(name.to_string()));
         }
-        let mut ensv2 = self.ensv2()?;
+        let mut ensv2 = self.ensure_ensv2()?;
         let (resolver, records) = match holding.records {
-            RecordStorage::Public => (ensv2.resolver, RecordStorage::Record(ensv2.new_record())),
-            RecordStorage::Own(resolver) => (resolver, holding.records),
-            _ => return Err(ChainBuildError::NoRecords(name.to_string())),
+            SandboxRecordStorage::Public => (ensv2.resolver, SandboxRecordStorage::Record(ensv2.allocate_record_id())),
+            SandboxRecordStorage::Own(resolver) => (resolver, holding.records),
+            _ => return Err(SandboxChainBuildError::NoRecords(name.to_string())),
         };
         self.ensv2 = Some(ensv2);
-        if let RecordStorage::Record(record) = records {
-            self.transact(OPERATOR, ensv2.resolver, link(node, name.dns_encoded(), record))?;
+        if let SandboxRecordStorage::Record(record) = records {
+            self.send_transaction(OPERATOR, ensv2.resolver, link_call(node, name.dns_encoded(), record))?;
         }
-        self.transact(OPERATOR, UNIVERSAL_RESOLVER, UniversalResolverV2::migrateCall { node })?;
-        self.transact(OPERATOR, UNIVERSAL_RESOLVER, UniversalResolverV2::setResolverCall { node, resolver })?;
+        self.send_transaction(OPERATOR, UNIVERSAL_RESOLVER, UniversalResolverV2::migrateCall { node })?;
+        self.send_transaction(OPERATOR, UNIVERSAL_RESOLVER, UniversalResolverV2::setResolverCall { node, resolver })?;
         let owner = match traces {
             Ensv1Remnant::Kept => holding.owner,
             Ensv1Remnant::Taken => MIGRATION_CONTROLLER,
@@ -350,43 +357,45 @@ impl ChainBuilder {
         };
         if owner != holding.owner {
             let set = Registry::setResolverCall { node, resolver: Address::ZERO };
-            self.transact(holding.owner, REGISTRY, set)?;
-            self.transact(holding.owner, REGISTRY, Registry::setOwnerCall { node, owner })?;
+            self.send_transaction(holding.owner, REGISTRY, set)?;
+            self.send_transaction(holding.owner, REGISTRY, Registry::setOwnerCall { node, owner })?;
         }
-        self.names.insert(node, RegisteredName { owner, records, ..holding });
+        self.names.insert(node, SandboxRegisteredName { owner, records, ..holding });
         Ok(())
     }
 
     /// Links a migrated name to the record of another one, which changes all of its records at once.
     ///
     /// # Errors
-    /// [`ChainBuildError::Unregistered`], [`ChainBuildError::NoRecords`] unless both have a record of the ENSv2
-    /// resolver, or [`ChainBuildError::Transaction`].
-    pub fn relink(&mut self, name: &EnsName, to: &EnsName) -> Result<(), ChainBuildError> {
-        let no_records = |name: &EnsName| ChainBuildError::NoRecords(name.to_string());
-        let (RecordStorage::Record(_), Some(ensv2)) = (self.registered_name(name)?.records, self.ensv2) else {
+    /// [`SandboxChainBuildError::Unregistered`], [`SandboxChainBuildError::NoRecords`] unless both have a record of the
+    /// ENSv2 resolver, or [`SandboxChainBuildError::Transaction`].
+    pub fn link_to_record_of(&mut self, name: &EnsName, to: &EnsName) -> Result<(), SandboxChainBuildError> {
+        let no_records = |name: &EnsName| SandboxChainBuildError::NoRecords(name.to_string());
+        let (SandboxRecordStorage::Record(_), Some(ensv2)) = (self.registered_name(name)?.records, self.ensv2) else {
             return Err(no_records(name));
         };
-        let RecordStorage::Record(record) = self.registered_name(to)?.records else { return Err(no_records(to)) };
-        self.transact(OPERATOR, ensv2.resolver, link(name.node(), name.dns_encoded(), record))
+        let SandboxRecordStorage::Record(record) = self.registered_name(to)?.records else {
+            return Err(no_records(to));
+        };
+        self.send_transaction(OPERATOR, ensv2.resolver, link_call(name.node(), name.dns_encoded(), record))
     }
 
     /// Deletes a name from ENSv2. From then on, the wildcard resolver of a migrated ancestor answers for the name.
     ///
     /// # Errors
-    /// [`ChainBuildError::Transaction`] unless a name has migrated.
-    pub fn delete(&mut self, name: &EnsName) -> Result<(), ChainBuildError> {
+    /// [`SandboxChainBuildError::Transaction`] unless a name has migrated.
+    pub fn delete_from_ensv2(&mut self, name: &EnsName) -> Result<(), SandboxChainBuildError> {
         let delete = UniversalResolverV2::setResolverCall { node: name.node(), resolver: Address::ZERO };
-        self.transact(OPERATOR, UNIVERSAL_RESOLVER, delete)
+        self.send_transaction(OPERATOR, UNIVERSAL_RESOLVER, delete)
     }
 
     /// The contracts of ENSv2. The first call deploys them; the Universal Resolver keeps its address.
-    fn ensv2(&mut self) -> Result<Ensv2Deployment, ChainBuildError> {
+    fn ensure_ensv2(&mut self) -> Result<Ensv2Deployment, SandboxChainBuildError> {
         if let Some(ensv2) = self.ensv2 {
             return Ok(ensv2);
         }
-        self.deploy_at(UNIVERSAL_RESOLVER, SandboxContract::UniversalResolverV2, &REGISTRY.abi_encode())?;
-        let ensv2 = Ensv2Deployment::new(self.deploy(SandboxContract::RecordResolver, &[])?);
+        self.deploy_contract_at(UNIVERSAL_RESOLVER, SandboxContract::UniversalResolverV2, &REGISTRY.abi_encode())?;
+        let ensv2 = Ensv2Deployment::new(self.deploy_contract(SandboxContract::RecordResolver, &[])?);
         self.ensv2 = Some(ensv2);
         Ok(ensv2)
     }
@@ -399,21 +408,21 @@ impl ChainBuilder {
     /// Seals all pending changes into the next block, which becomes `latest`.
     ///
     /// # Errors
-    /// [`ChainBuildError::Time`] unless `timestamp`, in whole seconds, is later than that of the previous block.
-    pub fn seal(&mut self, timestamp: Timestamp) -> Result<ChainBlock, ChainBuildError> {
+    /// [`SandboxChainBuildError::Time`] unless `timestamp`, in whole seconds, is later than that of the previous block.
+    pub fn seal_block(&mut self, timestamp: Timestamp) -> Result<ChainBlock, SandboxChainBuildError> {
         let seconds = unix_seconds(timestamp)?;
         let parent = self.blocks.last();
         if parent.is_some_and(|parent| parent.header.timestamp >= seconds) {
-            return Err(ChainBuildError::Time(timestamp));
+            return Err(SandboxChainBuildError::Time(timestamp));
         }
-        let root = *self.root.get_or_insert_with(|| self.state.root());
+        let root = *self.root.get_or_insert_with(|| self.state.state_root());
         let transactions = std::mem::take(&mut self.transactions);
         let header = Header {
             logs_bloom: logs_bloom(transactions.iter().flat_map(|mined| &mined.logs)),
             receipts_root: receipts_root(&transactions),
-            ..header(parent.map(Arc::as_ref), seconds, root)
+            ..next_header(parent.map(Arc::as_ref), seconds, root)
         };
-        let sealed = SealedBlock::new(header, self.state.clone(), transactions);
+        let sealed = SandboxBlock::new(header, self.state.clone(), transactions);
         self.state.remember_block(sealed.header.number, sealed.hash);
         let block = sealed.summary();
         self.blocks.push(Arc::new(sealed));
@@ -423,18 +432,18 @@ impl ChainBuilder {
     /// Makes the newest sealed block `finalized` and `safe`. Until the first call, this is always the newest block.
     ///
     /// # Errors
-    /// [`ChainBuildError::NoBlock`].
-    pub fn finalize(&mut self) -> Result<(), ChainBuildError> {
-        self.finalized = Some(self.newest()?);
+    /// [`SandboxChainBuildError::NoBlock`].
+    pub fn finalize_newest_block(&mut self) -> Result<(), SandboxChainBuildError> {
+        self.finalized = Some(self.newest_block_number()?);
         Ok(())
     }
 
     /// The chain as sealed so far, without changes after the last block.
     ///
     /// # Errors
-    /// [`ChainBuildError::NoBlock`].
-    pub fn build(&self) -> Result<SandboxChain, ChainBuildError> {
-        let newest = self.newest()?;
+    /// [`SandboxChainBuildError::NoBlock`].
+    pub fn build(&self) -> Result<SandboxChain, SandboxChainBuildError> {
+        let newest = self.newest_block_number()?;
         Ok(SandboxChain {
             blocks: self.blocks.clone(),
             finalized: self.finalized.unwrap_or(newest),
@@ -442,27 +451,32 @@ impl ChainBuilder {
         })
     }
 
-    fn newest(&self) -> Result<u64, ChainBuildError> {
-        self.blocks.last().map(|block| block.header.number).filter(|number| *number > 0).ok_or(ChainBuildError::NoBlock)
+    fn newest_block_number(&self) -> Result<u64, SandboxChainBuildError> {
+        self.blocks
+            .last()
+            .map(|block| block.header.number)
+            .filter(|number| *number > 0)
+            .ok_or(SandboxChainBuildError::NoBlock)
     }
 
-    fn registered_name(&self, name: &EnsName) -> Result<RegisteredName, ChainBuildError> {
-        self.names.get(&name.node()).copied().ok_or_else(|| ChainBuildError::Unregistered(name.to_string()))
+    fn registered_name(&self, name: &EnsName) -> Result<SandboxRegisteredName, SandboxChainBuildError> {
+        self.names.get(&name.node()).copied().ok_or_else(|| SandboxChainBuildError::Unregistered(name.to_string()))
     }
 
     /// Registers the missing ancestors of `name` and returns the node of its parent.
-    fn ensure_ancestors(&mut self, name: &EnsName, custody: CustodyContract) -> Result<B256, ChainBuildError> {
+    fn ensure_ancestors(&mut self, name: &EnsName, custody: CustodyContract) -> Result<B256, SandboxChainBuildError> {
         let labels: Vec<&str> = name.labels().collect();
         let mut parent = ROOT_NODE;
         for label in labels.iter().skip(1).rev() {
-            let node = subnode(parent, keccak256(label));
+            let node = subnode_hash(parent, keccak256(label));
             if !self.names.contains_key(&node) {
                 let custody = if parent == ROOT_NODE { CustodyContract::Registry } else { custody };
-                let holding = RegisteredName { owner: OPERATOR, custody, records: RecordStorage::Nowhere };
+                let holding =
+                    SandboxRegisteredName { owner: OPERATOR, custody, records: SandboxRecordStorage::Nowhere };
                 self.register_subname(
                     name,
                     parent,
-                    SubnameRegistration { holding, label, resolver: Address::ZERO, expiry: FAR_FUTURE },
+                    SandboxSubnameRegistration { holding, label, resolver: Address::ZERO, expiry: FAR_FUTURE },
                 )?;
                 self.names.insert(node, holding);
             }
@@ -475,70 +489,84 @@ impl ChainBuilder {
         &mut self,
         name: &EnsName,
         parent: B256,
-        claim: SubnameRegistration<'_>,
-    ) -> Result<(), ChainBuildError> {
-        let SubnameRegistration { holding: RegisteredName { owner, custody, .. }, label: text, resolver, expiry } =
-            claim;
+        claim: SandboxSubnameRegistration<'_>,
+    ) -> Result<(), SandboxChainBuildError> {
+        let SandboxSubnameRegistration {
+            holding: SandboxRegisteredName { owner, custody, .. },
+            label: text,
+            resolver,
+            expiry,
+        } = claim;
         let (label, text) = (keccak256(text), text.to_owned());
-        let parents = *self.names.get(&parent).ok_or_else(|| ChainBuildError::Unregistered(name.to_string()))?;
+        let parents = *self.names.get(&parent).ok_or_else(|| SandboxChainBuildError::Unregistered(name.to_string()))?;
         match (custody, parent == ETH_NODE) {
             (CustodyContract::Registry, true) => {
                 let register = Registrar::registerCall { labelhash: label.into(), owner, expires: U256::from(expiry) };
-                self.transact(OPERATOR, REGISTRAR, register)?;
-                let node = subnode(parent, label);
-                self.transact(owner, REGISTRY, Registry::setResolverCall { node, resolver })?;
+                self.send_transaction(OPERATOR, REGISTRAR, register)?;
+                let node = subnode_hash(parent, label);
+                self.send_transaction(owner, REGISTRY, Registry::setResolverCall { node, resolver })?;
             }
             (CustodyContract::NameWrapper, true) => {
                 let wrap = NameWrapper::registerAndWrapCall { label: text, owner, expires: expiry, resolver };
-                self.transact(OPERATOR, NAME_WRAPPER, wrap)?;
+                self.send_transaction(OPERATOR, NAME_WRAPPER, wrap)?;
             }
-            _ if parents.custody != custody => return Err(ChainBuildError::Custody(name.to_string())),
+            _ if parents.custody != custody => return Err(SandboxChainBuildError::Custody(name.to_string())),
             (CustodyContract::Registry, false) => {
                 let set = Registry::setSubnodeRecordCall { node: parent, label, owner, resolver, ttl: 0 };
-                self.transact(parents.owner, REGISTRY, set)?;
+                self.send_transaction(parents.owner, REGISTRY, set)?;
             }
             (CustodyContract::NameWrapper, false) => {
                 let set = NameWrapper::setSubnodeRecordCall { parent, label: text, owner, resolver, expiry };
-                self.transact(parents.owner, NAME_WRAPPER, set)?;
+                self.send_transaction(parents.owner, NAME_WRAPPER, set)?;
             }
         }
         Ok(())
     }
 
-    fn install(&mut self, kind: &ResolverKind) -> Result<(Address, RecordStorage), ChainBuildError> {
+    fn deploy_resolver(
+        &mut self,
+        kind: &EnsResolverKind,
+    ) -> Result<(Address, SandboxRecordStorage), SandboxChainBuildError> {
         match kind {
-            ResolverKind::Public => Ok((self.public_resolver, RecordStorage::Public)),
-            ResolverKind::None => Ok((Address::ZERO, RecordStorage::Nowhere)),
-            ResolverKind::Address(address) => Ok((*address, RecordStorage::Nowhere)),
-            ResolverKind::Wildcard => {
-                let resolver = self.deploy(SandboxContract::WildcardResolver, &[])?;
-                Ok((resolver, RecordStorage::Own(resolver)))
+            EnsResolverKind::Public => Ok((self.public_resolver, SandboxRecordStorage::Public)),
+            EnsResolverKind::None => Ok((Address::ZERO, SandboxRecordStorage::Nowhere)),
+            EnsResolverKind::Address(address) => Ok((*address, SandboxRecordStorage::Nowhere)),
+            EnsResolverKind::Wildcard => {
+                let resolver = self.deploy_contract(SandboxContract::WildcardResolver, &[])?;
+                Ok((resolver, SandboxRecordStorage::Own(resolver)))
             }
-            ResolverKind::Offchain { urls } => {
+            EnsResolverKind::Offchain { urls } => {
                 let arguments = (self.gateway.signer(), urls.clone()).abi_encode_params();
-                Ok((self.deploy(SandboxContract::OffchainResolver, &arguments)?, RecordStorage::Gateway))
+                Ok((
+                    self.deploy_contract(SandboxContract::OffchainResolver, &arguments)?,
+                    SandboxRecordStorage::Gateway,
+                ))
             }
-            ResolverKind::Hostile { mode, arg } => {
+            EnsResolverKind::Hostile { mode, arg } => {
                 let arguments = (U256::from(*mode as u8), arg.clone()).abi_encode_params();
-                let resolver = self.deploy(SandboxContract::HostileResolver, &arguments)?;
-                Ok((resolver, RecordStorage::Own(resolver)))
+                let resolver = self.deploy_contract(SandboxContract::HostileResolver, &arguments)?;
+                Ok((resolver, SandboxRecordStorage::Own(resolver)))
             }
         }
     }
 
-    fn write_records(&mut self, name: &EnsName, values: &RecordValues<'_>) -> Result<(), ChainBuildError> {
-        let RecordValues { texts, addr, addresses } = values;
+    fn write_records(
+        &mut self,
+        name: &EnsName,
+        values: &SandboxRecordValues<'_>,
+    ) -> Result<(), SandboxChainBuildError> {
+        let SandboxRecordValues { texts, addr, addresses } = values;
         if texts.is_empty() && addr.is_none() && addresses.is_empty() {
             return Ok(());
         }
         let node = name.node();
         let holding = self.registered_name(name)?;
         match holding.records {
-            RecordStorage::Nowhere => Err(ChainBuildError::NoRecords(name.to_string())),
-            RecordStorage::Public => self.write_public(node, holding.owner, values),
-            RecordStorage::Own(resolver) => self.write_own(resolver, values),
-            RecordStorage::Record(record) => self.write_record(U256::from(record), values),
-            RecordStorage::Gateway => {
+            SandboxRecordStorage::Nowhere => Err(SandboxChainBuildError::NoRecords(name.to_string())),
+            SandboxRecordStorage::Public => self.write_public_records(node, holding.owner, values),
+            SandboxRecordStorage::Own(resolver) => self.write_own_records(resolver, values),
+            SandboxRecordStorage::Record(record) => self.write_ensv2_records(U256::from(record), values),
+            SandboxRecordStorage::Gateway => {
                 texts.iter().for_each(|(key, value)| self.gateway.set_text(node, key, value));
                 addr.iter().for_each(|value| self.gateway.set_addr(node, *value));
                 addresses.iter().for_each(|(coin, value)| self.gateway.set_address(node, *coin, value));
@@ -547,8 +575,13 @@ impl ChainBuilder {
         }
     }
 
-    fn write_public(&mut self, node: B256, owner: Address, values: &RecordValues<'_>) -> Result<(), ChainBuildError> {
-        let RecordValues { texts, addr, addresses } = values;
+    fn write_public_records(
+        &mut self,
+        node: B256,
+        owner: Address,
+        values: &SandboxRecordValues<'_>,
+    ) -> Result<(), SandboxChainBuildError> {
+        let SandboxRecordValues { texts, addr, addresses } = values;
         let set_texts = texts.iter().map(|(key, value)| {
             PublicResolver::setTextCall { node, key: key.clone(), value: value.clone() }.abi_encode().into()
         });
@@ -558,92 +591,116 @@ impl ChainBuilder {
             Multicoin::setAddrCall { node, coinType: coin_type, value: value.clone() }.abi_encode().into()
         });
         let calls: Vec<Bytes> = set_texts.chain(set_addr).chain(set_addresses).collect();
-        self.transact(owner, self.public_resolver, PublicResolver::multicallCall { calls })
+        self.send_transaction(owner, self.public_resolver, PublicResolver::multicallCall { calls })
     }
 
-    fn write_own(&mut self, resolver: Address, values: &RecordValues<'_>) -> Result<(), ChainBuildError> {
-        let RecordValues { texts, addr, addresses } = values;
+    fn write_own_records(
+        &mut self,
+        resolver: Address,
+        values: &SandboxRecordValues<'_>,
+    ) -> Result<(), SandboxChainBuildError> {
+        let SandboxRecordValues { texts, addr, addresses } = values;
         for (coin, value) in *addresses {
             let set = OwnMulticoin::setAddrCall { coinType: U256::from(coin.number()), value: value.clone() };
-            self.transact(OPERATOR, resolver, set)?;
+            self.send_transaction(OPERATOR, resolver, set)?;
         }
         for (key, value) in *texts {
             let set = OwnResolver::setTextCall { key: key.clone(), value: value.clone() };
-            self.transact(OPERATOR, resolver, set)?;
+            self.send_transaction(OPERATOR, resolver, set)?;
         }
-        addr.map_or(Ok(()), |value| self.transact(OPERATOR, resolver, OwnResolver::setAddrCall { value }))
+        addr.map_or(Ok(()), |value| self.send_transaction(OPERATOR, resolver, OwnResolver::setAddrCall { value }))
     }
 
-    fn write_record(&mut self, record: U256, values: &RecordValues<'_>) -> Result<(), ChainBuildError> {
-        let RecordValues { texts, addr, addresses } = values;
-        let resolver = self.ensv2()?.resolver;
+    fn write_ensv2_records(
+        &mut self,
+        record: U256,
+        values: &SandboxRecordValues<'_>,
+    ) -> Result<(), SandboxChainBuildError> {
+        let SandboxRecordValues { texts, addr, addresses } = values;
+        let resolver = self.ensure_ensv2()?.resolver;
         let ether = addr.iter().map(|value| (CoinType::ETHER, Bytes::copy_from_slice(value.as_slice())));
         for (coin, value) in ether.chain(addresses.iter().map(|(coin, value)| (*coin, value.clone()))) {
             let set = RecordResolver::setAddrCall { recordId: record, coinType: U256::from(coin.number()), value };
-            self.transact(OPERATOR, resolver, set)?;
+            self.send_transaction(OPERATOR, resolver, set)?;
         }
         for (key, value) in *texts {
             let set = RecordResolver::setTextCall { recordId: record, key: key.clone(), value: value.clone() };
-            self.transact(OPERATOR, resolver, set)?;
+            self.send_transaction(OPERATOR, resolver, set)?;
         }
         Ok(())
     }
 
-    fn transact(&mut self, from: Address, to: Address, call: impl SolCall) -> Result<(), ChainBuildError> {
-        self.execute(from, TxKind::Call(to), call.abi_encode().into()).map(drop)
+    fn send_transaction(
+        &mut self,
+        from: Address,
+        to: Address,
+        call: impl SolCall,
+    ) -> Result<(), SandboxChainBuildError> {
+        self.execute_transaction(from, TxKind::Call(to), call.abi_encode().into()).map(drop)
     }
 
-    fn deploy(&mut self, contract: SandboxContract, arguments: &[u8]) -> Result<Address, ChainBuildError> {
-        match self.execute(OPERATOR, TxKind::Create, contract.creation_code(arguments))? {
+    fn deploy_contract(
+        &mut self,
+        contract: SandboxContract,
+        arguments: &[u8],
+    ) -> Result<Address, SandboxChainBuildError> {
+        match self.execute_transaction(OPERATOR, TxKind::Create, contract.creation_code(arguments))? {
             Output::Create(_, Some(address)) => Ok(address),
             Output::Create(_, None) | Output::Call(_) => {
-                Err(ChainBuildError::Transaction(format!("{contract:?} was not created")))
+                Err(SandboxChainBuildError::Transaction(format!("{contract:?} was not created")))
             }
         }
     }
 
-    fn deploy_at(
+    fn deploy_contract_at(
         &mut self,
         address: Address,
         contract: SandboxContract,
         arguments: &[u8],
-    ) -> Result<(), ChainBuildError> {
-        let created = self.deploy(contract, arguments)?;
-        self.state.relocate(created, address);
+    ) -> Result<(), SandboxChainBuildError> {
+        let created = self.deploy_contract(contract, arguments)?;
+        self.state.move_account(created, address);
         Ok(())
     }
 
-    fn execute(&mut self, from: Address, kind: TxKind, data: Bytes) -> Result<Output, ChainBuildError> {
+    fn execute_transaction(
+        &mut self,
+        from: Address,
+        kind: TxKind,
+        data: Bytes,
+    ) -> Result<Output, SandboxChainBuildError> {
         self.root = None;
-        let transacted = self.state.transact(from, kind, data.clone());
-        let (executed, logs) = transacted.map_err(|rejected| ChainBuildError::Transaction(rejected.0))?;
+        let transacted = self.state.execute_and_keep(from, kind, data.clone());
+        let (executed, logs) = transacted.map_err(|rejected| SandboxChainBuildError::Transaction(rejected.0))?;
         match executed {
             SandboxEvmOutcome::Returned(output) => {
                 self.transactions.push(MinedTransaction::new(from, kind, data, logs));
                 Ok(output)
             }
-            SandboxEvmOutcome::Reverted(data) => Err(ChainBuildError::Transaction(format!("reverted with {data}"))),
-            SandboxEvmOutcome::Halted(cause) => Err(ChainBuildError::Transaction(cause)),
+            SandboxEvmOutcome::Reverted(data) => {
+                Err(SandboxChainBuildError::Transaction(format!("reverted with {data}")))
+            }
+            SandboxEvmOutcome::Halted(cause) => Err(SandboxChainBuildError::Transaction(cause)),
         }
     }
 }
 
-struct RecordValues<'a> {
+struct SandboxRecordValues<'a> {
     texts: &'a BTreeMap<String, String>,
     addr: Option<Address>,
     addresses: &'a BTreeMap<CoinType, Bytes>,
 }
 
 /// The registration of one name below its parent.
-struct SubnameRegistration<'a> {
-    holding: RegisteredName,
+struct SandboxSubnameRegistration<'a> {
+    holding: SandboxRegisteredName,
     label: &'a str,
     resolver: Address,
     expiry: u64,
 }
 
 /// The header of the block after `parent`, or of block 0 if there is none.
-fn header(parent: Option<&SealedBlock>, timestamp: u64, state_root: B256) -> Header {
+fn next_header(parent: Option<&SandboxBlock>, timestamp: u64, state_root: B256) -> Header {
     Header {
         parent_hash: parent.map(|p| p.hash).unwrap_or_default(),
         state_root,
@@ -664,10 +721,10 @@ fn first_label(name: &EnsName) -> &str {
     name.labels().next().unwrap_or_default()
 }
 
-fn subnode(parent: B256, label: B256) -> B256 {
+fn subnode_hash(parent: B256, label: B256) -> B256 {
     keccak256([parent, label].concat())
 }
 
-fn unix_seconds(timestamp: Timestamp) -> Result<u64, ChainBuildError> {
-    u64::try_from(timestamp.as_second()).map_err(|_| ChainBuildError::Time(timestamp))
+fn unix_seconds(timestamp: Timestamp) -> Result<u64, SandboxChainBuildError> {
+    u64::try_from(timestamp.as_second()).map_err(|_| SandboxChainBuildError::Time(timestamp))
 }

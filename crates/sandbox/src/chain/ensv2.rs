@@ -34,13 +34,13 @@ impl Ensv2Deployment {
         Self { resolver, records: 0 }
     }
 
-    pub(super) const fn new_record(&mut self) -> u64 {
+    pub(super) const fn allocate_record_id(&mut self) -> u64 {
         self.records += 1;
         self.records
     }
 }
 
 /// The call that links a name to a record.
-pub(super) fn link(node: B256, dns_encoded: Vec<u8>, record: u64) -> RecordResolver::linkCall {
+pub(super) fn link_call(node: B256, dns_encoded: Vec<u8>, record: u64) -> RecordResolver::linkCall {
     RecordResolver::linkCall { node, name: dns_encoded.into(), recordId: U256::from(record) }
 }

@@ -22,7 +22,7 @@ pub(super) const GAS_LIMIT: u64 = 50_000_000;
 
 /// The accounts of the chain at one point in time.
 #[derive(Clone, Default)]
-pub(super) struct EvmAccounts(CacheDB<EmptyDB>);
+pub(super) struct SandboxEvmAccounts(CacheDB<EmptyDB>);
 
 pub(super) struct SandboxEvmCall {
     pub(super) from: Address,
@@ -41,36 +41,40 @@ pub(super) enum SandboxEvmOutcome {
 
 /// The EVM refused to execute because the sender or the gas is invalid. Contains the cause.
 #[derive(Debug)]
-pub(super) struct InvalidCallError(pub(super) String);
+pub(super) struct InvalidEvmCallError(pub(super) String);
 
-impl EvmAccounts {
+impl SandboxEvmAccounts {
     /// Executes a call in `block` and discards its effects.
-    pub(super) fn call(&self, block: BlockEnv, call: SandboxEvmCall) -> Result<SandboxEvmOutcome, InvalidCallError> {
-        let tx = transaction(call.from, TxKind::Call(call.to), call.data, call.gas)?;
+    pub(super) fn execute_call(
+        &self,
+        block: BlockEnv,
+        call: SandboxEvmCall,
+    ) -> Result<SandboxEvmOutcome, InvalidEvmCallError> {
+        let tx = evm_transaction(call.from, TxKind::Call(call.to), call.data, call.gas)?;
         let mut evm =
-            Context::mainnet().with_ref_db(&self.0).with_cfg(configuration()).with_block(block).build_mainnet();
+            Context::mainnet().with_ref_db(&self.0).with_cfg(evm_configuration()).with_block(block).build_mainnet();
         map_execution_result(evm.transact(tx).map(|executed| executed.result))
     }
 
     /// Executes a call or a creation before any block and keeps its effects. Returns the result with its logs.
-    pub(super) fn transact(
+    pub(super) fn execute_and_keep(
         &mut self,
         from: Address,
         kind: TxKind,
         data: Bytes,
-    ) -> Result<(SandboxEvmOutcome, Vec<Log>), InvalidCallError> {
-        let tx = transaction(from, kind, data, GAS_LIMIT)?;
+    ) -> Result<(SandboxEvmOutcome, Vec<Log>), InvalidEvmCallError> {
+        let tx = evm_transaction(from, kind, data, GAS_LIMIT)?;
         // Authorisations without a start time are valid from the first second.
         let block = BlockEnv { timestamp: U256::ONE, ..BlockEnv::default() };
         let mut evm =
-            Context::mainnet().with_db(&mut self.0).with_cfg(configuration()).with_block(block).build_mainnet();
+            Context::mainnet().with_db(&mut self.0).with_cfg(evm_configuration()).with_block(block).build_mainnet();
         let result = evm.transact_commit(tx);
         let logs = result.as_ref().map(|result| result.logs().to_vec()).unwrap_or_default();
         Ok((map_execution_result(result)?, logs))
     }
 
     /// Moves the account at `from`, with code and storage, to `to`.
-    pub(super) fn relocate(&mut self, from: Address, to: Address) {
+    pub(super) fn move_account(&mut self, from: Address, to: Address) {
         if let Some(account) = self.0.cache.accounts.remove(&from) {
             self.0.cache.accounts.insert(to, account);
         }
@@ -100,12 +104,12 @@ impl EvmAccounts {
         &self,
         block: BlockEnv,
         call: SandboxEvmCall,
-    ) -> Result<AccessListResult, InvalidCallError> {
+    ) -> Result<AccessListResult, InvalidEvmCallError> {
         let apart = [call.from, call.to, block.beneficiary];
-        let tx = transaction(call.from, TxKind::Call(call.to), call.data, call.gas)?;
+        let tx = evm_transaction(call.from, TxKind::Call(call.to), call.data, call.gas)?;
         let mut evm =
-            Context::mainnet().with_ref_db(&self.0).with_cfg(configuration()).with_block(block).build_mainnet();
-        let executed = evm.transact(tx).map_err(|error| InvalidCallError(error.to_string()))?;
+            Context::mainnet().with_ref_db(&self.0).with_cfg(evm_configuration()).with_block(block).build_mainnet();
+        let executed = evm.transact(tx).map_err(|error| InvalidEvmCallError(error.to_string()))?;
         let mut list: Vec<_> = executed
             .state
             .into_iter()
@@ -124,7 +128,7 @@ impl EvmAccounts {
         })
     }
 
-    pub(super) fn root(&self) -> B256 {
+    pub(super) fn state_root(&self) -> B256 {
         state_root_unhashed(self.trie_accounts())
     }
 
@@ -150,7 +154,7 @@ impl EvmAccounts {
     }
 }
 
-fn configuration() -> CfgEnv {
+fn evm_configuration() -> CfgEnv {
     let mut configuration = CfgEnv::new_with_spec(SpecId::OSAKA);
     configuration.chain_id = CHAIN_ID;
     configuration.disable_nonce_check = true;
@@ -158,7 +162,7 @@ fn configuration() -> CfgEnv {
     configuration
 }
 
-fn transaction(from: Address, kind: TxKind, data: Bytes, gas: u64) -> Result<TxEnv, InvalidCallError> {
+fn evm_transaction(from: Address, kind: TxKind, data: Bytes, gas: u64) -> Result<TxEnv, InvalidEvmCallError> {
     TxEnv::builder()
         .caller(from)
         .kind(kind)
@@ -167,13 +171,13 @@ fn transaction(from: Address, kind: TxKind, data: Bytes, gas: u64) -> Result<TxE
         .gas_price(0)
         .chain_id(Some(CHAIN_ID))
         .build()
-        .map_err(|error| InvalidCallError(format!("{error:?}")))
+        .map_err(|error| InvalidEvmCallError(format!("{error:?}")))
 }
 
 fn map_execution_result(
     executed: Result<ExecutionResult, EVMError<Infallible>>,
-) -> Result<SandboxEvmOutcome, InvalidCallError> {
-    match executed.map_err(|error| InvalidCallError(error.to_string()))? {
+) -> Result<SandboxEvmOutcome, InvalidEvmCallError> {
+    match executed.map_err(|error| InvalidEvmCallError(error.to_string()))? {
         ExecutionResult::Success { output, .. } => Ok(SandboxEvmOutcome::Returned(output)),
         ExecutionResult::Revert { output, .. } => Ok(SandboxEvmOutcome::Reverted(output)),
         ExecutionResult::Halt { reason, .. } => Ok(SandboxEvmOutcome::Halted(format!("{reason:?}"))),

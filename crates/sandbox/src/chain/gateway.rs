@@ -59,17 +59,22 @@ impl SandboxCcipGateway {
         Address::from_raw_public_key(&point.as_bytes()[1..])
     }
 
-    pub(super) fn answer(&self, sender: Address, request: &[u8], now: u64) -> Result<Bytes, SandboxCcipGatewayError> {
+    pub(super) fn answer_request(
+        &self,
+        sender: Address,
+        request: &[u8],
+        now: u64,
+    ) -> Result<Bytes, SandboxCcipGatewayError> {
         let call = abi::Gateway::resolveCall::abi_decode(request).map_err(|_| SandboxCcipGatewayError::Malformed)?;
-        let result = self.result(&call.data)?;
+        let result = self.requested_record(&call.data)?;
         let expires = now.saturating_add(VALIDITY);
-        let signature = self.sign(digest(sender, expires, request, &result));
+        let signature = self.sign_digest(response_digest(sender, expires, request, &result));
         let answer = abi::Gateway::resolveReturn { result: result.into(), expires, signature };
         Ok(abi::Gateway::resolveCall::abi_encode_returns(&answer).into())
     }
 
     /// The ABI-encoded record that `call` requests. Empty if it is not set.
-    fn result(&self, call: &[u8]) -> Result<Vec<u8>, SandboxCcipGatewayError> {
+    fn requested_record(&self, call: &[u8]) -> Result<Vec<u8>, SandboxCcipGatewayError> {
         use abi::Profiles::{ProfilesCalls, addrCall, textCall};
         if let Ok(asked) = abi::Multicoin::addrCall::abi_decode(call) {
             let addresses = self.records.get(&asked.node).map(|records| &records.addresses);
@@ -90,7 +95,7 @@ impl SandboxCcipGateway {
     }
 
     /// `r`, `s` and `v` (27 or 28), as expected by `ecrecover`.
-    fn sign(&self, digest: B256) -> Bytes {
+    fn sign_digest(&self, digest: B256) -> Bytes {
         let (signature, recovery) =
             self.key.sign_prehash_recoverable(digest.as_slice()).expect("a 32-byte digest is what secp256k1 signs");
         let mut bytes = signature.to_vec();
@@ -100,7 +105,7 @@ impl SandboxCcipGateway {
 }
 
 /// The digest to sign, as computed by `OffchainResolver.resolveCallback`.
-fn digest(resolver: Address, expires: u64, request: &[u8], result: &[u8]) -> B256 {
+fn response_digest(resolver: Address, expires: u64, request: &[u8], result: &[u8]) -> B256 {
     let mut message = vec![0x19, 0x00];
     message.extend_from_slice(resolver.as_slice());
     message.extend_from_slice(&expires.to_be_bytes());

@@ -6,7 +6,7 @@ use serde::Deserialize;
 /// The resolver of a name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ResolverKind {
+pub enum EnsResolverKind {
     /// The public resolver, with the records of the registration.
     #[default]
     Public,

@@ -19,10 +19,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-pub use self::fault::RpcFault;
+pub use self::fault::SandboxRpcFault;
 
-use self::methods::RpcNode;
-use self::response::{json, plain};
+use self::methods::SandboxRpcNode;
+use self::response::{json_http_response, status_response};
 use super::SandboxChain;
 use crate::web::DroppedConnectionError;
 
@@ -35,9 +35,9 @@ const MAX_CONNECTIONS: usize = 256;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// A running endpoint. Dropping it stops the server and closes its connections.
-pub struct RpcServer {
+pub struct SandboxRpcServer {
     address: SocketAddr,
-    serving: watch::Sender<RpcNode>,
+    serving: watch::Sender<SandboxRpcNode>,
     requests: Arc<AtomicU64>,
     accepting: JoinHandle<()>,
 }
@@ -45,20 +45,21 @@ pub struct RpcServer {
 /// The endpoint could not open its port. Contains the operating system's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the sandbox cannot open a loopback port: {0}")]
-pub struct BindError(String);
+pub struct SandboxRpcBindError(String);
 
-impl RpcServer {
+impl SandboxRpcServer {
     /// Serves `chain` on a free port of 127.0.0.1.
     ///
     /// # Errors
-    /// [`BindError`] if no port can be opened.
-    pub async fn bind(chain: Arc<SandboxChain>) -> Result<Self, BindError> {
-        let listener =
-            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(|error| BindError(error.to_string()))?;
-        let address = listener.local_addr().map_err(|error| BindError(error.to_string()))?;
-        let (serving, watched) = watch::channel(RpcNode { chain, fault: RpcFault::None });
+    /// [`SandboxRpcBindError`] if no port can be opened.
+    pub async fn bind(chain: Arc<SandboxChain>) -> Result<Self, SandboxRpcBindError> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .await
+            .map_err(|error| SandboxRpcBindError(error.to_string()))?;
+        let address = listener.local_addr().map_err(|error| SandboxRpcBindError(error.to_string()))?;
+        let (serving, watched) = watch::channel(SandboxRpcNode { chain, fault: SandboxRpcFault::None });
         let requests = Arc::new(AtomicU64::new(0));
-        let accepting = tokio::spawn(accept(listener, watched, Arc::clone(&requests)));
+        let accepting = tokio::spawn(accept_connections(listener, watched, Arc::clone(&requests)));
         Ok(Self { address, serving, requests, accepting })
     }
 
@@ -73,31 +74,31 @@ impl RpcServer {
     }
 
     /// Enables this fault from the next request on.
-    pub fn set_fault(&self, fault: RpcFault) {
+    pub fn set_fault(&self, fault: SandboxRpcFault) {
         self.serving.send_modify(|serving| serving.fault = fault);
     }
 
     /// Number of HTTP requests received so far. A batch counts as one.
-    pub fn requests(&self) -> u64 {
+    pub fn request_count(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
     }
 }
 
-impl Drop for RpcServer {
+impl Drop for SandboxRpcServer {
     fn drop(&mut self) {
         self.accepting.abort();
     }
 }
 
 /// Accepts connections until aborted, which also closes them.
-async fn accept(listener: TcpListener, serving: watch::Receiver<RpcNode>, requests: Arc<AtomicU64>) {
+async fn accept_connections(listener: TcpListener, serving: watch::Receiver<SandboxRpcNode>, requests: Arc<AtomicU64>) {
     let mut connections = JoinSet::new();
     loop {
         let accepted = listener.accept().await;
         while connections.try_join_next().is_some() {}
         match accepted {
             Ok((stream, _)) if connections.len() < MAX_CONNECTIONS => {
-                connections.spawn(converse(stream, serving.clone(), Arc::clone(&requests)));
+                connections.spawn(serve_connection(stream, serving.clone(), Arc::clone(&requests)));
             }
             Ok(_) => {}
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
@@ -105,26 +106,29 @@ async fn accept(listener: TcpListener, serving: watch::Receiver<RpcNode>, reques
     }
 }
 
-async fn converse(stream: TcpStream, serving: watch::Receiver<RpcNode>, requests: Arc<AtomicU64>) {
+async fn serve_connection(stream: TcpStream, serving: watch::Receiver<SandboxRpcNode>, requests: Arc<AtomicU64>) {
     let service = service_fn(|request| {
         requests.fetch_add(1, Ordering::Relaxed);
         let serving = serving.borrow().clone();
-        respond(request, serving)
+        answer_http_request(request, serving)
     });
     // An error is caused by the client, or by a fault.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
-async fn respond(request: Request<Incoming>, serving: RpcNode) -> Result<Response<Body>, DroppedConnectionError> {
+async fn answer_http_request(
+    request: Request<Incoming>,
+    serving: SandboxRpcNode,
+) -> Result<Response<Body>, DroppedConnectionError> {
     if request.method() != Method::POST {
-        return Ok(plain(StatusCode::METHOD_NOT_ALLOWED));
+        return Ok(status_response(StatusCode::METHOD_NOT_ALLOWED));
     }
     let Ok(body) = to_bytes(Body::new(request.into_body()), MAX_REQUEST_BYTES).await else {
-        return Ok(plain(StatusCode::PAYLOAD_TOO_LARGE));
+        return Ok(status_response(StatusCode::PAYLOAD_TOO_LARGE));
     };
     if let Some(spoiled) = serving.fault.apply_to_transport(&body).await? {
         return Ok(spoiled);
     }
-    let answered = tokio::task::spawn_blocking(move || serving.answer(&body)).await;
-    Ok(answered.map_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR), json))
+    let answered = tokio::task::spawn_blocking(move || serving.answer_json_rpc(&body)).await;
+    Ok(answered.map_or_else(|_| status_response(StatusCode::INTERNAL_SERVER_ERROR), json_http_response))
 }

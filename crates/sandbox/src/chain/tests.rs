@@ -7,8 +7,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
-    CHAIN_ID, ChainBuildError, ChainBuilder, CustodyContract, HostileResolverMode, MULTICALL3, NAME_WRAPPER,
-    NameRegistration, REGISTRAR, REGISTRY, ResolverKind, RpcFault, RpcServer, SandboxChain, UNIVERSAL_RESOLVER,
+    CHAIN_ID, CustodyContract, EnsResolverKind, HostileResolverMode, MULTICALL3, NAME_WRAPPER, REGISTRAR, REGISTRY,
+    SandboxChain, SandboxChainBuildError, SandboxChainBuilder, SandboxNameRegistration, SandboxRpcFault,
+    SandboxRpcServer, UNIVERSAL_RESOLVER,
 };
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::CoinType;
@@ -64,26 +65,26 @@ fn texts<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, String> {
     pairs.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
-fn agent(text: &str, resolver: ResolverKind) -> NameRegistration {
+fn agent(text: &str, resolver: EnsResolverKind) -> SandboxNameRegistration {
     let entry = format!("x402://{text}/summarize/v1");
     let texts = texts([("cl.entry", entry.as_str()), ("cl.owner", "owner.eth")]);
-    NameRegistration { resolver, texts, addr: Some(BOB), ..NameRegistration::new(name(text), ALICE) }
+    SandboxNameRegistration { resolver, texts, addr: Some(BOB), ..SandboxNameRegistration::new(name(text), ALICE) }
 }
 
-fn hostile(mode: HostileResolverMode, arg: &str) -> ResolverKind {
-    ResolverKind::Hostile { mode, arg: arg.to_owned() }
+fn hostile(mode: HostileResolverMode, arg: &str) -> EnsResolverKind {
+    EnsResolverKind::Hostile { mode, arg: arg.to_owned() }
 }
 
 /// A chain with one name, with this resolver and an agent's records, in one block.
-fn chain_of(registration: &NameRegistration) -> Arc<SandboxChain> {
-    let mut builder = ChainBuilder::new().unwrap();
-    builder.register(registration).unwrap();
-    builder.seal(time("2026-11-20T12:00:00Z")).unwrap();
+fn chain_of(registration: &SandboxNameRegistration) -> Arc<SandboxChain> {
+    let mut builder = SandboxChainBuilder::new().unwrap();
+    builder.register_name(registration).unwrap();
+    builder.seal_block(time("2026-11-20T12:00:00Z")).unwrap();
     Arc::new(builder.build().unwrap())
 }
 
 struct Client {
-    server: RpcServer,
+    server: SandboxRpcServer,
     http: reqwest::Client,
 }
 
@@ -93,10 +94,10 @@ type Resolved = Result<(Vec<Bytes>, Address), Bytes>;
 impl Client {
     async fn new(chain: Arc<SandboxChain>) -> Self {
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { server: RpcServer::bind(chain).await.unwrap(), http }
+        Self { server: SandboxRpcServer::bind(chain).await.unwrap(), http }
     }
 
-    async fn of(registration: &NameRegistration) -> Self {
+    async fn of(registration: &SandboxNameRegistration) -> Self {
         Self::new(chain_of(registration)).await
     }
 
@@ -148,7 +149,7 @@ impl Client {
     }
 
     /// The result for `text` on a chain with one such agent.
-    async fn texts_of(text: &str, resolver: ResolverKind) -> Resolved {
+    async fn texts_of(text: &str, resolver: EnsResolverKind) -> Resolved {
         Self::of(&agent(text, resolver)).await.texts(text).await
     }
 }
@@ -167,7 +168,7 @@ fn strings(elements: &[Bytes]) -> Vec<String> {
 
 #[tokio::test]
 async fn a_public_name_answers_with_its_records_at_the_block_that_the_header_names() {
-    let client = Client::of(&agent("agent.eth", ResolverKind::Public)).await;
+    let client = Client::of(&agent("agent.eth", EnsResolverKind::Public)).await;
 
     let (elements, _) = client.texts("agent.eth").await.unwrap();
     assert_eq!(strings(&elements), ["x402://agent.eth/summarize/v1", "owner.eth", ""]);
@@ -193,13 +194,14 @@ async fn a_public_name_answers_with_its_records_at_the_block_that_the_header_nam
 async fn addresses_by_coin_type_are_answered_and_that_of_ether_is_the_address() {
     let base = CoinType::for_chain(8453).unwrap();
     let addresses = [(CoinType::ETHER, Bytes::copy_from_slice(BOB.as_slice())), (base, Bytes::from_static(&[7; 32]))];
-    for (text, kind) in [("agent.eth", ResolverKind::Public), ("wild.eth", ResolverKind::Wildcard)] {
-        let registration = NameRegistration { addr: None, addresses: addresses.clone().into(), ..agent(text, kind) };
-        let mut builder = ChainBuilder::new().unwrap();
-        builder.register(&registration).unwrap();
-        builder.seal(time("2026-11-20T12:00:00Z")).unwrap();
+    for (text, kind) in [("agent.eth", EnsResolverKind::Public), ("wild.eth", EnsResolverKind::Wildcard)] {
+        let registration =
+            SandboxNameRegistration { addr: None, addresses: addresses.clone().into(), ..agent(text, kind) };
+        let mut builder = SandboxChainBuilder::new().unwrap();
+        builder.register_name(&registration).unwrap();
+        builder.seal_block(time("2026-11-20T12:00:00Z")).unwrap();
         builder.set_address(&registration.name, base, &Bytes::new()).unwrap();
-        builder.seal(time("2026-11-20T12:00:12Z")).unwrap();
+        builder.seal_block(time("2026-11-20T12:00:12Z")).unwrap();
         let client = Client::new(Arc::new(builder.build().unwrap())).await;
 
         let node = registration.name.node();
@@ -224,10 +226,10 @@ async fn addresses_by_coin_type_are_answered_and_that_of_ether_is_the_address() 
 
 #[tokio::test]
 async fn the_header_hashes_to_its_hash_and_commits_to_the_state() {
-    let mut builder = ChainBuilder::new().unwrap();
-    builder.seal(time("2026-11-20T12:00:00Z")).unwrap();
-    builder.register(&agent("agent.eth", ResolverKind::Public)).unwrap();
-    builder.seal(time("2026-11-20T12:00:12Z")).unwrap();
+    let mut builder = SandboxChainBuilder::new().unwrap();
+    builder.seal_block(time("2026-11-20T12:00:00Z")).unwrap();
+    builder.register_name(&agent("agent.eth", EnsResolverKind::Public)).unwrap();
+    builder.seal_block(time("2026-11-20T12:00:12Z")).unwrap();
     let client = Client::new(Arc::new(builder.build().unwrap())).await;
 
     let mut headers = Vec::new();
@@ -246,7 +248,7 @@ async fn the_header_hashes_to_its_hash_and_commits_to_the_state() {
 
 #[tokio::test]
 async fn a_wildcard_answers_for_subnames_with_their_label() {
-    let mut registration = agent("wild.eth", ResolverKind::Wildcard);
+    let mut registration = agent("wild.eth", EnsResolverKind::Wildcard);
     registration.texts.insert("cl.entry".to_owned(), "x402://{label}.wild.eth/{label}/v1".to_owned());
     let client = Client::of(&registration).await;
 
@@ -261,12 +263,12 @@ async fn a_wildcard_answers_for_subnames_with_their_label() {
 
 #[tokio::test]
 async fn the_reasons_why_a_name_has_no_answer_differ() {
-    let mut builder = ChainBuilder::new().unwrap();
-    let bare = |text, resolver| NameRegistration { resolver, ..NameRegistration::new(name(text), ALICE) };
-    builder.register(&bare("empty.eth", ResolverKind::None)).unwrap();
-    builder.register(&bare("nocode.eth", ResolverKind::Address(NO_CODE))).unwrap();
-    builder.register(&agent("agent.eth", ResolverKind::Public)).unwrap();
-    builder.seal(time("2026-11-20T12:00:00Z")).unwrap();
+    let mut builder = SandboxChainBuilder::new().unwrap();
+    let bare = |text, resolver| SandboxNameRegistration { resolver, ..SandboxNameRegistration::new(name(text), ALICE) };
+    builder.register_name(&bare("empty.eth", EnsResolverKind::None)).unwrap();
+    builder.register_name(&bare("nocode.eth", EnsResolverKind::Address(NO_CODE))).unwrap();
+    builder.register_name(&agent("agent.eth", EnsResolverKind::Public)).unwrap();
+    builder.seal_block(time("2026-11-20T12:00:00Z")).unwrap();
     let client = Client::new(Arc::new(builder.build().unwrap())).await;
 
     for missing in ["missing.eth", "empty.eth", "sub.agent.eth"] {
@@ -365,8 +367,8 @@ fn callback(lookup: &OffchainLookup, failures: Vec<bool>, responses: Vec<Bytes>)
     [lookup.callbackFunction.as_slice(), &arguments].concat()
 }
 
-fn offchain() -> ResolverKind {
-    ResolverKind::Offchain { urls: vec![GATEWAY_URL.to_owned()] }
+fn offchain() -> EnsResolverKind {
+    EnsResolverKind::Offchain { urls: vec![GATEWAY_URL.to_owned()] }
 }
 
 #[tokio::test]
@@ -431,21 +433,24 @@ async fn a_lookup_in_the_name_of_another_contract_is_an_error_of_its_key() {
 #[tokio::test]
 async fn holders_and_expiries_are_read_where_mainnet_keeps_them() {
     let expiry = time("2026-11-01T00:00:00Z");
-    let mut builder = ChainBuilder::new().unwrap();
-    let plain = NameRegistration { expiry: Some(expiry), ..NameRegistration::new(name("plain.eth"), ALICE) };
-    builder.register(&plain).unwrap();
-    let wrapped = NameRegistration {
+    let mut builder = SandboxChainBuilder::new().unwrap();
+    let plain =
+        SandboxNameRegistration { expiry: Some(expiry), ..SandboxNameRegistration::new(name("plain.eth"), ALICE) };
+    builder.register_name(&plain).unwrap();
+    let wrapped = SandboxNameRegistration {
         custody: CustodyContract::NameWrapper,
         expiry: Some(time("2027-01-01T00:00:00Z")),
-        ..agent("wrapped.eth", ResolverKind::Public)
+        ..agent("wrapped.eth", EnsResolverKind::Public)
     };
-    builder.register(&wrapped).unwrap();
-    let sub =
-        NameRegistration { custody: CustodyContract::NameWrapper, ..agent("sub.wrapped.eth", ResolverKind::Public) };
-    builder.register(&sub).unwrap();
-    let wrong = NameRegistration::new(name("other.wrapped.eth"), BOB);
-    assert_eq!(builder.register(&wrong), Err(ChainBuildError::Custody("other.wrapped.eth".to_owned())));
-    builder.seal(time("2026-11-20T12:00:00Z")).unwrap();
+    builder.register_name(&wrapped).unwrap();
+    let sub = SandboxNameRegistration {
+        custody: CustodyContract::NameWrapper,
+        ..agent("sub.wrapped.eth", EnsResolverKind::Public)
+    };
+    builder.register_name(&sub).unwrap();
+    let wrong = SandboxNameRegistration::new(name("other.wrapped.eth"), BOB);
+    assert_eq!(builder.register_name(&wrong), Err(SandboxChainBuildError::Custody("other.wrapped.eth".to_owned())));
+    builder.seal_block(time("2026-11-20T12:00:00Z")).unwrap();
     let client = Client::new(Arc::new(builder.build().unwrap())).await;
 
     let id = U256::from_be_bytes(keccak256("plain").0);
@@ -467,12 +472,12 @@ async fn holders_and_expiries_are_read_where_mainnet_keeps_them() {
 
 #[tokio::test]
 async fn blocks_keep_their_state_and_tags_point_at_them() {
-    let mut builder = ChainBuilder::new().unwrap();
-    builder.register(&agent("agent.eth", ResolverKind::Public)).unwrap();
-    let old = builder.seal(time("2026-11-20T12:00:00Z")).unwrap();
-    builder.finalize().unwrap();
+    let mut builder = SandboxChainBuilder::new().unwrap();
+    builder.register_name(&agent("agent.eth", EnsResolverKind::Public)).unwrap();
+    let old = builder.seal_block(time("2026-11-20T12:00:00Z")).unwrap();
+    builder.finalize_newest_block().unwrap();
     builder.set_text(&name("agent.eth"), "cl.owner", "new.eth").unwrap();
-    let new = builder.seal(time("2026-11-20T12:13:00Z")).unwrap();
+    let new = builder.seal_block(time("2026-11-20T12:13:00Z")).unwrap();
     let chain = Arc::new(builder.build().unwrap());
     assert_eq!((chain.finalized(), chain.latest()), (old, new));
     let client = Client::new(chain).await;
@@ -491,8 +496,8 @@ async fn blocks_keep_their_state_and_tags_point_at_them() {
     let error = client.call(UNIVERSAL_RESOLVER, resolve(), json!("0x99")).await.unwrap_err();
     assert_eq!(error["message"], "header not found");
 
-    builder.set_resolver(&name("agent.eth"), &ResolverKind::None).unwrap();
-    builder.seal(time("2026-11-20T12:13:12Z")).unwrap();
+    builder.set_resolver(&name("agent.eth"), &EnsResolverKind::None).unwrap();
+    builder.seal_block(time("2026-11-20T12:13:12Z")).unwrap();
     client.server.serve_chain(Arc::new(builder.build().unwrap()));
     assert!(client.texts_at("agent.eth", &KEYS, json!("latest")).await.is_err());
     assert!(client.texts("agent.eth").await.is_ok());
@@ -500,22 +505,22 @@ async fn blocks_keep_their_state_and_tags_point_at_them() {
 
 #[test]
 fn what_cannot_be_written_is_refused() {
-    let mut builder = ChainBuilder::new().unwrap();
-    assert_eq!(builder.build().err(), Some(ChainBuildError::NoBlock));
-    let eth = NameRegistration::new(name("eth"), ALICE);
-    assert_eq!(builder.register(&eth), Err(ChainBuildError::Reserved("eth".to_owned())));
+    let mut builder = SandboxChainBuilder::new().unwrap();
+    assert_eq!(builder.build().err(), Some(SandboxChainBuildError::NoBlock));
+    let eth = SandboxNameRegistration::new(name("eth"), ALICE);
+    assert_eq!(builder.register_name(&eth), Err(SandboxChainBuildError::Reserved("eth".to_owned())));
     let unset = builder.set_text(&name("agent.eth"), "cl.owner", "x");
-    assert_eq!(unset, Err(ChainBuildError::Unregistered("agent.eth".to_owned())));
-    let mute = agent("mute.eth", ResolverKind::None);
-    assert_eq!(builder.register(&mute), Err(ChainBuildError::NoRecords("mute.eth".to_owned())));
+    assert_eq!(unset, Err(SandboxChainBuildError::Unregistered("agent.eth".to_owned())));
+    let mute = agent("mute.eth", EnsResolverKind::None);
+    assert_eq!(builder.register_name(&mute), Err(SandboxChainBuildError::NoRecords("mute.eth".to_owned())));
     let at = time("2026-11-20T12:00:00Z");
-    builder.seal(at).unwrap();
-    assert_eq!(builder.seal(at), Err(ChainBuildError::Time(at)));
+    builder.seal_block(at).unwrap();
+    assert_eq!(builder.seal_block(at), Err(SandboxChainBuildError::Time(at)));
 }
 
 #[tokio::test]
 async fn json_rpc_is_answered_as_nodes_do() {
-    let client = Client::of(&agent("agent.eth", ResolverKind::Public)).await;
+    let client = Client::of(&agent("agent.eth", EnsResolverKind::Public)).await;
 
     let replies = client
         .send(json!([
@@ -547,23 +552,23 @@ async fn json_rpc_is_answered_as_nodes_do() {
     assert_eq!(client.post("{".to_owned()).await.unwrap().status(), 200);
     assert_eq!(client.post(" ".repeat(1 << 21)).await.map(|r| r.status().as_u16()).unwrap_or(413), 413);
     assert_eq!(client.http.get(client.server.url()).send().await.unwrap().status(), 405);
-    assert_eq!(client.server.requests(), 6);
+    assert_eq!(client.server.request_count(), 6);
 }
 
 #[tokio::test]
 async fn logs_are_those_that_the_contracts_wrote() {
-    let mut builder = ChainBuilder::new().unwrap();
-    builder.register(&agent("agent.eth", ResolverKind::Public)).unwrap();
-    builder.seal(time("2026-11-20T12:00:00Z")).unwrap();
+    let mut builder = SandboxChainBuilder::new().unwrap();
+    builder.register_name(&agent("agent.eth", EnsResolverKind::Public)).unwrap();
+    builder.seal_block(time("2026-11-20T12:00:00Z")).unwrap();
     builder.set_text(&name("agent.eth"), "cl.owner", "other.eth").unwrap();
-    let block = builder.seal(time("2026-11-20T12:00:12Z")).unwrap();
+    let block = builder.seal_block(time("2026-11-20T12:00:12Z")).unwrap();
     let client = Client::new(Arc::new(builder.build().unwrap())).await;
 
     let text_changed = keccak256("TextChanged(bytes32,string,string,string)");
     let node = name("agent.eth").node();
     let written = client.ask("eth_getLogs", json!([{"fromBlock": "0x1", "topics": [text_changed]}])).await;
     let written = written["result"].as_array().unwrap().clone();
-    assert_eq!(written.len(), 1 + agent("agent.eth", ResolverKind::Public).texts.len());
+    assert_eq!(written.len(), 1 + agent("agent.eth", EnsResolverKind::Public).texts.len());
     let log = written.last().unwrap();
     assert_eq!((&log["blockHash"], &log["blockNumber"]), (&json!(block.hash), &json!("0x2")));
     assert_eq!((&log["topics"][1], &log["topics"][2]), (&json!(node), &json!(keccak256("cl.owner"))));
@@ -581,30 +586,30 @@ async fn logs_are_those_that_the_contracts_wrote() {
 
 #[tokio::test]
 async fn faults_are_switched_on_and_off() {
-    let client = Client::of(&agent("agent.eth", ResolverKind::Public)).await;
+    let client = Client::of(&agent("agent.eth", EnsResolverKind::Public)).await;
     let post = async |fault| {
         client.server.set_fault(fault);
         client.post(json!({"jsonrpc": "2.0", "id": 1, "method": "eth_chainId"}).to_string()).await
     };
 
-    assert_eq!(post(RpcFault::Status(503)).await.unwrap().status(), 503);
-    assert_eq!(post(RpcFault::Html).await.unwrap().headers()["content-type"], "text/html");
-    assert_eq!(post(RpcFault::NotJson).await.unwrap().text().await.unwrap(), "this is not JSON");
-    assert!(post(RpcFault::DropConnection).await.is_err());
-    let huge = post(RpcFault::HugeBody).await.unwrap().bytes().await.unwrap();
+    assert_eq!(post(SandboxRpcFault::Status(503)).await.unwrap().status(), 503);
+    assert_eq!(post(SandboxRpcFault::Html).await.unwrap().headers()["content-type"], "text/html");
+    assert_eq!(post(SandboxRpcFault::NotJson).await.unwrap().text().await.unwrap(), "this is not JSON");
+    assert!(post(SandboxRpcFault::DropConnection).await.is_err());
+    let huge = post(SandboxRpcFault::HugeBody).await.unwrap().bytes().await.unwrap();
     assert_eq!(huge.len() >> 20, 64);
     for (fault, expected) in [
-        (RpcFault::ErrorReply, r#"{"error":{"code":-32005,"message":"limit exceeded"},"id":1,"jsonrpc":"2.0"}"#),
-        (RpcFault::WrongChainId(1), r#"{"id":1,"jsonrpc":"2.0","result":"0x1"}"#),
-        (RpcFault::None, r#"{"id":1,"jsonrpc":"2.0","result":"0x7a69"}"#),
+        (SandboxRpcFault::ErrorReply, r#"{"error":{"code":-32005,"message":"limit exceeded"},"id":1,"jsonrpc":"2.0"}"#),
+        (SandboxRpcFault::WrongChainId(1), r#"{"id":1,"jsonrpc":"2.0","result":"0x1"}"#),
+        (SandboxRpcFault::None, r#"{"id":1,"jsonrpc":"2.0","result":"0x7a69"}"#),
     ] {
         assert_eq!(post(fault).await.unwrap().text().await.unwrap(), expected);
     }
 
     let read = || client.call(MULTICALL3, getCurrentBlockTimestampCall {}, json!("latest"));
-    client.server.set_fault(RpcFault::Garbage);
+    client.server.set_fault(SandboxRpcFault::Garbage);
     assert_eq!(read().await.unwrap(), Bytes::from_static(&[0xde, 0xad, 0xbe, 0xef]));
-    client.server.set_fault(RpcFault::AliasedOffsets);
+    client.server.set_fault(SandboxRpcFault::AliasedOffsets);
     let aliased = read().await.unwrap();
     assert!(aliased.len() < 256 << 10);
     let decoded = tryBlockAndAggregateCall::abi_decode_returns(&aliased).unwrap();
@@ -613,11 +618,11 @@ async fn faults_are_switched_on_and_off() {
 
 #[tokio::test]
 async fn a_stalled_request_ends_with_the_server() {
-    let client = Client::of(&agent("agent.eth", ResolverKind::Public)).await;
-    client.server.set_fault(RpcFault::Stall);
+    let client = Client::of(&agent("agent.eth", EnsResolverKind::Public)).await;
+    client.server.set_fault(SandboxRpcFault::Stall);
     let request = client.http.post(client.server.url()).body("{}").send();
     let stalled = tokio::spawn(request);
-    while client.server.requests() == 0 {
+    while client.server.request_count() == 0 {
         tokio::task::yield_now().await;
     }
 
@@ -628,11 +633,11 @@ async fn a_stalled_request_ends_with_the_server() {
 
 #[tokio::test]
 async fn a_lagging_header_is_the_one_before() {
-    let mut builder = ChainBuilder::new().unwrap();
-    let old = builder.seal(time("2026-11-20T12:00:00Z")).unwrap();
-    let new = builder.seal(time("2026-11-20T12:00:12Z")).unwrap();
+    let mut builder = SandboxChainBuilder::new().unwrap();
+    let old = builder.seal_block(time("2026-11-20T12:00:00Z")).unwrap();
+    let new = builder.seal_block(time("2026-11-20T12:00:12Z")).unwrap();
     let client = Client::new(Arc::new(builder.build().unwrap())).await;
-    client.server.set_fault(RpcFault::LaggingHeader);
+    client.server.set_fault(SandboxRpcFault::LaggingHeader);
 
     for (block, expected) in [("latest", old), ("0x2", new)] {
         let header = client.ask("eth_getBlockByNumber", json!([block, false])).await;
@@ -642,9 +647,9 @@ async fn a_lagging_header_is_the_one_before() {
 
 #[test]
 fn faults_and_modes_are_named_in_kebab_case() {
-    let fault = |text: Value| serde_json::from_value::<RpcFault>(text).unwrap();
-    assert_eq!(fault(json!("drop-connection")), RpcFault::DropConnection);
-    assert_eq!(fault(json!({"wrong-chain-id": 5})), RpcFault::WrongChainId(5));
-    let kind: ResolverKind = serde_json::from_value(json!({"hostile": {"mode": "bad-utf8"}})).unwrap();
+    let fault = |text: Value| serde_json::from_value::<SandboxRpcFault>(text).unwrap();
+    assert_eq!(fault(json!("drop-connection")), SandboxRpcFault::DropConnection);
+    assert_eq!(fault(json!({"wrong-chain-id": 5})), SandboxRpcFault::WrongChainId(5));
+    let kind: EnsResolverKind = serde_json::from_value(json!({"hostile": {"mode": "bad-utf8"}})).unwrap();
     assert_eq!(kind, hostile(HostileResolverMode::BadUtf8, ""));
 }

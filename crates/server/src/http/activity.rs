@@ -97,7 +97,7 @@ impl ConnectionActivity {
 
     /// Whether the server can still send an error response: part of a head has arrived, and all earlier responses are
     /// written.
-    pub(super) fn can_be_refused(&self) -> bool {
+    pub(super) fn may_send_error_response(&self) -> bool {
         let now = self.lock_state();
         matches!(now.phase, ConnectionPhase::Head { .. }) && now.stalled_since.is_none()
     }
@@ -351,9 +351,9 @@ mod tests {
         assert_eq!(activity.head_deadline(idle, head), Some(due), "only the first byte counts");
         assert!((opened + head..opened + idle).contains(&due));
         assert_eq!(activity.head_deadline(head, idle), Some(opened + head), "both bounds hold");
-        assert!(activity.can_be_refused());
+        assert!(activity.may_send_error_response());
         activity.record_write_progress(false);
-        assert!(!activity.can_be_refused(), "an answer before it is not written");
+        assert!(!activity.may_send_error_response(), "an answer before it is not written");
         activity.begin_request(false);
         assert_eq!(activity.head_deadline(idle, head), None);
     }

@@ -12,7 +12,7 @@ use axum::http::{HeaderValue, Uri};
 use axum::response::Response;
 use axum::routing::{get, post, put};
 use axum::{Json, Router};
-use clresolve_core::json::object::StrictJsonObject;
+use clresolve_core::json::object::ObjectOnlyValue;
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::Refusal;
 use clresolve_core::state::TrustState;
@@ -79,8 +79,8 @@ struct LogFilterDocument {
 }
 
 /// Serves the admin socket until the future is dropped.
-pub(super) async fn run(socket: UnixSocket, admin: AdminState) -> Infallible {
-    let (router, slots) = (router(admin), Arc::new(Semaphore::new(MOST_CONNECTIONS)));
+pub(super) async fn serve_admin_socket(socket: UnixSocket, admin: AdminState) -> Infallible {
+    let (router, slots) = (admin_router(admin), Arc::new(Semaphore::new(MOST_CONNECTIONS)));
     // When the daemon ends, dropping `_end` closes the connections.
     let (_end, ended) = watch::channel(false);
     let mut open = JoinSet::new();
@@ -93,7 +93,7 @@ pub(super) async fn run(socket: UnixSocket, admin: AdminState) -> Infallible {
                 open.spawn(async move {
                     let _slot = slot;
                     // A connection that exceeds its lifetime is closed.
-                    let _ = timeout(CONNECTION_TIME, serve(stream, router, ended)).await;
+                    let _ = timeout(CONNECTION_TIME, serve_connection(stream, router, ended)).await;
                 });
             }
             Err(error) => {
@@ -104,7 +104,7 @@ pub(super) async fn run(socket: UnixSocket, admin: AdminState) -> Infallible {
     }
 }
 
-async fn serve(stream: UnixStream, router: Router, ended: watch::Receiver<bool>) {
+async fn serve_connection(stream: UnixStream, router: Router, ended: watch::Receiver<bool>) {
     let wait = if clresolve_core::mutant!("admin-waits") { CONNECTION_TIME } else { WAIT };
     let mut limits = HttpServerConfig::default();
     (limits.idle_timeout, limits.head_timeout, limits.read_timeout) = (wait, wait, wait);
@@ -115,23 +115,23 @@ async fn serve(stream: UnixStream, router: Router, ended: watch::Receiver<bool>)
         async move { router.call(request).await.unwrap_or_else(|never| match never {}) }
     };
     // An error means that the operator's program disconnected or did not speak HTTP.
-    let _ = connection::serve(stream, &limits, &activity, handle, ended).await;
+    let _ = connection::serve_connection(stream, &limits, &activity, handle, ended).await;
 }
 
-fn router(admin: AdminState) -> Router {
+fn admin_router(admin: AdminState) -> Router {
     Router::new()
-        .route("/admin/state", get(state))
-        .route("/admin/cache/flush", post(flush))
-        .route("/admin/cache/{name}", get(list_cached))
-        .route("/admin/reload", post(reload))
-        .route("/admin/log-level", put(log_level))
+        .route("/admin/state", get(report_state))
+        .route("/admin/cache/flush", post(flush_caches))
+        .route("/admin/cache/{name}", get(report_cached_verdicts))
+        .route("/admin/reload", post(reload_config))
+        .route("/admin/log-level", put(change_log_filter))
         .method_not_allowed_fallback(async || problem::refusal_response(Refusal::MethodUnsupported, None))
         .fallback(async || problem::refusal_response(Refusal::RouteUnknown, None))
         .with_state(admin)
 }
 
 /// The daemon's version and caches, the newest head of the chain, and the settings in force.
-async fn state(Shared(admin): Shared<AdminState>) -> Json<Value> {
+async fn report_state(Shared(admin): Shared<AdminState>) -> Json<Value> {
     let state = admin.in_force.state();
     Json(json!({
         "version": env!("CARGO_PKG_VERSION"),
@@ -140,34 +140,34 @@ async fn state(Shared(admin): Shared<AdminState>) -> Json<Value> {
         "draining": state.is_draining(),
         "log": admin.operator.log_filter(),
         "cache": state.resolver.cache_sizes().await,
-        "head": state.resolver.head(),
-        "settings": admin.operator.settings().await,
+        "head": state.resolver.chain_head_status(),
+        "settings": admin.operator.settings_in_force().await,
     }))
 }
 
-async fn list_cached(Shared(admin): Shared<AdminState>, uri: Uri) -> Response {
-    match parsed(&path::segment(&uri, 0)) {
-        Ok(name) => answer(
+async fn report_cached_verdicts(Shared(admin): Shared<AdminState>, uri: Uri) -> Response {
+    match parse_name(&path::decoded_segment(&uri, 0)) {
+        Ok(name) => json_answer(
             &json!({ "name": name.as_str(), "held": admin.in_force.state().resolver.cached_verdicts_about(&name) }),
         ),
         Err(refused) => refused.into_response(),
     }
 }
 
-async fn flush(Shared(admin): Shared<AdminState>, request: Request) -> Response {
-    let asked = async { read::<CacheFlushDocument>(request).await?.try_into() };
+async fn flush_caches(Shared(admin): Shared<AdminState>, request: Request) -> Response {
+    let asked = async { read_json::<CacheFlushDocument>(request).await?.try_into() };
     let what: CacheFlushScope = match asked.await {
         Ok(what) => what,
         Err(refused) => return RequestBodyError::into_response(refused),
     };
     let flushed = admin.in_force.state().resolver.flush(&what).await;
     tracing::info!(?what, names = flushed.names, "the operator flushed the cache");
-    answer(&flushed)
+    json_answer(&flushed)
 }
 
-async fn reload(Shared(admin): Shared<AdminState>) -> Response {
-    match admin.operator.reload().await {
-        Ok(ReloadOutcome { file, is_unchanged, restart }) => answer(&json!({
+async fn reload_config(Shared(admin): Shared<AdminState>) -> Response {
+    match admin.operator.reload_config().await {
+        Ok(ReloadOutcome { file, is_unchanged, restart }) => json_answer(&json!({
             "file": file.display().to_string(),
             "unchanged": is_unchanged,
             "restart": restart.iter().map(StartupSetting::to_string).collect::<Vec<_>>(),
@@ -176,28 +176,28 @@ async fn reload(Shared(admin): Shared<AdminState>) -> Response {
     }
 }
 
-async fn log_level(Shared(admin): Shared<AdminState>, request: Request) -> Response {
-    let asked = match read::<StrictJsonObject<LogFilterDocument>>(request).await {
-        Ok(StrictJsonObject(asked)) => asked,
+async fn change_log_filter(Shared(admin): Shared<AdminState>, request: Request) -> Response {
+    let asked = match read_json::<ObjectOnlyValue<LogFilterDocument>>(request).await {
+        Ok(ObjectOnlyValue(asked)) => asked,
         Err(refused) => return refused.into_response(),
     };
     let before = admin.operator.log_filter();
     match admin.operator.set_log_filter(&asked.filter) {
-        Ok(()) => answer(&json!({ "filter": admin.operator.log_filter(), "before": before })),
+        Ok(()) => json_answer(&json!({ "filter": admin.operator.log_filter(), "before": before })),
         Err(why) => problem::refusal_response(Refusal::ConfigurationRefused, Some(why.into())),
     }
 }
 
-async fn read<T: for<'de> Deserialize<'de>>(request: Request) -> Result<T, RequestBodyError> {
+async fn read_json<T: for<'de> Deserialize<'de>>(request: Request) -> Result<T, RequestBodyError> {
     let bytes = body::read_body(request, MAX_BODY_BYTES, WAIT).await?;
     serde_json::from_slice(&bytes).map_err(|error| RequestBodyError::malformed(error.to_string()))
 }
 
-fn parsed(name: &str) -> Result<EnsName, RequestBodyError> {
+fn parse_name(name: &str) -> Result<EnsName, RequestBodyError> {
     EnsName::parse(name).map_err(|error| RequestBodyError::malformed(error.to_string()))
 }
 
-fn answer(value: &impl Serialize) -> Response {
+fn json_answer(value: &impl Serialize) -> Response {
     let mut response = Response::new(Body::from(serde_json::to_vec(value).unwrap_or_default()));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -211,7 +211,7 @@ impl TryFrom<CacheFlushDocument> for CacheFlushScope {
     fn try_from(asked: CacheFlushDocument) -> Result<Self, RequestBodyError> {
         Ok(match asked {
             CacheFlushDocument::All => Self::All,
-            CacheFlushDocument::Name(name) => Self::Name(parsed(&name)?),
+            CacheFlushDocument::Name(name) => Self::Name(parse_name(&name)?),
             CacheFlushDocument::State(state) => Self::State(state),
             CacheFlushDocument::Owner(owner) => Self::Owner(owner),
             CacheFlushDocument::Cid(cid) => {

@@ -10,13 +10,13 @@ use std::time::Duration;
 use clresolve_core::reason::Refusal;
 use clresolve_resolver::config::Config;
 use clresolve_resolver::cpu_share;
-use clresolve_resolver::resolve::{CacheStatus, NameQuestion, Resolver, SetupError};
+use clresolve_resolver::resolve::{CacheKeyStatus, NameQuestion, Resolver, SetupError};
 use clresolve_verdict::trust::Resolution;
 use futures_util::FutureExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
-use super::client_limits::{ClientIdentity, ClientLimits, ClientPermit};
+use super::client_limits::{ClientIdentity, ClientPermit, ClientPermitTable};
 
 /// Minimum time between two forced resolutions (`Cache-Control: no-cache`) of one question, so that a client that
 /// reloads a page does not put load on every upstream.
@@ -39,7 +39,7 @@ const EVERYBODY_ELSE: ClientIdentity = ClientIdentity::Address(IpAddr::V4(Ipv4Ad
 pub(super) struct AdmissionControl {
     resolver: Resolver,
     runs: Arc<Semaphore>,
-    per_client: ClientLimits,
+    per_client: ClientPermitTable,
     quota: Mutex<ResolutionQuota>,
     quota_limit: u32,
     run_limit: Duration,
@@ -47,14 +47,14 @@ pub(super) struct AdmissionControl {
 
 /// An answer, with how the cache contributed to it.
 #[derive(Clone, Debug)]
-pub(super) struct AdmittedResolution {
+pub(super) struct ResolutionAndCacheUse {
     pub(super) resolution: Resolution,
-    pub(super) cache_use: CacheUse,
+    pub(super) cache_use: CacheUseOutcome,
 }
 
 /// How the cache contributed to an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CacheUse {
+pub(super) enum CacheUseOutcome {
     /// The answer was in the cache.
     Hit,
     /// The cache had no answer, so the daemon resolved the name.
@@ -71,7 +71,7 @@ impl AdmissionControl {
         Self {
             resolver,
             runs: Arc::new(Semaphore::new(config.http.cold_runs)),
-            per_client: ClientLimits::new(config.http.cold_runs_per_client),
+            per_client: ClientPermitTable::new(config.http.cold_runs_per_client),
             quota: Mutex::new(ResolutionQuota { since: Instant::now(), spent: HashMap::new() }),
             quota_limit: config.http.cold_runs_per_minute,
             run_limit: config.timeout + RUN_SLACK,
@@ -84,22 +84,24 @@ impl AdmissionControl {
         &self,
         client: ClientIdentity,
         question: NameQuestion,
-    ) -> Result<AdmittedResolution, Refusal> {
+    ) -> Result<ResolutionAndCacheUse, Refusal> {
         let permit = match self.cache_status(&question).await? {
-            CacheStatus::Fresh(resolution) => return Ok(AdmittedResolution { resolution, cache_use: CacheUse::Hit }),
-            CacheStatus::UnderWay => None,
-            CacheStatus::Missing => Some(self.admit(client)?),
+            CacheKeyStatus::Fresh(resolution) => {
+                return Ok(ResolutionAndCacheUse { resolution, cache_use: CacheUseOutcome::Hit });
+            }
+            CacheKeyStatus::UnderWay => None,
+            CacheKeyStatus::Missing => Some(self.admit_resolution(client)?),
         };
         // Boxed, so that the future of a hit is small.
-        let resolution = Box::pin(self.run(permit, question)).await?;
-        Ok(AdmittedResolution { resolution, cache_use: CacheUse::Miss })
+        let resolution = Box::pin(self.run_resolution(permit, question)).await?;
+        Ok(ResolutionAndCacheUse { resolution, cache_use: CacheUseOutcome::Miss })
     }
 
     /// Returns the cached answer, if there is one.
     pub(super) async fn cached_answer(&self, question: &NameQuestion) -> Result<Option<Resolution>, Refusal> {
         match self.cache_status(question).await? {
-            CacheStatus::Fresh(resolution) => Ok(Some(resolution)),
-            CacheStatus::UnderWay | CacheStatus::Missing => Ok(None),
+            CacheKeyStatus::Fresh(resolution) => Ok(Some(resolution)),
+            CacheKeyStatus::UnderWay | CacheKeyStatus::Missing => Ok(None),
         }
     }
 
@@ -108,20 +110,22 @@ impl AdmissionControl {
         &self,
         client: ClientIdentity,
         question: NameQuestion,
-    ) -> Result<AdmittedResolution, Refusal> {
+    ) -> Result<ResolutionAndCacheUse, Refusal> {
         let permit = match self.cache_status(&question).await? {
-            CacheStatus::Fresh(resolution) => return Ok(AdmittedResolution { resolution, cache_use: CacheUse::Hit }),
-            CacheStatus::UnderWay => None,
-            CacheStatus::Missing => {
+            CacheKeyStatus::Fresh(resolution) => {
+                return Ok(ResolutionAndCacheUse { resolution, cache_use: CacheUseOutcome::Hit });
+            }
+            CacheKeyStatus::UnderWay => None,
+            CacheKeyStatus::Missing => {
                 client.may_start()?;
-                self.spend(client)?;
+                self.spend_quota(client)?;
                 let of_client = self.per_client.acquire(client).await;
                 let run = Arc::clone(&self.runs).acquire_owned().await.map_err(|_| Refusal::Overloaded)?;
                 Some(ResolutionPermit { _run: run, _of_client: of_client })
             }
         };
-        let resolution = self.run(permit, question).await?;
-        Ok(AdmittedResolution { resolution, cache_use: CacheUse::Miss })
+        let resolution = self.run_resolution(permit, question).await?;
+        Ok(ResolutionAndCacheUse { resolution, cache_use: CacheUseOutcome::Miss })
     }
 
     /// Forces a resolution. If the limits do not allow one, returns the cached answer.
@@ -129,26 +133,29 @@ impl AdmissionControl {
         &self,
         client: ClientIdentity,
         question: NameQuestion,
-    ) -> Result<AdmittedResolution, Refusal> {
+    ) -> Result<ResolutionAndCacheUse, Refusal> {
         if client.may_start().is_err() {
             let answered = self.ask(client, question).await?;
-            return Ok(AdmittedResolution { cache_use: CacheUse::ForceRefused, ..answered });
+            return Ok(ResolutionAndCacheUse { cache_use: CacheUseOutcome::ForceRefused, ..answered });
         }
         let permit = match self.cache_status(&question).await? {
-            CacheStatus::Fresh(resolution) => match self.admit_forced(client, &question).await {
+            CacheKeyStatus::Fresh(resolution) => match self.admit_forced(client, &question).await {
                 Ok(permit) => Some(permit),
-                Err(_) => return Ok(AdmittedResolution { resolution, cache_use: CacheUse::ForceRefused }),
+                Err(_) => return Ok(ResolutionAndCacheUse { resolution, cache_use: CacheUseOutcome::ForceRefused }),
             },
-            CacheStatus::UnderWay => None,
-            CacheStatus::Missing => Some(self.admit(client)?),
+            CacheKeyStatus::UnderWay => None,
+            CacheKeyStatus::Missing => Some(self.admit_resolution(client)?),
         };
         let resolver = self.resolver.clone();
         let run = async move { resolver.ask_anew(&question).await };
-        Ok(AdmittedResolution { resolution: self.finish(permit, run).await?, cache_use: CacheUse::Forced })
+        Ok(ResolutionAndCacheUse {
+            resolution: self.finish_resolution(permit, run).await?,
+            cache_use: CacheUseOutcome::Forced,
+        })
     }
 
     /// Whether a resolution for one more client could start, that is, no client would have to wait.
-    pub(super) fn has_room(&self) -> bool {
+    pub(super) fn has_room_for_client(&self) -> bool {
         self.runs.available_permits() > 0
     }
 
@@ -163,20 +170,25 @@ impl AdmissionControl {
         client: ClientIdentity,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, Refusal> {
-        let permit = if clresolve_core::mutant!("judging-is-no-run") { None } else { Some(self.admit(client)?) };
+        let permit =
+            if clresolve_core::mutant!("judging-is-no-run") { None } else { Some(self.admit_resolution(client)?) };
         self.run_holding_permit(permit, work).await
     }
 
-    async fn cache_status(&self, question: &NameQuestion) -> Result<CacheStatus, Refusal> {
+    async fn cache_status(&self, question: &NameQuestion) -> Result<CacheKeyStatus, Refusal> {
         self.resolver.cache_status(question).await.map_err(|_: SetupError| Refusal::ProfileUnknown)
     }
 
-    async fn run(&self, permit: Option<ResolutionPermit>, question: NameQuestion) -> Result<Resolution, Refusal> {
+    async fn run_resolution(
+        &self,
+        permit: Option<ResolutionPermit>,
+        question: NameQuestion,
+    ) -> Result<Resolution, Refusal> {
         let resolver = self.resolver.clone();
-        self.finish(permit, async move { resolver.ask(&question).await }).await
+        self.finish_resolution(permit, async move { resolver.ask(&question).await }).await
     }
 
-    async fn finish(
+    async fn finish_resolution(
         &self,
         permit: Option<ResolutionPermit>,
         run: impl Future<Output = Result<Resolution, SetupError>> + Send + 'static,
@@ -206,20 +218,24 @@ impl AdmissionControl {
         if since_run.map_err(|_: SetupError| Refusal::ProfileUnknown)? < BETWEEN_FORCED_RUNS {
             return Err(Refusal::ClientOverQuota);
         }
-        self.admit(client)
+        self.admit_resolution(client)
     }
 
-    fn admit(&self, client: ClientIdentity) -> Result<ResolutionPermit, Refusal> {
+    fn admit_resolution(&self, client: ClientIdentity) -> Result<ResolutionPermit, Refusal> {
         client.may_start()?;
         let of_client = self.per_client.try_acquire(client).ok_or(Refusal::ClientOverQuota)?;
         let run = Arc::clone(&self.runs).try_acquire_owned().map_err(|_| Refusal::Overloaded)?;
-        self.spend(client)?;
+        self.spend_quota(client)?;
         Ok(ResolutionPermit { _run: run, _of_client: of_client })
     }
 
-    fn spend(&self, client: ClientIdentity) -> Result<(), Refusal> {
+    fn spend_quota(&self, client: ClientIdentity) -> Result<(), Refusal> {
         let mut quota = self.quota.lock().unwrap_or_else(PoisonError::into_inner);
-        if quota.spend(client, self.quota_limit, Instant::now()) { Ok(()) } else { Err(Refusal::ClientOverQuota) }
+        if quota.count_resolution(client, self.quota_limit, Instant::now()) {
+            Ok(())
+        } else {
+            Err(Refusal::ClientOverQuota)
+        }
     }
 }
 
@@ -227,7 +243,7 @@ impl AdmissionControl {
 pub(super) async fn run_to_completion<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, Refusal> {
-    cpu_share::spawn(work).await.map_err(|_panicked| Refusal::InternalError)
+    cpu_share::spawn_task(work).await.map_err(|_panicked| Refusal::InternalError)
 }
 
 /// Runs `work` and drops `held` once it has ended.
@@ -252,7 +268,7 @@ struct ResolutionQuota {
 
 impl ResolutionQuota {
     /// Counts one resolution of `client`. Returns false if it would exceed `limit`.
-    fn spend(&mut self, client: ClientIdentity, limit: u32, now: Instant) -> bool {
+    fn count_resolution(&mut self, client: ClientIdentity, limit: u32, now: Instant) -> bool {
         if now.saturating_duration_since(self.since) >= QUOTA_WINDOW {
             self.since = now;
             self.spent.clear();
@@ -276,11 +292,11 @@ mod tests {
         let client = |last: u8| ClientIdentity::Address(Ipv4Addr::new(192, 0, 2, last).into());
         let start = Instant::now();
         let mut quota = ResolutionQuota { since: start, spent: HashMap::new() };
-        assert!(quota.spend(client(1), 2, start) && quota.spend(client(1), 2, start));
-        assert!(!quota.spend(client(1), 2, start));
-        assert!(quota.spend(client(2), 2, start));
-        assert!(!quota.spend(client(2), 0, start));
-        assert!(quota.spend(client(1), 2, start + QUOTA_WINDOW));
+        assert!(quota.count_resolution(client(1), 2, start) && quota.count_resolution(client(1), 2, start));
+        assert!(!quota.count_resolution(client(1), 2, start));
+        assert!(quota.count_resolution(client(2), 2, start));
+        assert!(!quota.count_resolution(client(2), 0, start));
+        assert!(quota.count_resolution(client(1), 2, start + QUOTA_WINDOW));
     }
 
     #[tokio::test]
@@ -290,9 +306,12 @@ mod tests {
         let admission =
             AdmissionControl { run_limit: Duration::from_millis(1), ..AdmissionControl::new(resolver, &config) };
         let endless = std::future::pending();
-        assert_eq!(admission.finish(None, endless).await.unwrap_err(), Refusal::RunOverdue);
+        assert_eq!(admission.finish_resolution(None, endless).await.unwrap_err(), Refusal::RunOverdue);
         let admission = AdmissionControl { run_limit: Duration::from_secs(120), ..admission };
-        assert_eq!(admission.finish(None, async { panic!("a bug") }).await.unwrap_err(), Refusal::InternalError);
+        assert_eq!(
+            admission.finish_resolution(None, async { panic!("a bug") }).await.unwrap_err(),
+            Refusal::InternalError
+        );
     }
 
     /// Otherwise each question that joins a slow resolution would leave a task behind.
@@ -340,10 +359,14 @@ mod tests {
         let start = Instant::now();
         let mut quota = ResolutionQuota { since: start, spent: HashMap::new() };
         for number in 0..u32::try_from(MAX_CLIENTS).unwrap() {
-            assert!(quota.spend(ClientIdentity::Address(Ipv4Addr::from_bits(0x0a00_0000 + number).into()), 1, start));
+            assert!(quota.count_resolution(
+                ClientIdentity::Address(Ipv4Addr::from_bits(0x0a00_0000 + number).into()),
+                1,
+                start
+            ));
         }
-        assert!(quota.spend(ClientIdentity::Address(Ipv4Addr::new(192, 0, 2, 1).into()), 1, start));
-        assert!(!quota.spend(ClientIdentity::Address(Ipv4Addr::new(192, 0, 2, 2).into()), 1, start));
+        assert!(quota.count_resolution(ClientIdentity::Address(Ipv4Addr::new(192, 0, 2, 1).into()), 1, start));
+        assert!(!quota.count_resolution(ClientIdentity::Address(Ipv4Addr::new(192, 0, 2, 2).into()), 1, start));
         assert_eq!(quota.spent.len(), MAX_CLIENTS + 1);
     }
 }

@@ -39,7 +39,7 @@ async fn answer_request_check(
     let verdict = Arc::clone(resolution.verdict());
     let resolver = state.resolver.clone();
     let work = async move {
-        let found = resolver.check_request_of(&resolution, question).await;
+        let found = resolver.check_request_with_resolution(&resolution, question).await;
         resolver.pool().try_run(move || serde_json::to_vec(&found).unwrap_or_default()).await
     };
     let written = state

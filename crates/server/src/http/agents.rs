@@ -8,7 +8,7 @@ use axum::extract::{Extension, State};
 use axum::http::header::{CONTENT_TYPE, ETAG};
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::response::Response;
-use clresolve_cards::project::signed_a2a_card;
+use clresolve_cards::project::project_signed_a2a_card;
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::Refusal;
 use clresolve_resolver::cpu_pool::CpuPoolFullError;
@@ -17,8 +17,8 @@ use clresolve_verdict::trust::Resolution;
 
 use super::caching::{ResponseLifetime, matches_client_tag, not_modified};
 use super::client_limits::ClientIdentity;
-use super::log::LogEntry;
-use super::path::segment;
+use super::log::ResponseLogFields;
+use super::path::decoded_segment;
 use super::problem;
 use super::state::AppState;
 
@@ -28,7 +28,7 @@ pub(super) async fn serve_agent_card(
     headers: HeaderMap,
     uri: Uri,
 ) -> Response {
-    let answered = match state.admission.ask(client, NameQuestion::new(segment(&uri, 0))).await {
+    let answered = match state.admission.ask(client, NameQuestion::new(decoded_segment(&uri, 0))).await {
         Ok(answered) => answered,
         Err(refusal) => return problem::refusal_response(refusal, None),
     };
@@ -54,14 +54,14 @@ pub(super) async fn serve_agent_card(
         state.resolver.now(),
     );
     response.headers_mut().insert(ETAG, HeaderValue::from_str(&tag).expect("hex is a header value"));
-    response.extensions_mut().insert(LogEntry::from_verdict(verdict));
+    response.extensions_mut().insert(ResponseLogFields::from_verdict(verdict));
     response
 }
 
 /// Serializes a card, and returns it with its entity tag.
 fn render_card(state: &AppState, resolution: &Resolution) -> Result<(String, String), &'static str> {
-    let signer = state.signatures.as_ref().map(|signatures| signatures.signer().key());
-    let body = signed_a2a_card(resolution, &state.gate.policy(), signer)?.to_string();
+    let signer = state.signatures.as_ref().map(|signatures| signatures.signer().signing_key());
+    let body = project_signed_a2a_card(resolution, &state.gate.gate_policy(), signer)?.to_string();
     let tag = format!("\"{}\"", Digest::compute(body.as_bytes()).hex());
     Ok((body, tag))
 }

@@ -14,9 +14,9 @@ use hyper::body::{Frame, SizeHint};
 use super::client_limits::{ClientIdentity, SharedSlotPool, SlotReservation};
 
 /// Slots for responses. A streamed response needs none: its next part is produced once the last one is being written.
-pub(super) struct AnswerLimits(SharedSlotPool);
+pub(super) struct ResponseMemorySlots(SharedSlotPool);
 
-impl AnswerLimits {
+impl ResponseMemorySlots {
     /// Maximum size of a response that needs no slot. Each connection has buffers of that size anyway.
     const FREE: u64 = 8 * 1024;
 
@@ -44,7 +44,7 @@ impl AnswerLimits {
             return Ok(answer);
         }
         let slots = u32::try_from(bytes.div_ceil(Self::UNIT)).unwrap_or(u32::MAX);
-        let slots = Arc::new(self.0.take(client, slots)?);
+        let slots = Arc::new(self.0.reserve_slots(client, slots)?);
         Ok(answer.map(|body| Body::new(SlotHoldingBody { body, slots })))
     }
 }
@@ -119,10 +119,10 @@ mod tests {
     #[tokio::test]
     async fn answers_are_bounded_in_all_and_for_each_client_until_their_bytes_are_gone() {
         const BYTES: usize = 256 * 1024;
-        let limits = AnswerLimits::new();
+        let limits = ResponseMemorySlots::new();
         let take = |number: usize| limits.reserve_slots(client(u8::try_from(number).expect("few")), of(BYTES));
-        let of_slots = |slots: usize| slots * AnswerLimits::UNIT as usize / BYTES;
-        let (of_client, all) = (of_slots(AnswerLimits::MOST_OF_CLIENT), of_slots(AnswerLimits::MOST));
+        let of_slots = |slots: usize| slots * ResponseMemorySlots::UNIT as usize / BYTES;
+        let (of_client, all) = (of_slots(ResponseMemorySlots::MOST_OF_CLIENT), of_slots(ResponseMemorySlots::MOST));
         let mut held: Vec<_> = (0..of_client).map(|_| take(1).expect("a slot")).collect();
         assert_eq!(take(1).err(), Some(Refusal::ClientOverQuota));
         assert!(limits.reserve_slots(client(1), of(8 * 1024)).is_ok(), "a small answer needs no slot");
@@ -142,10 +142,10 @@ mod tests {
         config.cors.origins = vec![PAGE.to_owned()];
         let resolver = Resolver::new(&config).await.expect("a resolver");
         let in_force = Arc::new(CurrentService::new(build_service(AppState::new(resolver, &config, None, None))));
-        let all = of(AnswerLimits::MOST_OF_CLIENT * AnswerLimits::UNIT as usize);
+        let all = of(ResponseMemorySlots::MOST_OF_CLIENT * ResponseMemorySlots::UNIT as usize);
         let _held = in_force.state().answers.reserve_slots(client(1), all).expect("slots");
         let asked = Request::get(path).header(ORIGIN, PAGE).body(Body::empty()).expect("a request");
-        request::answer(&in_force, ListenerRole::All, client(1), &ConnectionActivity::new(), asked).await
+        request::answer_request(&in_force, ListenerRole::All, client(1), &ConnectionActivity::new(), asked).await
     }
 
     #[tokio::test]
@@ -159,6 +159,9 @@ mod tests {
     async fn metrics_need_no_place_however_long_they_are() {
         let metrics = answered_without_places("/metrics").await;
         assert_eq!(metrics.status(), StatusCode::OK);
-        assert!(metrics.body().size_hint().exact() > Some(AnswerLimits::FREE), "a short answer needs none anyway");
+        assert!(
+            metrics.body().size_hint().exact() > Some(ResponseMemorySlots::FREE),
+            "a short answer needs none anyway"
+        );
     }
 }

@@ -43,8 +43,8 @@ impl ApiKind {
     pub(super) fn from_path(path: &str) -> Self {
         match path {
             "/livez" | "/livez/" | "/readyz" | "/readyz/" | "/metrics" | "/metrics/" => Self::Health,
-            _ if is_gate(path) => Self::Gate,
-            _ if is_disguised_gate(path) && !clresolve_core::mutant!("disguised-gate") => Self::DisguisedGate,
+            _ if is_gate_path(path) => Self::Gate,
+            _ if is_disguised_gate_path(path) && !clresolve_core::mutant!("disguised-gate") => Self::DisguisedGate,
             _ => Self::Report,
         }
     }
@@ -58,7 +58,7 @@ impl ApiKind {
     }
 }
 
-fn is_gate(path: &str) -> bool {
+fn is_gate_path(path: &str) -> bool {
     let mut segments = path.splitn(4, '/');
     let is_absolute = segments.next() == Some("");
     let (first, second) = (segments.next().unwrap_or_default(), segments.next().unwrap_or_default());
@@ -67,7 +67,7 @@ fn is_gate(path: &str) -> bool {
 
 /// Whether the path becomes a gate path after percent-decoding, replacing backslashes with slashes, ignoring case, or
 /// resolving empty and dot segments.
-fn is_disguised_gate(path: &str) -> bool {
+fn is_disguised_gate_path(path: &str) -> bool {
     let is_special = |byte| matches!(byte, b'%' | b'\\' | b';' | b'A'..=b'Z');
     if !path.bytes().any(is_special) && !path.contains("//") && !path.contains("/.") {
         return false;

@@ -32,7 +32,10 @@ const LAST_MOMENT: SignedDuration = SignedDuration::from_secs(20);
 const NAMES_A_ROUND: usize = 32;
 
 /// Runs until the future is dropped.
-pub(super) async fn run(in_force: &CurrentService, hot_names: Option<&SavedHotNames>) -> Infallible {
+pub(super) async fn run_background_refreshes(
+    in_force: &CurrentService,
+    hot_names: Option<&SavedHotNames>,
+) -> Infallible {
     loop {
         refresh_round(in_force, hot_names).await;
         sleep(PAUSE).await;
@@ -45,7 +48,7 @@ pub(super) async fn read_until_ready(in_force: &CurrentService) -> Infallible {
     let mut pause = READING_PAUSE;
     loop {
         let state = in_force.state();
-        state.readiness.read(&state.resolver).await;
+        state.readiness.read_chain(&state.resolver).await;
         sleep(pause).await;
         let is_missing = state.readiness.unready_reason().is_some();
         pause = if is_missing { (2 * pause).min(MAX_READING_PAUSE) } else { READING_PAUSE };
@@ -57,7 +60,7 @@ pub(super) async fn read_until_ready(in_force: &CurrentService) -> Infallible {
 /// only verdicts that are about to expire.
 async fn refresh_round(in_force: &CurrentService, hot_names: Option<&SavedHotNames>) {
     let state = in_force.state();
-    let has_room = || state.admission.has_room() || clresolve_core::mutant!("refreshes-jump-the-queue");
+    let has_room = || state.admission.has_room_for_client() || clresolve_core::mutant!("refreshes-jump-the-queue");
     let may_work = || !state.is_draining() && Arc::ptr_eq(&state, &in_force.state());
     let is_last_moment = |left| left <= LAST_MOMENT && !clresolve_core::mutant!("taken-runs-end-verdicts");
     state.resolver.refresh_ahead(|left| may_work() && (has_room() || is_last_moment(left))).await;
@@ -81,7 +84,7 @@ mod tests {
     use crate::http::serving::build_service;
     use crate::http::state::AppState;
     use clresolve_resolver::clock::Clock;
-    use clresolve_resolver::resolve::{CacheStatus, NameQuestion, Resolver};
+    use clresolve_resolver::resolve::{CacheKeyStatus, NameQuestion, Resolver};
     use clresolve_resolver::sandbox::Sandbox;
 
     const NAME: &str = "summarizeagent.eth";
@@ -118,7 +121,7 @@ mod tests {
         assert_eq!(checked_at().await, first, "every run is taken, so that a client's would wait");
         end.send(()).expect("the run goes on");
         of_client.await.expect("it is admitted").expect("it ends");
-        while !state.admission.has_room() {
+        while !state.admission.has_room_for_client() {
             tokio::task::yield_now().await;
         }
         refresh_round(&in_force, None).await;
@@ -126,7 +129,7 @@ mod tests {
 
         clock.0.store(555, Ordering::Relaxed);
         let second = checked_at().await;
-        state.drain();
+        state.announce_drain();
         refresh_round(&in_force, None).await;
         assert_eq!(checked_at().await, second, "what is about to end begins nothing");
     }
@@ -141,7 +144,7 @@ mod tests {
         let in_force = CurrentService::new(build_service(AppState::new(resolver.clone(), &config, None, None)));
         let state = in_force.state();
         let mut of_client = Box::pin(state.admission.run_admitted(CLIENT, std::future::pending::<()>()));
-        assert!(futures_util::poll!(&mut of_client).is_pending() && !state.admission.has_room());
+        assert!(futures_util::poll!(&mut of_client).is_pending() && !state.admission.has_room_for_client());
 
         for _ in 0..2 {
             assert_eq!(resolver.resolve(NAME).await.verdict().state, TrustState::Trusted);
@@ -150,7 +153,7 @@ mod tests {
         refresh_round(&in_force, None).await;
         clock.0.store(310, Ordering::Relaxed);
         let status = resolver.cache_status(&NameQuestion::new(NAME)).await.expect("the profile exists");
-        assert!(matches!(status, CacheStatus::Fresh(_)), "it ends after 300 s unless it is refreshed");
+        assert!(matches!(status, CacheKeyStatus::Fresh(_)), "it ends after 300 s unless it is refreshed");
     }
 
     #[tokio::test]
@@ -166,7 +169,7 @@ mod tests {
         let hot_names = SavedHotNames::open(&path);
         let is_known = async || {
             let status = resolver.cache_status(&NameQuestion::new(NAME)).await.expect("the profile exists");
-            matches!(status, CacheStatus::Fresh(_))
+            matches!(status, CacheKeyStatus::Fresh(_))
         };
 
         let state = in_force.state();
@@ -177,7 +180,7 @@ mod tests {
         assert!(!is_known().await, "every run is taken, so that a client's would wait");
         end.send(()).expect("the run goes on");
         of_client.await.expect("it is admitted").expect("it ends");
-        while !state.admission.has_room() {
+        while !state.admission.has_room_for_client() {
             tokio::task::yield_now().await;
         }
         refresh_round(&in_force, Some(&hot_names)).await;

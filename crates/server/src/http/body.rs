@@ -80,7 +80,7 @@ pub(super) async fn read_reserved_body(
     let slot = state.documents.reserve_body(client, most)?;
     let in_work = request.extensions().get::<RequestSlot>().cloned();
     let bytes = read_body(request, limit, state.http.read_timeout).await?;
-    in_work.map_or(Ok(()), |in_work| in_work.take())?;
+    in_work.map_or(Ok(()), |in_work| in_work.take_slot())?;
     Ok((bytes, slot))
 }
 

@@ -7,7 +7,7 @@ use axum::response::Response;
 use clresolve_verdict::verdict::Freshness;
 use jiff::Timestamp;
 
-use super::admission::CacheUse;
+use super::admission::CacheUseOutcome;
 
 /// Defined in RFC 9211.
 pub(super) const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
@@ -23,26 +23,30 @@ pub(super) struct ResponseLifetime {
 impl ResponseLifetime {
     pub(super) fn from_freshness(freshness: &Freshness) -> Self {
         let lifetime = freshness.lifetime().as_secs();
-        let control = header(format!("private, max-age={lifetime}"));
+        let control = cache_header_value(format!("private, max-age={lifetime}"));
         Self { checked_at: freshness.checked_at, lifetime, control }
     }
 
     /// Sets `Cache-Control`, `Age` and `Cache-Status` of an answer that used the cache in this way.
-    pub(super) fn set_cache_headers(&self, headers: &mut HeaderMap, cache_use: CacheUse, now: Timestamp) {
+    pub(super) fn set_cache_headers(&self, headers: &mut HeaderMap, cache_use: CacheUseOutcome, now: Timestamp) {
         let age = now.as_second().saturating_sub(self.checked_at.as_second());
         let age = u64::try_from(age).unwrap_or(0);
         let ttl = self.lifetime.saturating_sub(age);
         let overdue = age.saturating_sub(self.lifetime);
         let status = match cache_use {
             // An invalid name is judged each time and never cached.
-            CacheUse::Hit | CacheUse::ForceRefused if self.lifetime == 0 => {
+            CacheUseOutcome::Hit | CacheUseOutcome::ForceRefused if self.lifetime == 0 => {
                 HeaderValue::from_static("clresolve; fwd=bypass")
             }
-            CacheUse::Hit => header(format!("clresolve; hit; ttl={ttl}")),
-            CacheUse::Stale => header(format!("clresolve; hit; ttl=-{overdue}; detail=refresh-failed")),
-            CacheUse::Miss => HeaderValue::from_static("clresolve; fwd=miss; stored"),
-            CacheUse::Forced => HeaderValue::from_static("clresolve; fwd=request; stored"),
-            CacheUse::ForceRefused => header(format!("clresolve; hit; ttl={ttl}; detail=forced-run-refused")),
+            CacheUseOutcome::Hit => cache_header_value(format!("clresolve; hit; ttl={ttl}")),
+            CacheUseOutcome::Stale => {
+                cache_header_value(format!("clresolve; hit; ttl=-{overdue}; detail=refresh-failed"))
+            }
+            CacheUseOutcome::Miss => HeaderValue::from_static("clresolve; fwd=miss; stored"),
+            CacheUseOutcome::Forced => HeaderValue::from_static("clresolve; fwd=request; stored"),
+            CacheUseOutcome::ForceRefused => {
+                cache_header_value(format!("clresolve; hit; ttl={ttl}; detail=forced-run-refused"))
+            }
         };
         headers.insert(CACHE_CONTROL, self.control.clone());
         headers.insert(AGE, age.into());
@@ -50,7 +54,7 @@ impl ResponseLifetime {
     }
 }
 
-fn header(text: String) -> HeaderValue {
+fn cache_header_value(text: String) -> HeaderValue {
     HeaderValue::try_from(text).expect("digits and tokens are a header value")
 }
 

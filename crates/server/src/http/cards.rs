@@ -15,8 +15,8 @@ use clresolve_resolver::resolve::NameQuestion;
 
 use super::caching::{ResponseLifetime, matches_client_tag, not_modified};
 use super::client_limits::ClientIdentity;
-use super::log::LogEntry;
-use super::path::segment;
+use super::log::ResponseLogFields;
+use super::path::decoded_segment;
 use super::problem;
 use super::state::AppState;
 
@@ -29,7 +29,7 @@ pub(super) async fn serve_card(
     headers: HeaderMap,
     uri: Uri,
 ) -> Response {
-    let answered = match state.admission.ask(client, NameQuestion::new(segment(&uri, 0))).await {
+    let answered = match state.admission.ask(client, NameQuestion::new(decoded_segment(&uri, 0))).await {
         Ok(answered) => answered,
         Err(refusal) => return problem::refusal_response(refusal, None),
     };
@@ -55,7 +55,7 @@ pub(super) async fn serve_card(
         state.resolver.now(),
     );
     insert(response.headers_mut(), ETAG, &tag);
-    response.extensions_mut().insert(LogEntry::from_verdict(verdict));
+    response.extensions_mut().insert(ResponseLogFields::from_verdict(verdict));
     response
 }
 

@@ -15,7 +15,7 @@ use super::admission::hold_while;
 use super::body::{self, RequestBodyError};
 use super::client_limits::{ClientIdentity, SlotReservation};
 use super::in_force::CurrentService;
-use super::log::LogEntry;
+use super::log::ResponseLogFields;
 use super::receipts::{JSON, private_response};
 use super::state::AppState;
 
@@ -26,10 +26,10 @@ pub(super) async fn check_payment(
     Extension(client): Extension<ClientIdentity>,
     request: Request,
 ) -> Response {
-    answer_check(&state, &in_force, client, request).await.unwrap_or_else(RequestBodyError::into_response)
+    answer_payment_check(&state, &in_force, client, request).await.unwrap_or_else(RequestBodyError::into_response)
 }
 
-async fn answer_check(
+async fn answer_payment_check(
     state: &Arc<AppState>,
     in_force: &Arc<CurrentService>,
     client: ClientIdentity,
@@ -37,7 +37,7 @@ async fn answer_check(
 ) -> Result<Response, RequestBodyError> {
     let (question, slot) = body::read_question(request, state, client, MAX_REQUEST_BYTES, parse_check_request).await?;
     let slot = Arc::new(slot);
-    let check = match checked(state, in_force, client, &question, &slot).await? {
+    let check = match check_and_store(state, in_force, client, &question, &slot).await? {
         Ok(check) => check,
         Err(latest) => {
             let resolver = latest.resolver.clone();
@@ -47,7 +47,7 @@ async fn answer_check(
     };
     let body =
         escape_unsafe_json(&serde_json::to_string(&check).expect("a check has a JSON form: its keys are strings"));
-    Ok(private_response(body, JSON, LogEntry::from_check(&check)))
+    Ok(private_response(body, JSON, ResponseLogFields::from_check(&check)))
 }
 
 fn parse_check_request(bytes: &[u8]) -> Result<SellerCheckRequest, String> {
@@ -56,7 +56,7 @@ fn parse_check_request(bytes: &[u8]) -> Result<SellerCheckRequest, String> {
 
 /// Checks a request and stores what was found. Occupies the slot of its document until then. If the configuration was
 /// reloaded during the check, it may now be stricter: discards the result and returns the latest state as the error.
-async fn checked(
+async fn check_and_store(
     state: &Arc<AppState>,
     in_force: &Arc<CurrentService>,
     client: ClientIdentity,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use clresolve_core::reason::Refusal;
-use clresolve_resolver::cpu_share::{ClientCpuPermit, CpuShare, Urgency};
+use clresolve_resolver::cpu_share::{ClientCpuPermit, CpuJobUrgency, CpuShare};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// A client, as the limits and the log identify it.
@@ -59,25 +59,25 @@ impl fmt::Display for ClientIdentity {
 
 /// Permits for each client. A client is in the table only while it holds a permit or waits for one. The overall limit
 /// on the guarded resource therefore bounds the table too.
-pub(super) struct ClientLimits {
+pub(super) struct ClientPermitTable {
     permits: usize,
     table: Arc<Mutex<HashMap<ClientIdentity, Arc<Semaphore>>>>,
 }
 
 pub(super) struct ClientPermit {
     _permit: OwnedSemaphorePermit,
-    listed: ClientTableEntry,
+    listed: ClientPermitEntry,
     most: usize,
 }
 
 impl ClientPermit {
     /// How many other permits the client holds.
-    fn others(&self) -> usize {
+    fn other_permit_count(&self) -> usize {
         self.most.saturating_sub(self.listed.permits.available_permits() + 1)
     }
 }
 
-impl ClientLimits {
+impl ClientPermitTable {
     pub(super) fn new(permits: usize) -> Self {
         let permits = if clresolve_core::mutant!("clients-unlimited") { Semaphore::MAX_PERMITS } else { permits };
         Self { permits, table: Arc::default() }
@@ -90,62 +90,62 @@ impl ClientLimits {
 
     /// Returns this many permits for `client` if they are left.
     fn try_acquire_many(&self, client: ClientIdentity, permits: u32) -> Option<ClientPermit> {
-        let listed = self.list(client);
+        let listed = self.table_entry(client);
         let permit = Arc::clone(&listed.permits).try_acquire_many_owned(permits).ok()?;
-        Some(ClientPermit { _permit: permit, listed, most: self.permits_of(client) })
+        Some(ClientPermit { _permit: permit, listed, most: self.max_permits(client) })
     }
 
     /// Waits until `client` has a permit left and returns it.
     pub(super) async fn acquire(&self, client: ClientIdentity) -> ClientPermit {
-        let listed = self.list(client);
+        let listed = self.table_entry(client);
         let permit = Arc::clone(&listed.permits).acquire_owned().await.expect("the semaphore is never closed");
-        ClientPermit { _permit: permit, listed, most: self.permits_of(client) }
+        ClientPermit { _permit: permit, listed, most: self.max_permits(client) }
     }
 
     /// How many permits a client may hold. An address can also send requests as pages do, or to other hosts. These have
     /// a quarter each, so that all of them together leave permits to others.
-    const fn permits_of(&self, client: ClientIdentity) -> usize {
+    const fn max_permits(&self, client: ClientIdentity) -> usize {
         match client {
             ClientIdentity::Address(_) | ClientIdentity::User(_) | ClientIdentity::Pages => self.permits,
             ClientIdentity::PagesAtGate | ClientIdentity::OtherHostAtGate => self.permits.div_ceil(4),
         }
     }
 
-    fn list(&self, client: ClientIdentity) -> ClientTableEntry {
+    fn table_entry(&self, client: ClientIdentity) -> ClientPermitEntry {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        let permits = table.entry(client).or_insert_with(|| Arc::new(Semaphore::new(self.permits_of(client))));
-        ClientTableEntry { client, permits: Arc::clone(permits), table: Arc::clone(&self.table) }
+        let permits = table.entry(client).or_insert_with(|| Arc::new(Semaphore::new(self.max_permits(client))));
+        ClientPermitEntry { client, permits: Arc::clone(permits), table: Arc::clone(&self.table) }
     }
 }
 
 /// Each client's share of the CPU pool's queue. Each urgency has separate slots, so that a client's documents do not
 /// delay its decisions.
-pub(super) struct JobSlots([ClientLimits; Urgency::ALL.len()]);
+pub(super) struct ClientJobSlots([ClientPermitTable; CpuJobUrgency::ALL.len()]);
 
-impl JobSlots {
+impl ClientJobSlots {
     pub(super) fn new(of_client: usize) -> Self {
-        Self(Urgency::ALL.map(|_| ClientLimits::new(of_client)))
+        Self(CpuJobUrgency::ALL.map(|_| ClientPermitTable::new(of_client)))
     }
 }
 
 /// One client's share of the CPU pool's queue.
 pub(super) struct ClientJobShare {
     pub(super) client: ClientIdentity,
-    pub(super) slots: Arc<JobSlots>,
+    pub(super) slots: Arc<ClientJobSlots>,
 }
 
 #[async_trait]
 impl CpuShare for ClientJobShare {
-    async fn acquire_permit(&self, urgency: Urgency) -> ClientCpuPermit {
+    async fn acquire_permit(&self, urgency: CpuJobUrgency) -> ClientCpuPermit {
         let held = self.slots.0[urgency as usize].acquire(self.client).await;
-        ClientCpuPermit::new(held.others(), held)
+        ClientCpuPermit::new(held.other_permit_count(), held)
     }
 }
 
 /// Slots shared by all clients, with a limit per client.
 pub(super) struct SharedSlotPool {
     all: Arc<Semaphore>,
-    per_client: ClientLimits,
+    per_client: ClientPermitTable,
 }
 
 pub(super) struct SlotReservation {
@@ -155,11 +155,11 @@ pub(super) struct SlotReservation {
 
 impl SharedSlotPool {
     pub(super) fn new(all: usize, per_client: usize) -> Self {
-        Self { all: Arc::new(Semaphore::new(all)), per_client: ClientLimits::new(per_client) }
+        Self { all: Arc::new(Semaphore::new(all)), per_client: ClientPermitTable::new(per_client) }
     }
 
     /// Reserves this many slots for `client` if they are free.
-    pub(super) fn take(&self, client: ClientIdentity, count: u32) -> Result<SlotReservation, Refusal> {
+    pub(super) fn reserve_slots(&self, client: ClientIdentity, count: u32) -> Result<SlotReservation, Refusal> {
         let of_client = self.per_client.try_acquire_many(client, count).ok_or(Refusal::ClientOverQuota)?;
         let of_all = Arc::clone(&self.all).try_acquire_many_owned(count).map_err(|_| Refusal::Overloaded)?;
         Ok(SlotReservation { _of_all: of_all, _of_client: of_client })
@@ -169,9 +169,9 @@ impl SharedSlotPool {
 /// Limits on the bytes of request bodies in memory, in total and per client, so that clients that send slowly or send
 /// much cost little. A body counts with the length that its head announces, or else with its route's maximum, from its
 /// first byte until it has been judged.
-pub(super) struct BodyLimits(SharedSlotPool);
+pub(super) struct BodyMemoryLimits(SharedSlotPool);
 
-impl BodyLimits {
+impl BodyMemoryLimits {
     /// Bytes per permit. Small questions take one each, and a client has more permits than connections.
     const UNIT: usize = 16 * 1024;
 
@@ -190,7 +190,7 @@ impl BodyLimits {
     pub(super) fn reserve_body(&self, client: ClientIdentity, bytes: usize) -> Result<SlotReservation, Refusal> {
         let permits = u32::try_from(bytes.div_ceil(Self::UNIT)).unwrap_or(u32::MAX);
         let permits = if clresolve_core::mutant!("bodies-without-places") { 0 } else { permits };
-        self.0.take(client, permits)
+        self.0.reserve_slots(client, permits)
     }
 
     /// Whether no body is in memory.
@@ -201,13 +201,13 @@ impl BodyLimits {
 }
 
 /// A client's entry in the table. Dropping the last one of a client removes it from the table.
-struct ClientTableEntry {
+struct ClientPermitEntry {
     client: ClientIdentity,
     permits: Arc<Semaphore>,
     table: Arc<Mutex<HashMap<ClientIdentity, Arc<Semaphore>>>>,
 }
 
-impl Drop for ClientTableEntry {
+impl Drop for ClientPermitEntry {
     fn drop(&mut self) {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         // A permit holds the semaphore too, but is dropped before this. The two remaining references are the table's
@@ -249,12 +249,12 @@ mod tests {
     #[test]
     fn bodies_are_bounded_in_all_and_for_each_client() {
         const BYTES: usize = 1 << 20;
-        let limits = BodyLimits::new();
+        let limits = BodyMemoryLimits::new();
         let of = |number: usize| limits.reserve_body(client(&format!("192.0.2.{number}")), BYTES);
-        let of_client = BodyLimits::MOST_OF_CLIENT * BodyLimits::UNIT / BYTES;
+        let of_client = BodyMemoryLimits::MOST_OF_CLIENT * BodyMemoryLimits::UNIT / BYTES;
         let mut held: Vec<_> = (0..of_client).map(|_| of(1).expect("a permit")).collect();
         assert_eq!(of(1).err(), Some(Refusal::ClientOverQuota));
-        let all = BodyLimits::MOST * BodyLimits::UNIT / BYTES;
+        let all = BodyMemoryLimits::MOST * BodyMemoryLimits::UNIT / BYTES;
         held.extend((of_client..all).map(|number| of(2 + number).expect("a permit")));
         assert_eq!(of(200).err(), Some(Refusal::Overloaded));
         held.pop();
@@ -265,23 +265,23 @@ mod tests {
     #[test]
     fn address_with_requests_of_pages_leaves_permits_to_others() {
         let (all, of_client) = (32, 16);
-        let limits = ClientLimits::new(of_client);
+        let limits = ClientPermitTable::new(of_client);
         let clients = [client("192.0.2.1"), ClientIdentity::PagesAtGate, ClientIdentity::OtherHostAtGate];
         let held: Vec<_> =
             clients.iter().flat_map(|client| (0..all).map_while(|_| limits.try_acquire(*client))).collect();
         assert_eq!(held.len(), 24);
-        assert!(ClientLimits::new(1).try_acquire(ClientIdentity::PagesAtGate).is_some());
+        assert!(ClientPermitTable::new(1).try_acquire(ClientIdentity::PagesAtGate).is_some());
     }
 
     #[tokio::test]
     async fn a_client_takes_its_own_permits_only_and_is_forgotten_after_the_last() {
-        let limits = ClientLimits::new(2);
+        let limits = ClientPermitTable::new(2);
         let (one, other) = (client("192.0.2.1"), client("192.0.2.2"));
         let (first, second) = (limits.try_acquire(one).expect("a permit"), limits.try_acquire(one).expect("a permit"));
         assert!(limits.try_acquire(one).is_none());
-        assert_eq!((first.others(), second.others()), (1, 1));
+        assert_eq!((first.other_permit_count(), second.other_permit_count()), (1, 1));
         let others = limits.try_acquire(other).expect("a permit of its own");
-        assert_eq!(others.others(), 0);
+        assert_eq!(others.other_permit_count(), 0);
         let mut waiting = Box::pin(limits.acquire(one));
         assert!(poll!(&mut waiting).is_pending());
         drop(first);

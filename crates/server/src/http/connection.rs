@@ -54,7 +54,7 @@ enum ConnectionEnd {
 ///
 /// # Errors
 /// Returns client errors: the client did not speak HTTP, was too slow, or disconnected.
-pub(super) async fn serve<S, H, F>(
+pub(super) async fn serve_connection<S, H, F>(
     stream: S,
     limits: &HttpServerConfig,
     activity: &Arc<ConnectionActivity>,
@@ -75,7 +75,7 @@ where
         })
     });
     let stream = TrackedStream::new(WriteTimeoutStream::new(stream, limits.read_timeout), Arc::clone(activity));
-    let mut connection = builder(limits).serve_connection(TokioIo::new(stream), service);
+    let mut connection = http1_builder(limits).serve_connection(TokioIo::new(stream), service);
     let end = {
         let mut told = pin!(async {
             tokio::select! {
@@ -115,8 +115,8 @@ where
         ConnectionEnd::Finished(finished) => finished,
         ConnectionEnd::HeadIsLate => {
             let mut stream = connection.into_parts().io.into_inner();
-            if activity.can_be_refused() && stream.write_all(HEAD_IS_LATE).await.is_ok() {
-                linger_for(stream, activity).await;
+            if activity.may_send_error_response() && stream.write_all(HEAD_IS_LATE).await.is_ok() {
+                linger_for_client(stream, activity).await;
             }
             return Ok(());
         }
@@ -128,13 +128,14 @@ where
     };
     // A connection that makes room does not linger: a client that pipelined requests may lose its last response.
     if !activity.closes_after_response() && finished.as_ref().err().is_none_or(hyper::Error::is_parse) {
-        linger_for(connection.into_parts().io.into_inner(), activity).await;
+        linger_for_client(connection.into_parts().io.into_inner(), activity).await;
     }
     finished
 }
 
-/// hyper's settings. hyper's own head timer starts when the last response ended, so [`serve`] implements one instead.
-fn builder(limits: &HttpServerConfig) -> http1::Builder {
+/// hyper's settings. hyper's own head timer starts when the last response ended, so [`serve_connection`] implements one
+/// instead.
+fn http1_builder(limits: &HttpServerConfig) -> http1::Builder {
     let mut http = http1::Builder::new();
     http.header_read_timeout(None)
         .max_headers(limits.headers)
@@ -146,16 +147,16 @@ fn builder(limits: &HttpServerConfig) -> http1::Builder {
 }
 
 /// Lingers for a client whose response is written, until the connection has to make room.
-async fn linger_for(stream: impl AsyncRead + AsyncWrite + Unpin, activity: &ConnectionActivity) {
+async fn linger_for_client(stream: impl AsyncRead + AsyncWrite + Unpin, activity: &ConnectionActivity) {
     tokio::select! {
-        () = linger(stream, LINGER_TIME) => {}
+        () = linger_before_close(stream, LINGER_TIME) => {}
         () = activity.wait_for_close_request(), if !clresolve_core::mutant!("lingering-connections-stay") => {}
     }
 }
 
 /// Shuts down the write side, then reads until the client shuts down its own, but at most [`LINGER_BYTES`] and for at
 /// most `time`.
-async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin, time: Duration) {
+async fn linger_before_close(mut stream: impl AsyncRead + AsyncWrite + Unpin, time: Duration) {
     if stream.shutdown().await.is_err() {
         return;
     }

@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::activity::ConnectionActivity;
-use super::client_limits::{ClientIdentity, ClientLimits, ClientPermit};
+use super::client_limits::{ClientIdentity, ClientPermit, ClientPermitTable};
 
 /// How long a newcomer waits before it looks again for a connection to evict. In the meantime a connection that was
 /// asked to close may have ended, or a busy one may have become idle.
@@ -20,21 +20,21 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 pub(super) struct ConnectionSet {
     slots: Arc<Semaphore>,
-    per_client: ClientLimits,
-    open: Arc<Mutex<OpenConnections>>,
+    per_client: ClientPermitTable,
+    open: Arc<Mutex<OpenConnectionTable>>,
 }
 
 /// A connection in the set. Dropping this removes it from the set.
 pub(super) struct ConnectionSetMember {
     pub(super) activity: Arc<ConnectionActivity>,
     number: u64,
-    open: Arc<Mutex<OpenConnections>>,
+    open: Arc<Mutex<OpenConnectionTable>>,
     _slot: OwnedSemaphorePermit,
     _of_client: ClientPermit,
 }
 
 #[derive(Default)]
-struct OpenConnections {
+struct OpenConnectionTable {
     next: u64,
     members: HashMap<u64, (ClientIdentity, Arc<ConnectionActivity>)>,
 }
@@ -43,7 +43,7 @@ impl ConnectionSet {
     pub(super) fn new(limits: &HttpServerConfig) -> Self {
         Self {
             slots: Arc::new(Semaphore::new(limits.connections)),
-            per_client: ClientLimits::new(limits.connections_per_client),
+            per_client: ClientPermitTable::new(limits.connections_per_client),
             open: Arc::default(),
         }
     }
@@ -51,7 +51,7 @@ impl ConnectionSet {
     /// Adds a connection of `client` once there is room for it. Returns `None` if the client has reached its limit.
     pub(super) async fn take_in(&self, client: ClientIdentity) -> Option<ConnectionSetMember> {
         let of_client = self.per_client.try_acquire(client)?;
-        let slot = self.slot().await;
+        let slot = self.acquire_slot().await;
         let activity = Arc::new(ConnectionActivity::new());
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let number = open.next;
@@ -60,7 +60,7 @@ impl ConnectionSet {
         Some(ConnectionSetMember { activity, number, open: Arc::clone(&self.open), _slot: slot, _of_client: of_client })
     }
 
-    async fn slot(&self) -> OwnedSemaphorePermit {
+    async fn acquire_slot(&self) -> OwnedSemaphorePermit {
         loop {
             if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
                 return slot;
@@ -73,7 +73,7 @@ impl ConnectionSet {
     }
 }
 
-impl OpenConnections {
+impl OpenConnectionTable {
     /// Asks one connection to close.
     ///
     /// Connections that wait for their client are evicted first, and among them those that are not spared. Within that

@@ -55,11 +55,11 @@ struct OriginPermission {
 }
 
 impl OriginPermission {
-    fn includes(&self, origin: &HeaderValue) -> bool {
-        self.includes_all() || self.origins.iter().any(|permitted| permitted.as_bytes() == origin.as_bytes())
+    fn includes_origin(&self, origin: &HeaderValue) -> bool {
+        self.includes_all_origins() || self.origins.iter().any(|permitted| permitted.as_bytes() == origin.as_bytes())
     }
 
-    fn includes_all(&self) -> bool {
+    fn includes_all_origins(&self) -> bool {
         self.origins.iter().any(|permitted| permitted == ANY_ORIGIN)
     }
 }
@@ -85,7 +85,7 @@ impl CrossOriginPolicy {
     where
         F: Future<Output = Response>,
     {
-        let permission = if is_gate(api) { None } else { self.permission_for_path(request.uri().path()) };
+        let permission = if is_gate_api(api) { None } else { self.permission_for_path(request.uri().path()) };
         let Some(OriginPermission { cors, .. }) = permission.filter(|_| !is_plain_options(&request)) else {
             return answer(request).await;
         };
@@ -99,7 +99,7 @@ impl CrossOriginPolicy {
 
     /// The client that a request is attributed to: `connected`, unless a browser may have sent the request for a page
     /// of another site.
-    pub(super) fn attribute_client(
+    pub(super) fn client_behind_request(
         &self,
         api: ApiKind,
         connected: ClientIdentity,
@@ -107,7 +107,7 @@ impl CrossOriginPolicy {
     ) -> ClientIdentity {
         match (self.is_of_another_site(request), self.may_be_rebound(connected, request)) {
             (false, false) => connected,
-            _ if !is_gate(api) => ClientIdentity::Pages,
+            _ if !is_gate_api(api) => ClientIdentity::Pages,
             (true, _) => ClientIdentity::PagesAtGate,
             (false, true) => ClientIdentity::OtherHostAtGate,
         }
@@ -118,14 +118,15 @@ impl CrossOriginPolicy {
     fn is_of_another_site(&self, request: &Request<Body>) -> bool {
         let headers = request.headers();
         let permission = self.permission_for_path(request.uri().path());
-        let is_permitted = |origin: &HeaderValue| permission.is_some_and(|permission| permission.includes(origin));
+        let is_permitted =
+            |origin: &HeaderValue| permission.is_some_and(|permission| permission.includes_origin(origin));
         let origins = || headers.get_all(ORIGIN).iter();
         if headers.contains_key(ORIGIN) && origins().all(is_permitted) {
             return false;
         }
         let is_harmless = |site: &HeaderValue| matches!(site.as_bytes(), b"same-origin" | b"none");
         let is_marked = !headers.get_all(SEC_FETCH_SITE).iter().all(is_harmless);
-        is_marked || !origins().all(|origin| is_permitted(origin) || is_own(origin, request))
+        is_marked || !origins().all(|origin| is_permitted(origin) || is_own_origin(origin, request))
     }
 
     /// Whether a page may have pointed its own host name at this machine (DNS rebinding). The browser treats such a
@@ -134,7 +135,8 @@ impl CrossOriginPolicy {
     fn may_be_rebound(&self, connected: ClientIdentity, request: &Request<Body>) -> bool {
         let is_local = connected == ClientIdentity::from(IpAddr::from(Ipv4Addr::LOCALHOST));
         let is_of_browser = request.headers().contains_key(SEC_FETCH_SITE);
-        let permits_all = self.permission_for_path(request.uri().path()).is_some_and(OriginPermission::includes_all);
+        let permits_all =
+            self.permission_for_path(request.uri().path()).is_some_and(OriginPermission::includes_all_origins);
         if !is_local || is_of_browser || permits_all {
             return false;
         }
@@ -151,7 +153,7 @@ impl CrossOriginPolicy {
     }
 }
 
-const fn is_gate(api: ApiKind) -> bool {
+const fn is_gate_api(api: ApiKind) -> bool {
     matches!(api, ApiKind::Gate | ApiKind::DisguisedGate)
 }
 
@@ -162,7 +164,7 @@ fn addressed_host(request: &Request<Body>) -> Option<&str> {
 }
 
 /// Whether the origin is the host that the request addresses.
-fn is_own(origin: &HeaderValue, request: &Request<Body>) -> bool {
+fn is_own_origin(origin: &HeaderValue, request: &Request<Body>) -> bool {
     let (Some(host), Some((scheme, own))) =
         (addressed_host(request), origin.to_str().ok().and_then(|origin| origin.split_once("://")))
     else {
@@ -190,7 +192,7 @@ fn report_permission(config: &CorsConfig) -> Option<OriginPermission> {
     let origins = if config.origins.iter().any(|origin| origin == ANY_ORIGIN) {
         AllowOrigin::any()
     } else {
-        list(&config.origins)
+        allowed_origins(&config.origins)
     };
     let cors = CorsLayer::new()
         .allow_origin(origins)
@@ -211,14 +213,14 @@ fn tools_permission(config: &McpConfig) -> Option<OriginPermission> {
     let written = |origin: &String| Some(Url::parse(origin).ok()?.origin().ascii_serialization());
     let origins: Arc<[String]> = config.origins.iter().filter_map(written).collect();
     let cors = CorsLayer::new()
-        .allow_origin(list(&origins))
+        .allow_origin(allowed_origins(&origins))
         .allow_methods([Method::POST])
         .allow_headers(AllowHeaders::mirror_request())
         .max_age(REMEMBERED);
     Some(OriginPermission { origins, cors })
 }
 
-fn list(origins: &[String]) -> AllowOrigin {
+fn allowed_origins(origins: &[String]) -> AllowOrigin {
     AllowOrigin::list(origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()))
 }
 
@@ -242,7 +244,11 @@ mod tests {
         for (name, value) in host.into_iter().chain(headers) {
             request = request.header(*name, *value);
         }
-        pages.attribute_client(ApiKind::from_path(path), CONNECTED, &request.body(Body::empty()).expect("a request"))
+        pages.client_behind_request(
+            ApiKind::from_path(path),
+            CONNECTED,
+            &request.body(Body::empty()).expect("a request"),
+        )
     }
 
     #[test]
@@ -301,7 +307,7 @@ mod tests {
         let elsewhere = ClientIdentity::Address(IpAddr::from([192, 0, 2, 1]));
         let pages = CrossOriginPolicy::new(&CorsConfig::default(), &McpConfig::default());
         let request = Request::get("/").header(HOST, "clresolve.example").body(Body::empty()).expect("a request");
-        assert_eq!(pages.attribute_client(ApiKind::from_path("/"), elsewhere, &request), elsewhere);
+        assert_eq!(pages.client_behind_request(ApiKind::from_path("/"), elsewhere, &request), elsewhere);
     }
 
     #[test]
@@ -321,7 +327,7 @@ mod tests {
         assert_eq!(client_of("/mcp", &of_tools), CONNECTED);
         for (host, origin) in [("a.example:443", "https://a.example"), ("A.example:80", "http://a.example")] {
             let request = Request::get("/").header(HOST, host).body(Body::empty()).expect("a request");
-            assert!(is_own(&HeaderValue::from_static(origin), &request), "{host}");
+            assert!(is_own_origin(&HeaderValue::from_static(origin), &request), "{host}");
         }
     }
 }

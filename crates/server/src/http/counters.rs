@@ -7,7 +7,7 @@ use clresolve_resolver::telemetry::{self, PrometheusExposition};
 use metrics::{Counter, Histogram};
 
 use super::api_kind::ApiKind;
-use super::log::LogEntry;
+use super::log::ResponseLogFields;
 
 /// The label of each route, by the prefix of its path. The first match counts.
 const ROUTES: [(&str, &str); 25] = [
@@ -53,7 +53,7 @@ pub(super) struct RequestCounters {
 impl RequestCounters {
     /// Registers the counters with the recorder of the process: this crate's, unless the program has installed another.
     pub(super) fn new() -> Self {
-        let exposition = telemetry::exposition();
+        let exposition = telemetry::installed_exposition();
         let names = || ROUTES.iter().map(|(_, name)| *name).chain([NO_ROUTE]);
         let requests = names().map(|route| CLASSES.map(|class| telemetry::request_counter(route, class))).collect();
         let times = names().map(telemetry::request_time_histogram).collect();
@@ -61,19 +61,19 @@ impl RequestCounters {
     }
 
     /// Counts a response and the time it took to produce.
-    pub(super) fn count(&self, path: &str, api: ApiKind, response: &Response, time: Duration) {
-        let route = route(path).unwrap_or(ROUTES.len());
+    pub(super) fn count_response(&self, path: &str, api: ApiKind, response: &Response, time: Duration) {
+        let route = route_index(path).unwrap_or(ROUTES.len());
         let class = usize::from(response.status().as_u16() / 100).saturating_sub(1).min(CLASSES.len() - 1);
         self.requests[route][class].increment(1);
         self.times[route].record(time);
-        let entry = response.extensions().get::<LogEntry>();
+        let entry = response.extensions().get::<ResponseLogFields>();
         if matches!(api, ApiKind::Health | ApiKind::Report) {
-            if let Some(refusal) = entry.and_then(LogEntry::refusal) {
+            if let Some(refusal) = entry.and_then(ResponseLogFields::refusal) {
                 telemetry::count_refusal(refusal);
             }
             return;
         }
-        match entry.and_then(LogEntry::code) {
+        match entry.and_then(ResponseLogFields::code) {
             _ if response.status().is_success() => self.allowed.increment(1),
             Some(code) => telemetry::gate_decision_counter(code).increment(1),
             None => {}
@@ -82,7 +82,7 @@ impl RequestCounters {
 }
 
 /// The index in [`ROUTES`] of the route of a path.
-fn route(path: &str) -> Option<usize> {
+fn route_index(path: &str) -> Option<usize> {
     // The explorer's page and its assets share one label.
     let path = if path == "/" { "/explorer." } else { path };
     ROUTES.iter().position(|(start, _)| path.starts_with(start))
@@ -99,10 +99,10 @@ mod tests {
     #[tokio::test]
     async fn every_route_is_counted_under_a_name_and_every_name_has_a_route() {
         let sandbox = Sandbox::start().await.expect("it starts");
-        let paths = router::paths(&with_every_route(&sandbox).await);
-        let uncounted: Vec<_> = paths.iter().filter(|path| route(path).is_none()).collect();
+        let paths = router::enabled_paths(&with_every_route(&sandbox).await);
+        let uncounted: Vec<_> = paths.iter().filter(|path| route_index(path).is_none()).collect();
         assert!(uncounted.is_empty(), "counted as {NO_ROUTE}: {uncounted:?}");
-        let counted: BTreeSet<usize> = paths.iter().filter_map(|path| route(path)).collect();
+        let counted: BTreeSet<usize> = paths.iter().filter_map(|path| route_index(path)).collect();
         assert!((0..ROUTES.len()).eq(counted), "a name without a route");
     }
 }

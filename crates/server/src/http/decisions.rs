@@ -31,31 +31,31 @@ use super::state::AppState;
 use super::{problem, receipts};
 
 /// `POST /v1/decisions`
-pub(super) async fn decide(
+pub(super) async fn serve_decision(
     State(state): State<Arc<AppState>>,
     Extension(in_force): Extension<Arc<CurrentService>>,
     Extension(client): Extension<ClientIdentity>,
     request: Request,
 ) -> Response {
-    answer_decision(&state, &in_force, client, request, DecisionStage::BeforeSigning)
+    answer_decision(&state, &in_force, client, request, PaymentDecisionStage::BeforeSigning)
         .await
         .unwrap_or_else(RequestBodyError::into_response)
 }
 
 /// `POST /v1/decisions/signed`
-pub(super) async fn decide_signed(
+pub(super) async fn serve_signed_decision(
     State(state): State<Arc<AppState>>,
     Extension(in_force): Extension<Arc<CurrentService>>,
     Extension(client): Extension<ClientIdentity>,
     request: Request,
 ) -> Response {
-    answer_decision(&state, &in_force, client, request, DecisionStage::BeforeSending)
+    answer_decision(&state, &in_force, client, request, PaymentDecisionStage::BeforeSending)
         .await
         .unwrap_or_else(RequestBodyError::into_response)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum DecisionStage {
+enum PaymentDecisionStage {
     BeforeSigning,
     /// Before the client sends the signed payment. The request contains the payment header.
     BeforeSending,
@@ -66,29 +66,29 @@ async fn answer_decision(
     in_force: &CurrentService,
     client: ClientIdentity,
     request: Request,
-    moment: DecisionStage,
+    moment: PaymentDecisionStage,
 ) -> Result<Response, RequestBodyError> {
     let form = NegotiatedForm::from_accept(request.headers());
     let document = body::read_document(request, state, client, MAX_REQUEST_BYTES).await?;
     let digest = Digest::compute(&document.0);
     let as_sent = DecisionQuestionKey::Sent(digest);
-    let may_be_known = moment == DecisionStage::BeforeSigning && form == NegotiatedForm::Plain;
+    let may_be_known = moment == PaymentDecisionStage::BeforeSigning && form == NegotiatedForm::Plain;
     if may_be_known && let Some((_, response)) = repeat_recent_decision(state, in_force, client, as_sent).await? {
         return Ok(response);
     }
     let (question, slot) = body::parse_on_pool(state, document, parse_decision_request).await?;
     let (request, as_read) = (&question.0, DecisionQuestionKey::Read(question.1));
     match (moment, &request.header) {
-        (DecisionStage::BeforeSigning, Some(_)) => {
+        (PaymentDecisionStage::BeforeSigning, Some(_)) => {
             return Err(RequestBodyError::malformed("header is for /v1/decisions/signed"));
         }
-        (DecisionStage::BeforeSending, None) => {
+        (PaymentDecisionStage::BeforeSending, None) => {
             return Err(RequestBodyError::malformed("expected header: the payment header"));
         }
         _ => {}
     }
     if may_be_known && let Some((recent, response)) = repeat_recent_decision(state, in_force, client, as_read).await? {
-        state.recent_decisions.add(as_sent, recent);
+        state.recent_decisions.add_key(as_sent, recent);
         return Ok(response);
     }
     let (state, answered) = in_force.ask(state, client, NameQuestion::new(&*request.name)).await?;
@@ -98,8 +98,8 @@ async fn answer_decision(
     let event = DecisionLogEvent::of_decision(&decision);
     event.report();
     let body = Bytes::from(escape_unsafe_json(&serde_json::to_string(&decision).unwrap_or_default()));
-    if moment == DecisionStage::BeforeSigning && resolution.standing().is_ok() {
-        state.recent_decisions.store_trusted(
+    if moment == PaymentDecisionStage::BeforeSigning && resolution.standing().is_ok() {
+        state.recent_decisions.store_if_trusted(
             [as_sent, as_read],
             &request.name,
             &decision,
@@ -134,7 +134,7 @@ async fn repeat_recent_decision(
     let Some(recent) = state.recent_decisions.get(question, state.resolver.now()) else { return Ok(None) };
     let answered = state.admission.ask(client, NameQuestion::new(&*recent.name)).await?;
     let resolution = state.resolver.confirm_for_gate(answered.resolution).await;
-    let stands = recent.is_about(resolution.verdict()) && resolution.standing().is_ok();
+    let stands = recent.is_based_on(resolution.verdict()) && resolution.standing().is_ok();
     if !stands || !std::ptr::eq(&*in_force.state(), state) {
         return Ok(None);
     }

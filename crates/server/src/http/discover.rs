@@ -10,7 +10,7 @@ use axum::http::{HeaderValue, Uri};
 use axum::response::{IntoResponse as _, Response};
 use clresolve_cards::system::CardSystem;
 use clresolve_core::reason::Refusal;
-use clresolve_discover::{AgentSystemName, DiscoveryRequest, DiscoveryTarget, discover};
+use clresolve_discover::{DiscoveryRequest, DiscoveryTarget, HostedAgentSystemName, discover_host_cards};
 
 use super::client_limits::ClientIdentity;
 use super::problem;
@@ -35,7 +35,7 @@ pub(super) async fn discover_host(
     };
     let resolver = state.resolver.clone();
     let work = async move {
-        let found = discover(&resolver, &question, &profile).await;
+        let found = discover_host_cards(&resolver, &question, &profile).await;
         // A host may have several large documents, so the findings are serialized on the pool.
         resolver.pool().run(move || serde_json::to_vec(&found).unwrap_or_default()).await
     };
@@ -60,8 +60,8 @@ fn parse_question(query: &str) -> Result<DiscoveryRequest, String> {
     let url = url.ok_or_else(|| "expected the parameter url".to_owned())?;
     let mut target = DiscoveryTarget::parse(&url).map_err(|error| wrong("url", &error))?;
     if let Some(name) = system {
-        let name = AgentSystemName::parse(&name).map_err(|error| wrong("system", &error))?;
-        target = target.with_system(name).map_err(|error| wrong("system", &error))?;
+        let name = HostedAgentSystemName::parse(&name).map_err(|error| wrong("system", &error))?;
+        target = target.with_agent_system(name).map_err(|error| wrong("system", &error))?;
     }
     let card_system =
         card_system.map(|slug| slug.parse::<CardSystem>()).transpose().map_err(|error| wrong("as", &error))?;

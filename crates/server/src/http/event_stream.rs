@@ -28,8 +28,8 @@ const PART_OF_STREAMS: usize = 4;
 /// Makes nginx forward each event at once.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// A response whose body consists of these events, as formatted by [`event`].
-pub(super) fn response(events: impl Stream<Item = Bytes> + Send + 'static) -> Response {
+/// A response whose body consists of these events, as formatted by [`format_event`].
+pub(super) fn event_stream_response(events: impl Stream<Item = Bytes> + Send + 'static) -> Response {
     let mut response = Response::new(Body::from_stream(events.map(Ok::<_, Infallible>)));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(negotiate::EVENTS));
@@ -39,7 +39,7 @@ pub(super) fn response(events: impl Stream<Item = Bytes> + Send + 'static) -> Re
 }
 
 /// Formats an event. Its data is JSON on one line.
-pub(super) fn event(kind: &str, data: &[u8]) -> Bytes {
+pub(super) fn format_event(kind: &str, data: &[u8]) -> Bytes {
     [format!("event: {kind}\ndata: ").as_bytes(), data, b"\n\n"].concat().into()
 }
 
@@ -56,10 +56,10 @@ pub(super) struct EventStreamSlots {
 
 /// Maximum number of streams of a daemon that accepts at most `connections` connections.
 fn max_streams(connections: usize) -> usize {
-    fraction(connections, PART_OF_CONNECTIONS).min(MAX_STREAMS)
+    nonzero_share(connections, PART_OF_CONNECTIONS).min(MAX_STREAMS)
 }
 
-fn fraction(of: usize, share: usize) -> usize {
+fn nonzero_share(of: usize, share: usize) -> usize {
     (of / share).max(1)
 }
 
@@ -75,19 +75,19 @@ impl EventStreamSlots {
         let of_one_client = if clresolve_core::mutant!("one-client-takes-all-streams") {
             streams
         } else {
-            fraction(streams, PART_OF_STREAMS)
+            nonzero_share(streams, PART_OF_STREAMS)
         };
         Self { slots: SharedSlotPool::new(streams, of_one_client), ended: watch::Sender::new(false) }
     }
 
     /// Ends all current and future streams.
-    pub(super) fn end(&self) {
+    pub(super) fn end_streams(&self) {
         self.ended.send_replace(true);
     }
 
     /// Acquires a permit for one more stream of a client.
     pub(super) fn acquire(&self, client: ClientIdentity) -> Result<EventStreamPermit, Refusal> {
-        Ok(EventStreamPermit { _slot: self.slots.take(client, 1)?, ended: self.ended.subscribe() })
+        Ok(EventStreamPermit { _slot: self.slots.reserve_slots(client, 1)?, ended: self.ended.subscribe() })
     }
 }
 

@@ -40,7 +40,7 @@ const COME_BACK: u32 = 2000;
 pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// `GET /v1/events`
-pub(super) async fn follow(
+pub(super) async fn serve_events(
     State(state): State<Arc<AppState>>,
     Extension(client): Extension<ClientIdentity>,
     headers: HeaderMap,
@@ -49,7 +49,7 @@ pub(super) async fn follow(
     if state.is_draining() {
         return problem::refusal_response(Refusal::Draining, None);
     }
-    let names = match names(uri.query().unwrap_or_default()) {
+    let names = match parse_followed_names(uri.query().unwrap_or_default()) {
         Ok(names) => names,
         Err(detail) => return problem::refusal_response(Refusal::RequestMalformed, Some(detail.into())),
     };
@@ -62,11 +62,11 @@ pub(super) async fn follow(
     let resumed = last.and_then(|last| feed.resume(names.clone(), last.to_str().ok()?));
     let has_missed = last.is_some() && resumed.is_none();
     let follower = resumed.unwrap_or_else(|| feed.follow(names));
-    let greeting = greeting(&follower, has_missed);
-    event_stream::response(stream::iter([greeting]).chain(events(follower, permit)))
+    let greeting = greeting_event(&follower, has_missed);
+    event_stream::event_stream_response(stream::iter([greeting]).chain(follower_events(follower, permit)))
 }
 
-fn names(query: &str) -> Result<BTreeSet<EnsName>, String> {
+fn parse_followed_names(query: &str) -> Result<BTreeSet<EnsName>, String> {
     let mut names = BTreeSet::new();
     for (number, (key, value)) in form_urlencoded::parse(query.as_bytes()).enumerate() {
         if number == MAX_NAMES {
@@ -81,14 +81,14 @@ fn names(query: &str) -> Result<BTreeSet<EnsName>, String> {
 }
 
 /// The first event. It contains the ID to resume from, and whether events were missed.
-fn greeting(follower: &NameEventReader, has_missed: bool) -> Bytes {
-    let reset = if has_missed { event_stream::event("reset", b"{}") } else { Bytes::from_static(b"\n") };
+fn greeting_event(follower: &NameEventReader, has_missed: bool) -> Bytes {
+    let reset = if has_missed { event_stream::format_event("reset", b"{}") } else { Bytes::from_static(b"\n") };
     let come_back = [format!("retry: {COME_BACK}\n").as_bytes(), &reset].concat();
     event_stream::add_event_id(follower.position(), &come_back)
 }
 
 /// The events of a follower, until it has fallen behind or all streams end. Holds the permit until then.
-fn events(follower: NameEventReader, permit: EventStreamPermit) -> impl Stream<Item = Bytes> {
+fn follower_events(follower: NameEventReader, permit: EventStreamPermit) -> impl Stream<Item = Bytes> {
     stream::unfold((follower, permit), |(mut follower, mut permit)| async move {
         let next = async {
             tokio::select! {
@@ -100,7 +100,7 @@ fn events(follower: NameEventReader, permit: EventStreamPermit) -> impl Stream<I
             Ok(event) => {
                 let event = event?;
                 let data = serde_json::to_vec(&*event).unwrap_or_default();
-                event_stream::add_event_id(follower.position(), &event_stream::event(event.kind(), &data))
+                event_stream::add_event_id(follower.position(), &event_stream::format_event(event.kind(), &data))
             }
             Err(_) => Bytes::from_static(b":\n\n"),
         };
@@ -115,11 +115,11 @@ mod tests {
     #[test]
     fn names_are_asked_for_by_name() {
         let of = |names: &[&str]| names.iter().map(|name| EnsName::parse(name).expect("a name")).collect();
-        assert_eq!(names("name=a.eth&name=B.eth&name=b.eth"), Ok(of(&["a.eth", "b.eth"])));
+        assert_eq!(parse_followed_names("name=a.eth&name=B.eth&name=b.eth"), Ok(of(&["a.eth", "b.eth"])));
         let many = |count: usize| vec!["name=a.eth"; count].join("&");
-        assert!(names(&many(MAX_NAMES)).is_ok());
+        assert!(parse_followed_names(&many(MAX_NAMES)).is_ok());
         for bad in ["", "name=", "names=a.eth", "name=a.eth&depth=schemas", "name=a..eth", &many(MAX_NAMES + 1)] {
-            assert!(names(bad).is_err(), "{bad}");
+            assert!(parse_followed_names(bad).is_err(), "{bad}");
         }
     }
 }

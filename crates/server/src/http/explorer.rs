@@ -25,11 +25,11 @@ use clresolve_verdict::trust::Resolution;
 use clresolve_verdict::verdict::Verdict;
 use maud::Markup;
 
-use self::page::{ExplorerPageContent, GateView, InvalidNameExplanation, PageQuery};
+use self::page::{ExplorerGateView, ExplorerPageContent, ExplorerPageQuery, InvalidNameExplanation};
 use super::caching::{matches_client_tag, not_modified};
 use super::client_limits::ClientIdentity;
 use super::in_force::CurrentService;
-use super::log::LogEntry;
+use super::log::ResponseLogFields;
 use super::state::AppState;
 use super::{probes, problem, query, verdicts};
 
@@ -46,7 +46,7 @@ const SCRIPT: &str = include_str!("explorer/page.js");
 
 /// `GET /` and `GET /?name=`. It starts a resolution, which is admitted and counted like one of `GET
 /// /v1/verdicts/{name}`. If the query chooses rules, the gate's own rules are a second question.
-pub(super) async fn page(
+pub(super) async fn serve_page(
     State(state): State<Arc<AppState>>,
     Extension(in_force): Extension<Arc<CurrentService>>,
     Extension(client): Extension<ClientIdentity>,
@@ -54,42 +54,48 @@ pub(super) async fn page(
 ) -> Response {
     let (name, question) = match parse_query(uri.query().unwrap_or_default()) {
         Ok(query) => query,
-        Err(detail) => return refusal_response(Refusal::RequestMalformed, PageQuery::default(), &detail),
+        Err(detail) => return refusal_response(Refusal::RequestMalformed, ExplorerPageQuery::default(), &detail),
     };
     let accepts_urls = state.explorer.probe;
     let Some(question) = question else {
-        let query = PageQuery { accepts_urls, ..PageQuery::default() };
-        return page_response(StatusCode::OK, page::start(query, &state.default_profile, &state.chain));
+        let query = ExplorerPageQuery { accepts_urls, ..ExplorerPageQuery::default() };
+        return page_response(StatusCode::OK, page::start_page(query, &state.default_profile, &state.chain));
     };
-    let query = PageQuery { name: &name, profile: question.profile.as_deref(), depth: question.depth, accepts_urls };
+    let query =
+        ExplorerPageQuery { name: &name, profile: question.profile.as_deref(), depth: question.depth, accepts_urls };
     if let Some(url) = name.parse().ok().filter(|_| accepts_urls && client != ClientIdentity::Pages) {
-        return seller(&state, client, query, url).await;
+        return serve_seller_page(&state, client, query, url).await;
     }
-    if let Some(no_name) = InvalidNameExplanation::recognize(&name) {
-        return page_response(StatusCode::OK, page::write(query, &ExplorerPageContent::NoName(no_name)));
+    if let Some(no_name) = InvalidNameExplanation::from_typed_text(&name) {
+        return page_response(StatusCode::OK, page::result_page(query, &ExplorerPageContent::NoName(no_name)));
     }
     match state.admission.ask(client, question.clone()).await {
         Ok(answered) => {
             let verdict = answered.resolution.verdict();
             if let Some(no_name) = InvalidNameExplanation::from_verdict(verdict) {
-                return verdict_response(verdict, page::write(query, &ExplorerPageContent::NoName(no_name)));
+                return verdict_response(verdict, page::result_page(query, &ExplorerPageContent::NoName(no_name)));
             }
             let judged = resolve_by_gate_rules(&state, client, &question, &answered.resolution).await;
-            let gate = in_force.state().gate.policy();
-            let gate = judged
-                .as_ref()
-                .map_err(|refusal| *refusal)
-                .map(|judged| GateView { verdict: judged.verdict(), objection: gate.objection(judged, None, None) });
+            let gate = in_force.state().gate.gate_policy();
+            let gate = judged.as_ref().map_err(|refusal| *refusal).map(|judged| ExplorerGateView {
+                verdict: judged.verdict(),
+                objection: gate.objection(judged, None, None),
+            });
             let sellers = state.explorer.probe.then_some(probes::PATH);
             let shown = ExplorerPageContent::Verdict { verdict, gate, sellers, chain: &state.chain };
-            verdict_response(verdict, page::write(query, &shown))
+            verdict_response(verdict, page::result_page(query, &shown))
         }
         Err(refusal) => refusal_response(refusal, query, ""),
     }
 }
 
 /// Queries the seller at `url` without paying, and checks its response. A page view stores nothing in the memory.
-async fn seller(state: &AppState, client: ClientIdentity, query: PageQuery<'_>, url: SellerUrl) -> Response {
+async fn serve_seller_page(
+    state: &AppState,
+    client: ClientIdentity,
+    query: ExplorerPageQuery<'_>,
+    url: SellerUrl,
+) -> Response {
     let resolver = state.resolver.clone();
     let work = async move {
         let request = resolver.ask_seller(&url, None).await;
@@ -97,8 +103,9 @@ async fn seller(state: &AppState, client: ClientIdentity, query: PageQuery<'_>, 
     };
     match state.admission.run_admitted(client, work).await {
         Ok(check) => {
-            let mut response = page_response(StatusCode::OK, page::write(query, &ExplorerPageContent::Seller(&check)));
-            response.extensions_mut().insert(LogEntry::from_check(&check));
+            let mut response =
+                page_response(StatusCode::OK, page::result_page(query, &ExplorerPageContent::Seller(&check)));
+            response.extensions_mut().insert(ResponseLogFields::from_check(&check));
             response
         }
         Err(refusal) => refusal_response(refusal, query, ""),
@@ -107,7 +114,7 @@ async fn seller(state: &AppState, client: ClientIdentity, query: PageQuery<'_>, 
 
 fn verdict_response(verdict: &Arc<Verdict>, page: Markup) -> Response {
     let mut response = page_response(StatusCode::OK, page);
-    response.extensions_mut().insert(LogEntry::from_verdict(verdict));
+    response.extensions_mut().insert(ResponseLogFields::from_verdict(verdict));
     response
 }
 
@@ -127,13 +134,13 @@ async fn resolve_by_gate_rules(
 }
 
 /// `GET /explorer.css`
-pub(super) async fn style(headers: HeaderMap) -> Response {
-    asset(STYLE, "text/css; charset=utf-8", &headers)
+pub(super) async fn serve_style(headers: HeaderMap) -> Response {
+    asset_response(STYLE, "text/css; charset=utf-8", &headers)
 }
 
 /// `GET /explorer.js`
-pub(super) async fn script(headers: HeaderMap) -> Response {
-    asset(SCRIPT, "text/javascript; charset=utf-8", &headers)
+pub(super) async fn serve_script(headers: HeaderMap) -> Response {
+    asset_response(SCRIPT, "text/javascript; charset=utf-8", &headers)
 }
 
 /// The name in a query as typed, and the question. The question is `None` if the query is empty.
@@ -145,11 +152,13 @@ fn parse_query(query: &str) -> Result<(String, Option<NameQuestion>), String> {
     Ok((name, question))
 }
 
-fn refusal_response(refusal: Refusal, query: PageQuery<'_>, detail: &str) -> Response {
-    let mut response =
-        page_response(problem::status(refusal), page::write(query, &ExplorerPageContent::Refusal(refusal, detail)));
+fn refusal_response(refusal: Refusal, query: ExplorerPageQuery<'_>, detail: &str) -> Response {
+    let mut response = page_response(
+        problem::refusal_status(refusal),
+        page::result_page(query, &ExplorerPageContent::Refusal(refusal, detail)),
+    );
     response.headers_mut().extend(problem::retry_after(problem::retry_seconds(refusal)));
-    response.extensions_mut().insert(LogEntry::from_refusal(refusal).with_name(query.name));
+    response.extensions_mut().insert(ResponseLogFields::from_refusal(refusal).with_name(query.name));
     response
 }
 
@@ -166,7 +175,7 @@ fn page_response(status: StatusCode, page: Markup) -> Response {
 }
 
 /// A static file of the page. Browsers cache it and revalidate it.
-fn asset(text: &'static str, media: &'static str, request: &HeaderMap) -> Response {
+fn asset_response(text: &'static str, media: &'static str, request: &HeaderMap) -> Response {
     let tag = format!("\"{}\"", Digest::compute(text.as_bytes()).hex());
     let mut response = if matches_client_tag(request, &tag) { not_modified() } else { Response::new(Body::from(text)) };
     let headers = response.headers_mut();

@@ -12,7 +12,7 @@ use super::problem;
 use super::state::AppState;
 
 /// No route has this path: 404, or 403 below the gate's paths. `OPTIONS *` addresses no route (RFC 9110, 9.3.7).
-pub(super) async fn no_route(State(state): State<Arc<AppState>>, method: Method, uri: Uri) -> Response {
+pub(super) async fn answer_unknown_path(State(state): State<Arc<AppState>>, method: Method, uri: Uri) -> Response {
     if method == Method::OPTIONS && uri.path() == "*" {
         return StatusCode::NO_CONTENT.into_response();
     }
@@ -42,7 +42,7 @@ fn enabling_key(path: &str, state: &AppState) -> Option<&'static str> {
 
 /// The route exists, but not for this method. `Allow` lists the supported methods, which is all that `OPTIONS` asks
 /// for.
-pub(super) async fn no_method(method: Method) -> Response {
+pub(super) async fn answer_wrong_method(method: Method) -> Response {
     if method == Method::OPTIONS {
         return StatusCode::NO_CONTENT.into_response();
     }

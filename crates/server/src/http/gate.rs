@@ -17,8 +17,8 @@ use super::client_limits::ClientIdentity;
 use super::gate_path;
 use super::gate_response::{self, GateRequirements};
 use super::in_force::CurrentService;
-use super::log::LogEntry;
-use super::path::segment;
+use super::log::ResponseLogFields;
+use super::path::decoded_segment;
 use super::state::AppState;
 
 /// `/v1/gate/{name}`
@@ -28,7 +28,7 @@ pub(super) async fn decide_for_name(
     Extension(client): Extension<ClientIdentity>,
     uri: Uri,
 ) -> Response {
-    decide(&state, &in_force, client, &segment(&uri, 0), parse_requirements(&uri, None)).await
+    answer_gate_request(&state, &in_force, client, &decoded_segment(&uri, 0), parse_requirements(&uri, None)).await
 }
 
 /// `/v1/gate/{name}/{verb}`
@@ -38,7 +38,14 @@ pub(super) async fn decide_for_verb(
     Extension(client): Extension<ClientIdentity>,
     uri: Uri,
 ) -> Response {
-    decide(&state, &in_force, client, &segment(&uri, 0), parse_requirements(&uri, Some(segment(&uri, 1)))).await
+    answer_gate_request(
+        &state,
+        &in_force,
+        client,
+        &decoded_segment(&uri, 0),
+        parse_requirements(&uri, Some(decoded_segment(&uri, 1))),
+    )
+    .await
 }
 
 /// `/v1/envoy/{name}/{verb}/{*ignored}`. The path and the query are those of the request that Envoy is checking, so the
@@ -49,26 +56,26 @@ pub(super) async fn decide_for_envoy(
     Extension(client): Extension<ClientIdentity>,
     uri: Uri,
 ) -> Response {
-    let wanted = GateRequirements { verb: Some(segment(&uri, 1)), network: None };
-    decide(&state, &in_force, client, &segment(&uri, 0), Ok(wanted)).await
+    let wanted = GateRequirements { verb: Some(decoded_segment(&uri, 1)), network: None };
+    answer_gate_request(&state, &in_force, client, &decoded_segment(&uri, 0), Ok(wanted)).await
 }
 
 fn parse_requirements(uri: &Uri, verb: Option<String>) -> Result<GateRequirements, Refusal> {
-    Ok(GateRequirements { verb, network: gate_path::network(uri.query().unwrap_or_default())? })
+    Ok(GateRequirements { verb, network: gate_path::parse_network(uri.query().unwrap_or_default())? })
 }
 
 /// The response to a gate request with a plain path, which bypasses the router.
-pub(super) async fn of_plain(
+pub(super) async fn answer_plain_path(
     state: &AppState,
     in_force: &CurrentService,
     client: ClientIdentity,
     (name, verb): (&str, Option<&str>),
 ) -> Response {
     let wanted = GateRequirements { verb: verb.map(str::to_owned), network: None };
-    decide(state, in_force, client, name, Ok(wanted)).await
+    answer_gate_request(state, in_force, client, name, Ok(wanted)).await
 }
 
-async fn decide(
+async fn answer_gate_request(
     state: &AppState,
     in_force: &CurrentService,
     client: ClientIdentity,
@@ -103,6 +110,6 @@ async fn resolve_confirmed(state: &AppState, client: ClientIdentity, name: &str)
 /// A refusal that also logs the requested name.
 fn refusal_response(refusal: Refusal, name: &str) -> Response {
     let mut response = gate_response::refusal_response(refusal);
-    response.extensions_mut().insert(LogEntry::from_refusal(refusal).with_name(name));
+    response.extensions_mut().insert(ResponseLogFields::from_refusal(refusal).with_name(name));
     response
 }

@@ -18,14 +18,14 @@ const ENDS: &[u8] = br"#%./;?\";
 ///
 /// The name is decoded once and must be in normal form. A name without a normal form is left to the resolver. After the
 /// name come only complete segments, with at most one trailing slash. Control characters are rejected everywhere.
-pub(super) fn check(path: &str) -> Result<(), Refusal> {
+pub(super) fn check_gate_path(path: &str) -> Result<(), Refusal> {
     let mut segments = path.split('/').skip(BEFORE_NAME);
     let Some(name) = segments.next() else { return Ok(()) };
     let mut rest: Vec<&str> = segments.collect();
     if rest.last().is_some_and(|last| last.is_empty()) && !name.is_empty() {
         rest.pop();
     }
-    let is_one = !is_step(name) && is_name(name) && rest.iter().all(|segment| is_plain(segment));
+    let is_one = !is_dot_segment(name) && is_name_segment(name) && rest.iter().all(|segment| is_plain_segment(segment));
     let is_named = !name.is_empty() || rest.is_empty();
     if (is_one && is_named) || clresolve_core::mutant!("ambiguous-paths-pass") {
         Ok(())
@@ -34,7 +34,8 @@ pub(super) fn check(path: &str) -> Result<(), Refusal> {
     }
 }
 
-/// The name and the verb in a path of `/v1/gate` that [`check`] accepts, if it needs no decoding and there is no query.
+/// The name and the verb in a path of `/v1/gate` that [`check_gate_path`] accepts, if it needs no decoding and there is
+/// no query.
 pub(super) fn split_plain_path(uri: &Uri) -> Option<(&str, Option<&str>)> {
     let path = uri.path().strip_prefix("/v1/gate/").filter(|path| !path.contains('%') && uri.query().is_none())?;
     let mut segments = path.strip_suffix('/').unwrap_or(path).split('/');
@@ -43,19 +44,19 @@ pub(super) fn split_plain_path(uri: &Uri) -> Option<(&str, Option<&str>)> {
 }
 
 /// Whether the segment is `.` or `..`.
-fn is_step(segment: &str) -> bool {
+fn is_dot_segment(segment: &str) -> bool {
     matches!(segment, "." | "..")
 }
 
 /// Whether the segment is a name in normal form, or one that the resolver will reject, without control characters.
-fn is_name(segment: &str) -> bool {
+fn is_name_segment(segment: &str) -> bool {
     let Ok(name) = percent_decode_str(segment).decode_utf8() else { return true };
-    !name.contains(is_control) && EnsName::parse(&name).map_or(true, |normal| normal.as_str() == name)
+    !name.contains(is_risky_character) && EnsName::parse(&name).map_or(true, |normal| normal.as_str() == name)
 }
 
 /// Whether some server truncates, drops or reorders text at this character: ASCII and Latin-1 (C1) control characters,
 /// and bidirectional controls (Unicode's `Bidi_Control`).
-fn is_control(character: char) -> bool {
+fn is_risky_character(character: char) -> bool {
     let is_bidi =
         matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     character.is_control() || is_bidi
@@ -63,12 +64,12 @@ fn is_control(character: char) -> bool {
 
 /// Whether the segment is neither empty nor a dot segment, and contains no control character or separator, plain or
 /// escaped.
-fn is_plain(segment: &str) -> bool {
-    if segment.is_empty() || is_step(segment) || segment.contains(['\\', ';']) {
+fn is_plain_segment(segment: &str) -> bool {
+    if segment.is_empty() || is_dot_segment(segment) || segment.contains(['\\', ';']) {
         return false;
     }
     // Bytes that are not UTF-8 may be an overlong encoding of a dot or a slash.
-    percent_decode_str(segment).decode_utf8().is_ok_and(|text| !text.contains(is_control))
+    percent_decode_str(segment).decode_utf8().is_ok_and(|text| !text.contains(is_risky_character))
         && segment.split('%').skip(1).all(is_harmless_escape)
 }
 
@@ -84,7 +85,7 @@ pub(super) const PARAMETERS: [&str; 1] = ["network"];
 
 /// The network in the query of `/v1/gate`. Any other parameter is rejected: a misspelt one would make the decision more
 /// permissive than the client intended.
-pub(super) fn network(query: &str) -> Result<Option<String>, Refusal> {
+pub(super) fn parse_network(query: &str) -> Result<Option<String>, Refusal> {
     match query::read_parameters(query, PARAMETERS) {
         Ok([network]) if network.as_deref() != Some("") => Ok(network),
         _ => Err(Refusal::RequestMalformed),
@@ -130,7 +131,7 @@ mod tests {
             "/v1/gate/good.eth//",
             "/v1/gate/good.eth/summarize//",
         ] {
-            assert_eq!(check(path), Err(Refusal::RequestAmbiguous), "{path}");
+            assert_eq!(check_gate_path(path), Err(Refusal::RequestAmbiguous), "{path}");
         }
     }
 
@@ -150,7 +151,7 @@ mod tests {
                     format!("/v1/gate/good.eth/{text}"),
                     format!("/v1/envoy/good.eth/summarize/a{text}b/c"),
                 ] {
-                    assert_eq!(check(&path), Err(Refusal::RequestAmbiguous), "{path:?}");
+                    assert_eq!(check_gate_path(&path), Err(Refusal::RequestAmbiguous), "{path:?}");
                 }
             }
         }
@@ -170,15 +171,15 @@ mod tests {
             "/v1/gate/no%20name/summarize",
             "/v1/gate/%ff.eth",
         ] {
-            assert_eq!(check(path), Ok(()), "{path}");
+            assert_eq!(check_gate_path(path), Ok(()), "{path}");
         }
     }
 
     #[test]
     fn the_query_names_one_network_or_nothing() {
-        assert_eq!(network(""), Ok(None));
-        assert_eq!(network("network=eip155%3A8453"), Ok(Some("eip155:8453".to_owned())));
-        assert_eq!(network("network=eip155:1"), Ok(Some("eip155:1".to_owned())));
+        assert_eq!(parse_network(""), Ok(None));
+        assert_eq!(parse_network("network=eip155%3A8453"), Ok(Some("eip155:8453".to_owned())));
+        assert_eq!(parse_network("network=eip155:1"), Ok(Some("eip155:1".to_owned())));
         for bad in [
             "network",
             "network=",
@@ -187,7 +188,7 @@ mod tests {
             "network=a&x=1",
             "profile=a",
         ] {
-            assert_eq!(network(bad), Err(Refusal::RequestMalformed), "{bad}");
+            assert_eq!(parse_network(bad), Err(Refusal::RequestMalformed), "{bad}");
         }
     }
 }

@@ -9,7 +9,7 @@ use clresolve_core::state::TrustState;
 use clresolve_resolver::config::GateConfig;
 use clresolve_verdict::trust::Resolution;
 
-use super::log::LogEntry;
+use super::log::ResponseLogFields;
 
 const STATE: HeaderName = HeaderName::from_static("clresolve-state");
 const CODE: HeaderName = HeaderName::from_static("clresolve-code");
@@ -25,9 +25,9 @@ pub(super) struct GateRequirements {
 
 /// The response for a verdict: 200 unless the configuration or the request objects.
 pub(super) fn verdict_response(gate: &GateConfig, resolution: &Resolution, wanted: &GateRequirements) -> Response {
-    let objection = gate.policy().objection(resolution, wanted.verb.as_deref(), wanted.network.as_deref());
+    let objection = gate.gate_policy().objection(resolution, wanted.verb.as_deref(), wanted.network.as_deref());
     let verdict = resolution.verdict();
-    let mut response = empty(if objection.is_none() { StatusCode::OK } else { StatusCode::FORBIDDEN });
+    let mut response = empty_response(if objection.is_none() { StatusCode::OK } else { StatusCode::FORBIDDEN });
     let headers = response.headers_mut();
     headers.insert(STATE, HeaderValue::from_static(verdict.state.as_str()));
     if let Some(code) = objection {
@@ -40,22 +40,22 @@ pub(super) fn verdict_response(gate: &GateConfig, resolution: &Resolution, wante
     if let (TrustState::Trusted, Some(Ok(digest))) = (verdict.state, digest) {
         headers.insert(CARD_SHA256, digest);
     }
-    response.extensions_mut().insert(LogEntry::from_verdict(verdict).with_code(objection));
+    response.extensions_mut().insert(ResponseLogFields::from_verdict(verdict).with_code(objection));
     response
 }
 
 /// The response without a verdict: always 403.
 pub(super) fn refusal_response(refusal: Refusal) -> Response {
-    let mut response = empty(StatusCode::FORBIDDEN);
+    let mut response = empty_response(StatusCode::FORBIDDEN);
     let headers = response.headers_mut();
     headers.insert(STATE, HeaderValue::from_static(TrustState::Indeterminate.as_str()));
     headers.insert(CODE, HeaderValue::from_static(refusal.slug()));
-    response.extensions_mut().insert(LogEntry::from_refusal(refusal));
+    response.extensions_mut().insert(ResponseLogFields::from_refusal(refusal));
     response
 }
 
 /// A response that must not be cached, since each request is decided separately.
-fn empty(status: StatusCode) -> Response {
+fn empty_response(status: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = if clresolve_core::mutant!("gate-is-open") { StatusCode::OK } else { status };
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

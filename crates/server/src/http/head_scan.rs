@@ -87,7 +87,7 @@ impl RequestHeadScanner {
         let end = bytes.iter().position(|byte| *byte == b'\n');
         let text = &bytes[..end.unwrap_or(bytes.len())];
         self.fragment |= self.stage == RequestHeadStage::RequestLine && text.contains(&b'#');
-        self.keep(text);
+        self.keep_line_text(text);
         match end {
             Some(end) => {
                 self.end_line();
@@ -97,7 +97,7 @@ impl RequestHeadScanner {
         }
     }
 
-    fn keep(&mut self, text: &[u8]) {
+    fn keep_line_text(&mut self, text: &[u8]) {
         let room = KEPT - self.line.len();
         self.line.extend(text.iter().take(room).map(u8::to_ascii_lowercase));
         self.length = self.length.saturating_add(text.len());

@@ -11,16 +11,16 @@ use clresolve_resolver::telemetry::PrometheusExposition;
 use super::problem;
 use super::state::AppState;
 
-/// The body of [`livez`].
+/// The body of [`serve_livez`].
 pub(super) const LIVE: &str = "live\n";
 
-pub(super) async fn livez() -> &'static str {
+pub(super) async fn serve_livez() -> &'static str {
     LIVE
 }
 
 /// Whether the daemon has read a block of its chain and accepts requests. The body has a line for each configured
 /// upstream whose latest request failed. Those failures do not change the status, because the cache still answers.
-pub(super) async fn readyz(State(state): State<Arc<AppState>>) -> Response {
+pub(super) async fn serve_readyz(State(state): State<Arc<AppState>>) -> Response {
     if state.is_draining() {
         return problem::refusal_response(Refusal::Draining, None);
     }

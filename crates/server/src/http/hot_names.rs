@@ -37,8 +37,8 @@ struct UnresolvedNames {
 impl SavedHotNames {
     /// Reads the names in the file at `path`. If the file is missing or not a list of names, the list is empty.
     pub(super) fn open(path: &Path) -> Self {
-        let cold = match read(path) {
-            Ok(bytes) => names(&bytes),
+        let cold = match read_regular_file(path) {
+            Ok(bytes) => parse_names(&bytes),
             Err(error) if error.kind() == io::ErrorKind::NotFound => VecDeque::new(),
             Err(error) => {
                 tracing::warn!(path = %path.display(), %error, "the hot names file cannot be read");
@@ -70,7 +70,7 @@ impl SavedHotNames {
         let UnresolvedNames { cold, undecided } = std::mem::take(&mut *self.lock_unresolved());
         let mut known = HashSet::new();
         let all = hot.into_iter().chain(undecided).chain(cold).filter(|name| known.insert(name.clone()));
-        match replace(&self.path, all.take(MOST_NAMES)) {
+        match replace_file(&self.path, all.take(MOST_NAMES)) {
             Ok(()) => tracing::info!(path = %self.path.display(), "the hot names are saved"),
             Err(error) => tracing::warn!(path = %self.path.display(), %error, "the hot names cannot be saved"),
         }
@@ -78,7 +78,7 @@ impl SavedHotNames {
 }
 
 /// Reads a regular file. Reading a pipe would block.
-fn read(path: &Path) -> io::Result<Vec<u8>> {
+fn read_regular_file(path: &Path) -> io::Result<Vec<u8>> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
@@ -92,7 +92,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// The distinct names in the first lines. Invalid lines are counted.
-fn names(bytes: &[u8]) -> VecDeque<EnsName> {
+fn parse_names(bytes: &[u8]) -> VecDeque<EnsName> {
     let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
     let mut known = HashSet::new();
     let name = |line: &&[u8]| {
@@ -112,7 +112,7 @@ fn names(bytes: &[u8]) -> VecDeque<EnsName> {
 }
 
 /// Atomically replaces the file. Only its owner can read the new one.
-fn replace(path: &Path, names: impl Iterator<Item = EnsName>) -> io::Result<()> {
+fn replace_file(path: &Path, names: impl Iterator<Item = EnsName>) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     let text: String = names.flat_map(|name| [name.as_str().to_owned(), "\n".to_owned()]).collect();
     let mut file = NamedTempFile::new_in(folder)?;

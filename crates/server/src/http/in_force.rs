@@ -6,7 +6,7 @@ use axum::Router;
 use clresolve_core::reason::Refusal;
 use clresolve_resolver::resolve::NameQuestion;
 
-use super::admission::AdmittedResolution;
+use super::admission::ResolutionAndCacheUse;
 use super::client_limits::ClientIdentity;
 use super::cors::CrossOriginPolicy;
 use super::state::AppState;
@@ -28,10 +28,10 @@ impl CurrentService {
     }
 
     pub(super) fn state(&self) -> Arc<AppState> {
-        Arc::clone(&self.serving().state)
+        Arc::clone(&self.configured_service().state)
     }
 
-    pub(super) fn serving(&self) -> Arc<ConfiguredService> {
+    pub(super) fn configured_service(&self) -> Arc<ConfiguredService> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -43,7 +43,7 @@ impl CurrentService {
         asked: &AppState,
         client: ClientIdentity,
         question: NameQuestion,
-    ) -> Result<(Arc<AppState>, AdmittedResolution), Refusal> {
+    ) -> Result<(Arc<AppState>, ResolutionAndCacheUse), Refusal> {
         let answered = asked.admission.ask(client, question.clone()).await?;
         let latest = self.state();
         if std::ptr::eq(&*latest, asked) {
@@ -54,7 +54,7 @@ impl CurrentService {
     }
 
     /// Puts `serving` in force from the next response on.
-    pub(super) fn replace(&self, serving: ConfiguredService) {
+    pub(super) fn replace_service(&self, serving: ConfiguredService) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(serving);
     }
 }

@@ -17,7 +17,7 @@ use super::state::AppState;
 /// disappears from caches within the same time.
 const KEYS_FRESH: &str = "public, max-age=600";
 
-pub(super) async fn key_set(State(state): State<Arc<AppState>>, headers: HeaderMap) -> Response {
+pub(super) async fn serve_key_set(State(state): State<Arc<AppState>>, headers: HeaderMap) -> Response {
     let Some(signatures) = &state.signatures else { return problem::refusal_response(Refusal::RouteUnknown, None) };
     let tag = signatures.keys_tag.clone();
     let mut response = if matches_client_tag(&headers, tag.to_str().unwrap_or_default()) {

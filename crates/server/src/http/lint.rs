@@ -6,7 +6,7 @@ use axum::extract::{Extension, Request, State};
 use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
-use clresolve_cards::lint::{CardJudgement, judge};
+use clresolve_cards::lint::{NearMissLintReport, lint_with_near_misses};
 use clresolve_cards::system::{CardRules, CardSystem};
 use clresolve_core::json::JsonLimits;
 use clresolve_core::reason::{ReasonCode, Refusal};
@@ -37,8 +37,14 @@ async fn judge_card(state: &AppState, client: ClientIdentity, request: Request) 
     let resolver = state.resolver.clone();
     let work = async move {
         let judging = resolver.clone();
-        let judge =
-            move || serialize_judgement(&judge(&bytes, system, &CardRules::from_profile(&profile), judging.profiles()));
+        let judge = move || {
+            serialize_judgement(&lint_with_near_misses(
+                &bytes,
+                system,
+                &CardRules::from_profile(&profile),
+                judging.profiles(),
+            ))
+        };
         resolver.pool().try_run(judge).await
     };
     let written = state
@@ -56,7 +62,7 @@ async fn judge_card(state: &AppState, client: ClientIdentity, request: Request) 
 ///
 /// # Errors
 /// The part of the card that exceeds a limit, if the card is too complex to judge.
-fn serialize_judgement(judgement: &CardJudgement) -> Result<Vec<u8>, Option<String>> {
+fn serialize_judgement(judgement: &NearMissLintReport) -> Result<Vec<u8>, Option<String>> {
     match judgement.report.findings.iter().find(|finding| finding.code == ReasonCode::CardTooComplex) {
         Some(excess) => Err(excess.observed.clone()),
         None => Ok(serde_json::to_vec(judgement).expect("a judgement has a JSON form: its keys are strings")),

@@ -24,7 +24,7 @@ use super::{connection, request};
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves on all listeners until `stop` completes, then drains.
-pub(super) async fn run(
+pub(super) async fn serve_listeners(
     listeners: impl IntoIterator<Item = (Listener, ListenerRole)>,
     in_force: Arc<CurrentService>,
     stop: impl Future<Output = ()>,
@@ -41,7 +41,7 @@ pub(super) async fn run(
 
     tracing::info!("draining");
     let state = in_force.state();
-    state.drain();
+    state.announce_drain();
     sleep(state.http.drain_notice).await;
     close.send_replace(true);
     end.send_replace(true);
@@ -69,14 +69,14 @@ async fn serve_until_closed(
     let mut open = JoinSet::new();
     {
         let mut closed = pin!(closed.wait_for(|closed| *closed));
-        let mut arriving = pin!(arrive(&listener, &set));
+        let mut arriving = pin!(accept_client(&listener, &set));
         loop {
             tokio::select! {
                 _ = &mut closed => break,
                 Some(_) = open.join_next() => {}
                 (stream, client, member) = &mut arriving => {
-                    open.spawn(serve(stream, client, member, service.clone()));
-                    arriving.set(arrive(&listener, &set));
+                    open.spawn(serve_stream(stream, client, member, service.clone()));
+                    arriving.set(accept_client(&listener, &set));
                 }
             }
         }
@@ -86,7 +86,10 @@ async fn serve_until_closed(
 }
 
 /// The next connection, once the set has room for it.
-async fn arrive(listener: &Listener, set: &ConnectionSet) -> (SocketStream, ClientIdentity, ConnectionSetMember) {
+async fn accept_client(
+    listener: &Listener,
+    set: &ConnectionSet,
+) -> (SocketStream, ClientIdentity, ConnectionSetMember) {
     loop {
         let (stream, client) = match listener.accept().await {
             Ok(arrived) => arrived,
@@ -104,7 +107,12 @@ async fn arrive(listener: &Listener, set: &ConnectionSet) -> (SocketStream, Clie
     }
 }
 
-async fn serve(stream: SocketStream, client: ClientIdentity, member: ConnectionSetMember, service: ConnectionContext) {
+async fn serve_stream(
+    stream: SocketStream,
+    client: ClientIdentity,
+    member: ConnectionSetMember,
+    service: ConnectionContext,
+) {
     match stream {
         SocketStream::Tcp(stream) => serve_bytes(stream, client, member, service).await,
         #[cfg(unix)]
@@ -124,9 +132,9 @@ async fn serve_bytes(
     let activity: &Arc<ConnectionActivity> = &member.activity;
     let handle = |request: hyper::Request<Body>| {
         let (in_force, activity) = (Arc::clone(&in_force), Arc::clone(activity));
-        async move { request::answer(&in_force, role, client, &activity, request).await }
+        async move { request::answer_request(&in_force, role, client, &activity, request).await }
     };
-    match connection::serve(stream, &limits, activity, handle, ended).await {
+    match connection::serve_connection(stream, &limits, activity, handle, ended).await {
         Err(error) if error.is_parse() => {
             telemetry::count_refused_head();
             tracing::info!(%error, client = %client, "the head of a request was refused");

@@ -15,7 +15,7 @@ use super::client_limits::ClientIdentity;
 
 /// The log fields of a response. Handlers attach it to the response.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LogEntry {
+pub(super) struct ResponseLogFields {
     verdict: Option<Arc<Verdict>>,
     /// The name in a rejected request.
     name: Option<String>,
@@ -23,7 +23,7 @@ pub(super) struct LogEntry {
     refusal: Option<Refusal>,
 }
 
-impl LogEntry {
+impl ResponseLogFields {
     pub(super) fn from_verdict(verdict: &Arc<Verdict>) -> Self {
         let code = verdict.reasons.first().map(|reason| reason.code.slug());
         Self { verdict: Some(Arc::clone(verdict)), code, ..Self::default() }
@@ -80,9 +80,9 @@ pub(super) struct LoggedRequest<'a> {
 /// Writes the line. Routine responses (health, and decisions from cached verdicts) are logged at level debug only: at
 /// tens of thousands of lines a second, logging would cost more than the responses. A refusal for a trusted name, such
 /// as an unsupported verb, is not routine.
-pub(super) fn write(asked: &LoggedRequest<'_>, response: &Response, is_health: bool) {
-    let nothing = LogEntry::default();
-    let entry: &LogEntry = response.extensions().get().unwrap_or(&nothing);
+pub(super) fn write_request_log(asked: &LoggedRequest<'_>, response: &Response, is_health: bool) {
+    let nothing = ResponseLogFields::default();
+    let entry: &ResponseLogFields = response.extensions().get().unwrap_or(&nothing);
     let is_refused = response.status().is_client_error() && entry.is_trusted();
     let is_routine = is_health || entry.is_cached() && !is_refused;
     if is_routine && !tracing::enabled!(tracing::Level::DEBUG) {

@@ -17,7 +17,7 @@ use axum::response::Response;
 use clresolve_core::reason::Refusal;
 use clresolve_resolver::config::McpConfig;
 use clresolve_resolver::cpu_pool::CpuPoolFullError;
-use clresolve_resolver::cpu_share::{self, CpuTaskContext, Urgency};
+use clresolve_resolver::cpu_share::{self, CpuJobUrgency, CpuTaskContext};
 use clresolve_resolver::resolve::{NameQuestion, Resolver};
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt as _, stream};
@@ -32,7 +32,7 @@ use super::client_limits::{ClientIdentity, SlotReservation};
 use super::in_force::CurrentService;
 use super::request_slot::RequestSlot;
 use super::state::AppState;
-use crate::mcp::{self, MAX_MESSAGE_BYTES, McpBackend, McpServer, ResolverAnswer, ToolAnswer, ToolFailure};
+use crate::mcp::{self, MAX_MESSAGE_BYTES, McpBackend, McpServer, McpToolAnswer, McpToolFailure, ResolverAnswer};
 
 /// The protocol's requirement on `Accept`.
 const ACCEPT_BOTH: &str = "accept both application/json and text/event-stream";
@@ -68,8 +68,8 @@ async fn answer_message(
     let request = Request::from_parts(head.clone(), body);
     let (bytes, slot) = body::read_document(request, &state, client, MAX_MESSAGE_BYTES).await?;
     let (bytes, slot) = (Bytes::from(bytes), Arc::new(slot));
-    let work = state.work(client, mcp::urgency(&bytes));
-    cpu_share::run_within(work, run_message(state, in_force, client, permit, head, bytes, slot)).await
+    let work = state.cpu_task_context(client, mcp::message_urgency(&bytes));
+    cpu_share::run_in_context(work, run_message(state, in_force, client, permit, head, bytes, slot)).await
 }
 
 /// The answer to a message. Whatever is called, its reading is as urgent as the tools that it names.
@@ -85,13 +85,13 @@ async fn run_message(
     let reading = state.resolver.pool().try_run({
         let (bytes, slot) = (bytes.clone(), Arc::clone(&slot));
         move || {
-            let read = mcp::read(&bytes).map(drop);
+            let read = mcp::parse_message(&bytes).map(drop);
             drop(slot);
             read
         }
     });
     if let Err(error) = reading.await.map_err(|CpuPoolFullError| Refusal::Overloaded)? {
-        return Ok(holding(no_message(&error), (permit, slot)));
+        return Ok(response_holding(invalid_message_response(&error), (permit, slot)));
     }
     let (rules, resolver) = (transport_config(&state.mcp), state.resolver.clone());
     let server = McpServer::new(HttpMcpBackend { state, in_force, client, slot: Arc::clone(&slot) });
@@ -100,14 +100,14 @@ async fn run_message(
     // The transport parses the message again and serializes the response.
     let handle = async move { service.handle(Request::from_parts(head, Body::from(bytes))).await.map(Body::new) };
     let response = resolver.pool().drive(handle).await;
-    match bare_error(&response) {
+    match transport_refusal(&response) {
         Some(refusal) => Err(refusal.into()),
-        None => Ok(holding(response, (permit, slot))),
+        None => Ok(response_holding(response, (permit, slot))),
     }
 }
 
 /// The refusal that corresponds to a transport error whose body is not a JSON-RPC message.
-fn bare_error(response: &Response) -> Option<Refusal> {
+fn transport_refusal(response: &Response) -> Option<Refusal> {
     let is_message = response.headers().get(CONTENT_TYPE).is_some_and(|media| media == "application/json");
     match response.status() {
         status if is_message || status.is_success() => None,
@@ -119,12 +119,12 @@ fn bare_error(response: &Response) -> Option<Refusal> {
 /// Wraps the response so that its body keeps `held` until the connection has consumed it. Memory used by a slow reader
 /// is thereby counted like the memory of its request. The body is split into pieces, since the connection consumes
 /// whole pieces.
-fn holding(response: Response, held: impl Send + 'static) -> Response {
+fn response_holding(response: Response, held: impl Send + 'static) -> Response {
     let (mut head, body) = response.into_parts();
     if let Some(length) = body.size_hint().exact() {
         head.headers.insert(CONTENT_LENGTH, length.into());
     }
-    let pieces = body.into_data_stream().flat_map(|part| stream::iter(pieces(part)));
+    let pieces = body.into_data_stream().flat_map(|part| stream::iter(body_pieces(part)));
     let pieces = pieces.map(move |piece| {
         let _held = &held;
         piece
@@ -133,7 +133,7 @@ fn holding(response: Response, held: impl Send + 'static) -> Response {
 }
 
 /// Splits a part of a body into pieces.
-fn pieces(part: Result<Bytes, axum::Error>) -> impl Iterator<Item = Result<Bytes, axum::Error>> {
+fn body_pieces(part: Result<Bytes, axum::Error>) -> impl Iterator<Item = Result<Bytes, axum::Error>> {
     let (mut rest, error) = part.map_or_else(|error| (Bytes::new(), Some(error)), |bytes| (bytes, None));
     let pieces = iter::from_fn(move || (!rest.is_empty()).then(|| rest.split_to(rest.len().min(PIECE))));
     pieces.map(Ok).chain(error.map(Err))
@@ -173,7 +173,7 @@ struct ToollessMcpServer;
 impl ServerHandler for ToollessMcpServer {}
 
 /// The response to a body that is not a JSON-RPC message.
-fn no_message(error: &ServerJsonRpcMessage) -> Response {
+fn invalid_message_response(error: &ServerJsonRpcMessage) -> Response {
     let mut response = Response::new(Body::from(serde_json::to_vec(error).unwrap_or_default()));
     *response.status_mut() = StatusCode::BAD_REQUEST;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -211,8 +211,8 @@ impl McpBackend for HttpMcpBackend {
 
     async fn run_admitted(
         &self,
-        work: BoxFuture<'static, Result<ToolAnswer, ToolFailure>>,
-    ) -> Result<ToolAnswer, ToolFailure> {
+        work: BoxFuture<'static, Result<McpToolAnswer, McpToolFailure>>,
+    ) -> Result<McpToolAnswer, McpToolFailure> {
         self.state.admission.run_admitted(self.client, hold_while(Arc::clone(&self.slot), work)).await?
     }
 
@@ -220,8 +220,8 @@ impl McpBackend for HttpMcpBackend {
         Arc::clone(&self.slot) as _
     }
 
-    fn pool_work(&self, urgency: Urgency) -> Option<CpuTaskContext> {
-        Some(self.state.work(self.client, urgency))
+    fn pool_work(&self, urgency: CpuJobUrgency) -> Option<CpuTaskContext> {
+        Some(self.state.cpu_task_context(self.client, urgency))
     }
 
     fn resolver(&self) -> &Resolver {
@@ -241,7 +241,7 @@ mod tests {
     async fn an_answer_that_waits_to_be_written_keeps_its_place() {
         let witness = Arc::new(());
         let written = Response::new(Body::from(vec![b'x'; 4 * PIECE + 1]));
-        let response = holding(written, Arc::clone(&witness));
+        let response = response_holding(written, Arc::clone(&witness));
         assert_eq!(response.headers()[CONTENT_LENGTH], (4 * PIECE + 1).to_string());
         let mut body = response.into_body().into_data_stream();
         let mut lengths = Vec::new();

@@ -15,7 +15,7 @@ pub(super) async fn serve_metrics(State(state): State<Arc<AppState>>) -> Respons
     let Some(exposition) = &state.counters.exposition else {
         return problem::refusal_response(Refusal::RouteUnknown, None);
     };
-    let text = exposition.render_for(&state.upstreams);
+    let text = exposition.render_for_endpoints(&state.upstreams);
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     ([(CONTENT_TYPE, kind), (CACHE_CONTROL, HeaderValue::from_static("no-store"))], text).into_response()
 }

@@ -13,7 +13,7 @@ const JSON: &str = "application/json";
 
 /// Whether `Accept` prefers events to the verdict as JSON or signed. The `q` of events is higher, or it is equal and
 /// the other media type is matched less exactly.
-pub(super) fn wants_events(headers: &HeaderMap) -> bool {
+pub(super) fn prefers_events(headers: &HeaderMap) -> bool {
     let [plain, signed, events] = media_matches(headers);
     is_explicit(events) && events > plain && events > signed
 }
@@ -57,9 +57,9 @@ fn media_matches(headers: &HeaderMap) -> [(u16, u8); 3] {
     let mut fits = [(0, 0); 3];
     for range in values.flat_map(|value| value.split(',')).take(MAX_RANGES) {
         let mut parts = range.split(';').map(str::trim);
-        let (range, quality) = (parts.next().unwrap_or_default(), parts.find_map(quality).unwrap_or(1000));
+        let (range, quality) = (parts.next().unwrap_or_default(), parts.find_map(quality_thousandths).unwrap_or(1000));
         for (fit, media) in fits.iter_mut().zip([JSON, MEDIA_TYPE, EVENTS]) {
-            let exactness = exactness(range, media);
+            let exactness = range_exactness(range, media);
             if exactness > fit.1 {
                 *fit = (quality, exactness);
             }
@@ -69,7 +69,7 @@ fn media_matches(headers: &HeaderMap) -> [(u16, u8); 3] {
 }
 
 /// How exactly a range matches `media`.
-fn exactness(range: &str, media: &str) -> u8 {
+fn range_exactness(range: &str, media: &str) -> u8 {
     let kind = media.split('/').next().unwrap_or_default();
     match range {
         "*/*" => 1,
@@ -80,7 +80,7 @@ fn exactness(range: &str, media: &str) -> u8 {
 }
 
 /// The `q=` value of a parameter in thousandths. Anything that is not a number between 0 and 1 counts as 0.
-fn quality(parameter: &str) -> Option<u16> {
+fn quality_thousandths(parameter: &str) -> Option<u16> {
     let (key, value) = parameter.split_once('=')?;
     if !key.trim().eq_ignore_ascii_case("q") {
         return None;
@@ -151,7 +151,7 @@ mod tests {
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT, HeaderValue::from_static(accept));
-            assert_eq!(wants_events(&headers), wanted, "{accept}");
+            assert_eq!(prefers_events(&headers), wanted, "{accept}");
         }
     }
 

@@ -28,7 +28,10 @@ impl OpenApiDescription {
     pub(super) fn from_routes<'a>(routes: impl Iterator<Item = (&'a str, Map<String, Value>)>) -> Self {
         // For OpenAPI, a wildcard segment at the end of a path is an ordinary parameter.
         let paths = routes.map(|(path, methods)| (path.replace("{*", "{"), methods.into()));
-        let own = (DESCRIPTION.to_owned(), Value::Object([operations::description().document()].into_iter().collect()));
+        let own = (
+            DESCRIPTION.to_owned(),
+            Value::Object([operations::description_operation().method_and_object()].into_iter().collect()),
+        );
         let document = json!({
             "openapi": "3.1.0",
             "info": {
@@ -39,14 +42,14 @@ impl OpenApiDescription {
             },
             // Relative to the URL of this document, so that it is also right behind a proxy.
             "servers": [{"url": "/", "description": "This daemon."}],
-            "tags": OpenApiTag::ALL.map(OpenApiTag::document),
+            "tags": OpenApiTag::ALL.map(OpenApiTag::tag_object),
             "paths": paths.chain([own]).collect::<Map<String, Value>>(),
-            "components": {"schemas": components::all()},
+            "components": {"schemas": components::all_schemas()},
         });
         Self(document.to_string().into())
     }
 
-    pub(super) fn answer(&self) -> Response {
+    pub(super) fn description_response(&self) -> Response {
         let mut response = self.0.clone().into_response();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         response

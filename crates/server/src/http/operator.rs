@@ -27,10 +27,10 @@ pub trait DaemonOperator: Send + Sync {
     ///
     /// # Errors
     /// Describes why the previous configuration stays in force.
-    async fn reload(&self) -> Result<ReloadOutcome, String>;
+    async fn reload_config(&self) -> Result<ReloadOutcome, String>;
 
     /// The settings in force by key, without secrets.
-    async fn settings(&self) -> BTreeMap<String, Value>;
+    async fn settings_in_force(&self) -> BTreeMap<String, Value>;
 
     /// The current log filter.
     fn log_filter(&self) -> String;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use axum::extract::{Extension, Request, State};
 use axum::response::Response;
-use clresolve_core::json::object::from_object;
+use clresolve_core::json::object::deserialize_object;
 use clresolve_core::text::escape_unsafe_json;
 use clresolve_resolver::resolve::{DecisionLogEvent, EMPTY, NameQuestion, SellerProbe, SellerProbeDocument};
 use schemars::JsonSchema;
@@ -25,7 +25,7 @@ pub(super) const PATH: &str = "/v1/probes";
 /// The agent whose seller is queried, and the verb.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ProbeQuestion {
+pub(super) struct SellerProbeQuestion {
     /// The agent's ENS name.
     name: String,
     /// The verb to invoke.
@@ -33,7 +33,7 @@ pub(super) struct ProbeQuestion {
 }
 
 /// `POST /v1/probes`
-pub(super) async fn probe(
+pub(super) async fn serve_probe(
     State(state): State<Arc<AppState>>,
     Extension(in_force): Extension<Arc<CurrentService>>,
     Extension(client): Extension<ClientIdentity>,
@@ -49,14 +49,15 @@ async fn answer_probe(
     request: Request,
 ) -> Result<Response, RequestBodyError> {
     let (bytes, slot) = body::read_document(request, state, client, state.http.body_bytes).await?;
-    let ProbeQuestion { name, verb } =
-        from_object(&bytes).map_err(|error| RequestBodyError::malformed(error.to_string()))?;
+    let SellerProbeQuestion { name, verb } =
+        deserialize_object(&bytes).map_err(|error| RequestBodyError::malformed(error.to_string()))?;
     drop(slot);
     let question = NameQuestion::new(&name);
     let resolution = state.admission.ask(client, question.clone()).await?.resolution;
     let resolver = state.resolver.clone();
     let probe = SellerProbe { name, verb, body: Some(EMPTY), ignores_gate: false };
-    let asked = state.admission.run_admitted(client, async move { resolver.probe(&resolution, &probe).await }).await?;
+    let asked =
+        state.admission.run_admitted(client, async move { resolver.probe_seller(&resolution, &probe).await }).await?;
     let asked = Arc::new(asked);
     let (state, answered) = in_force.ask(state, client, question).await?;
     let (decision, resolution) = state.resolver.decide_unreported(answered.resolution, &asked).await;

@@ -12,7 +12,7 @@ use clresolve_core::text::UntrustedText;
 use clresolve_verdict::verdict::Verdict;
 use serde_json::{Value, json};
 
-use super::log::LogEntry;
+use super::log::ResponseLogFields;
 
 /// Seconds after which a client over its quota may retry: the window of the quota.
 const QUOTA_PAUSE: u64 = 60;
@@ -23,9 +23,9 @@ const OVERLOAD_PAUSE: u64 = 1;
 /// A problem response with details beyond the title.
 pub(super) fn refusal_response(refusal: Refusal, detail: Option<Cow<'_, str>>) -> Response {
     let body = problem_document(refusal, detail);
-    let mut response = response(status(refusal), &body);
+    let mut response = problem_response(refusal_status(refusal), &body);
     response.headers_mut().extend(retry_after(retry_seconds(refusal)));
-    response.extensions_mut().insert(LogEntry::from_refusal(refusal));
+    response.extensions_mut().insert(ResponseLogFields::from_refusal(refusal));
     response
 }
 
@@ -48,7 +48,7 @@ pub(super) fn problem_document(refusal: Refusal, detail: Option<Cow<'_, str>>) -
     let mut body = json!({
         "type": refusal.uri(),
         "title": refusal.title(),
-        "status": status(refusal).as_u16(),
+        "status": refusal_status(refusal).as_u16(),
         "code": refusal,
     });
     if let Some(detail) = detail {
@@ -72,8 +72,8 @@ pub(super) fn too_complex_response(excess: Option<&str>) -> Response {
     if let Some(excess) = excess {
         body["detail"] = UntrustedText::new(excess).to_string().into();
     }
-    let mut response = response(StatusCode::UNPROCESSABLE_ENTITY, &body);
-    response.extensions_mut().insert(LogEntry::default().with_code(Some(code.slug())));
+    let mut response = problem_response(StatusCode::UNPROCESSABLE_ENTITY, &body);
+    response.extensions_mut().insert(ResponseLogFields::default().with_code(Some(code.slug())));
     response
 }
 
@@ -107,13 +107,13 @@ pub(super) fn objection_response(verdict: &Arc<Verdict>, code: &'static str) -> 
     if let Some(pause) = verdict.freshness.retry_after {
         body["retry_after"] = pause.into();
     }
-    let mut response = response(StatusCode::CONFLICT, &body);
+    let mut response = problem_response(StatusCode::CONFLICT, &body);
     response.headers_mut().extend(retry_after(verdict.freshness.retry_after));
-    response.extensions_mut().insert(LogEntry::from_verdict(verdict).with_code(Some(code)));
+    response.extensions_mut().insert(ResponseLogFields::from_verdict(verdict).with_code(Some(code)));
     response
 }
 
-pub(super) const fn status(refusal: Refusal) -> StatusCode {
+pub(super) const fn refusal_status(refusal: Refusal) -> StatusCode {
     match refusal {
         Refusal::RequestMalformed | Refusal::ProfileUnknown => StatusCode::BAD_REQUEST,
         Refusal::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
@@ -141,7 +141,7 @@ pub(super) const fn status(refusal: Refusal) -> StatusCode {
     }
 }
 
-fn response(status: StatusCode, body: &Value) -> Response {
+fn problem_response(status: StatusCode, body: &Value) -> Response {
     let mut response = Response::new(Body::from(body.to_string()));
     *response.status_mut() = status;
     let headers = response.headers_mut();

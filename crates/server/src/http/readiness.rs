@@ -36,7 +36,7 @@ impl Readiness {
     }
 
     /// Reads the chain, unless a previous read succeeded.
-    pub(super) async fn read(&self, resolver: &Resolver) {
+    pub(super) async fn read_chain(&self, resolver: &Resolver) {
         if self.unready_reason().is_none() {
             return;
         }

@@ -23,7 +23,7 @@ use clresolve_verdict::verdict::Verdict;
 use super::admission::hold_while;
 use super::body::{self, RequestBodyError};
 use super::client_limits::ClientIdentity;
-use super::log::LogEntry;
+use super::log::ResponseLogFields;
 use super::negotiate::NegotiatedForm;
 use super::problem;
 use super::state::AppState;
@@ -32,15 +32,15 @@ use super::state::AppState;
 pub(super) const JSON: &str = "application/json";
 
 /// `POST /v1/receipts/verify`
-pub(super) async fn verify(
+pub(super) async fn serve_verification(
     State(state): State<Arc<AppState>>,
     Extension(client): Extension<ClientIdentity>,
     request: Request,
 ) -> Response {
-    answer_receipt(&state, client, request).await.unwrap_or_else(RequestBodyError::into_response)
+    answer_receipt_verification(&state, client, request).await.unwrap_or_else(RequestBodyError::into_response)
 }
 
-async fn answer_receipt(
+async fn answer_receipt_verification(
     state: &Arc<AppState>,
     client: ClientIdentity,
     request: Request,
@@ -54,9 +54,9 @@ async fn answer_receipt(
     let work = async move {
         let resolver = judging.resolver.clone();
         let found = if judging.remembers_receipts {
-            resolver.verify_and_remember_receipt_of(&resolution, question).await
+            resolver.verify_and_remember_receipt_with_resolution(&resolution, question).await
         } else {
-            resolver.verify_receipt_of(&resolution, question).await
+            resolver.verify_receipt_with_resolution(&resolution, question).await
         };
         resolver.pool().try_run(move || render_verification(&judging, form, &found, &resolution)).await
     };
@@ -94,11 +94,11 @@ fn render_verification(
 /// A response with a document about a message to or from the agent of a verdict, as serialized. It is private to the
 /// client and must not be cached.
 pub(super) fn private_verdict_response(body: impl Into<Body>, media: &'static str, verdict: &Arc<Verdict>) -> Response {
-    private_response(body, media, LogEntry::from_verdict(verdict))
+    private_response(body, media, ResponseLogFields::from_verdict(verdict))
 }
 
 /// A response with a document that is private to the client and must not be cached, with its log entry.
-pub(super) fn private_response(body: impl Into<Body>, media: &'static str, entry: LogEntry) -> Response {
+pub(super) fn private_response(body: impl Into<Body>, media: &'static str, entry: ResponseLogFields) -> Response {
     let mut response = Response::new(body.into());
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
@@ -113,6 +113,6 @@ fn sign_verification(
     resolution: &Resolution,
 ) -> Result<String, String> {
     let signatures = state.signatures.as_ref().ok_or("this daemon has no key to sign with")?;
-    let signed = sign::sign_receipt(signatures.signer(), found, resolution, state.resolver.now());
+    let signed = sign::sign_receipt_result(signatures.signer(), found, resolution, state.resolver.now());
     signed.map_err(|error| error.to_string())
 }

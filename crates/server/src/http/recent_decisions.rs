@@ -61,7 +61,7 @@ impl RecentDecisionCache {
     }
 
     /// Stores a decision if its agent is trusted. Other decisions are unlikely to be requested again at once.
-    pub(super) fn store_trusted(
+    pub(super) fn store_if_trusted(
         &self,
         question: [DecisionQuestionKey; 2],
         name: &str,
@@ -79,19 +79,19 @@ impl RecentDecisionCache {
                 body: body.clone(),
                 made: now,
             };
-            question.into_iter().for_each(|key| self.add(key, recent.clone()));
+            question.into_iter().for_each(|key| self.add_key(key, recent.clone()));
         }
     }
 
     /// Stores a decision under a further key of the same question. The decision keeps its age.
-    pub(super) fn add(&self, question: DecisionQuestionKey, recent: RecentDecision) {
+    pub(super) fn add_key(&self, question: DecisionQuestionKey, recent: RecentDecision) {
         self.0.insert(question, recent);
     }
 }
 
 impl RecentDecision {
     /// Whether the decision is based on this verdict, regardless of how the verdict was served.
-    pub(super) fn is_about(&self, verdict: &Verdict) -> bool {
+    pub(super) fn is_based_on(&self, verdict: &Verdict) -> bool {
         *self.verdict == verdict.id
     }
 }
@@ -156,7 +156,7 @@ mod tests {
             let request = Request::post("/").header(CONTENT_TYPE, "application/json");
             let request = request.body(Body::from(question.to_string())).expect("a request");
             let (state_of_route, in_force) = (State(Arc::clone(&state)), Extension(Arc::clone(&self.in_force)));
-            let response = decisions::decide(state_of_route, in_force, Extension(CLIENT), request).await;
+            let response = decisions::serve_decision(state_of_route, in_force, Extension(CLIENT), request).await;
             assert_eq!(response.status(), 200);
             let body = to_bytes(response.into_body(), 1 << 20).await.expect("a body");
             (body, state.resolver.pool().started_count() - before)

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use clresolve_resolver::config::Config;
 
 use super::in_force::CurrentService;
-use super::serving::{ServeError, build_service, check};
+use super::serving::{ServeError, build_service, check_config};
 use super::state::AppState;
-use super::systems::SystemCardSource;
+use super::systems::OrlojCardSource;
 
 /// Replaces the configuration in force.
 pub struct ConfigReloader {
@@ -77,12 +77,12 @@ impl ConfigReloader {
         let mut next = config.clone();
         let restart = StartupSetting::ALL.into_iter().filter(|keys| keys.carry_over(&self.config, &mut next)).collect();
         next.network.denied.clone_from(&self.config.network.denied);
-        check(&next)?;
+        check_config(&next)?;
         let before = self.in_force.state();
         let resolver = before.resolver.reconfigured(&next).await.map_err(ServeError::from)?;
-        let systems = SystemCardSource::open(&next.orloj, resolver.now()).map_err(ServeError::from)?;
+        let systems = OrlojCardSource::open(&next.orloj, resolver.now()).map_err(ServeError::from)?;
         let state = AppState::after_reload(&before, resolver, &next, systems);
-        self.in_force.replace(build_service(state));
+        self.in_force.replace_service(build_service(state));
         self.config = next;
         Ok(restart)
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::http::HeaderValue;
 use bytes::Bytes;
-use clresolve_verdict::verdict::{Verdict, VerdictConfirmation, VerdictCopyKind};
+use clresolve_verdict::verdict::{LastConfirmationPoint, Verdict, VerdictCopyKind};
 use moka::future::Cache;
 
 use super::caching::ResponseLifetime;
@@ -35,7 +35,7 @@ pub(super) struct RenderedVerdictCache(Cache<String, CachedRenderedVerdict>);
 #[derive(Clone)]
 struct CachedRenderedVerdict {
     verdict: Arc<str>,
-    confirmed: Option<VerdictConfirmation>,
+    confirmed: Option<LastConfirmationPoint>,
     rendered: RenderedVerdict,
 }
 
@@ -57,7 +57,7 @@ impl RenderedVerdictCache {
         if verdict.freshness.served != VerdictCopyKind::Cached {
             return render();
         }
-        let (asked, id, confirmed) = (question(verdict), verdict.id.as_str(), verdict.freshness.confirmed);
+        let (asked, id, confirmed) = (question_key(verdict), verdict.id.as_str(), verdict.freshness.confirmed);
         let is_same = |kept: &CachedRenderedVerdict| *kept.verdict == *id && kept.confirmed == confirmed;
         if let Some(kept) = self.0.get(&asked).await.filter(is_same) {
             return Ok(kept.rendered);
@@ -69,7 +69,7 @@ impl RenderedVerdictCache {
 }
 
 /// The question: the name as typed, the profile and the depth.
-fn question(verdict: &Verdict) -> String {
+fn question_key(verdict: &Verdict) -> String {
     [verdict.profile.depth.as_str(), &verdict.profile.id, &verdict.name.input].join(" ")
 }
 

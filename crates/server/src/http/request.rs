@@ -11,7 +11,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, Request};
 use axum::response::Response;
 use clresolve_core::reason::Refusal;
-use clresolve_resolver::cpu_share::{self, Urgency};
+use clresolve_resolver::cpu_share::{self, CpuJobUrgency};
 use futures_util::FutureExt as _;
 use tokio::time::Instant;
 use tower::Service as _;
@@ -31,7 +31,7 @@ use super::{gate, verdicts};
 const NOTHING_RUNS: &str = "default-src 'none'; frame-ancestors 'none'; sandbox";
 
 /// Answers one request. A panic becomes the refusal of the request's API.
-pub(super) async fn answer(
+pub(super) async fn answer_request(
     in_force: &Arc<CurrentService>,
     role: ListenerRole,
     client: ClientIdentity,
@@ -42,15 +42,15 @@ pub(super) async fn answer(
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let api = ApiKind::for_listener(role, uri.path());
     let found = activity.begin_request(api == ApiKind::Gate);
-    let serving = in_force.serving();
+    let serving = in_force.configured_service();
     let ConfiguredService { state, pages, .. } = &*serving;
-    let client = pages.attribute_client(api, client, &request);
+    let client = pages.client_behind_request(api, client, &request);
     let is_chunked = request.headers().contains_key(TRANSFER_ENCODING);
     let routed = async |request| {
         let routed = async {
-            match objection(api, found, &request) {
+            match head_objection(api, found, &request) {
                 Some(refusal) => api.refusal_response(refusal),
-                None => route(in_force, &serving, client, api, request).await,
+                None => route_request(in_force, &serving, client, api, request).await,
             }
         };
         let routed = AssertUnwindSafe(routed).catch_unwind().await;
@@ -66,13 +66,17 @@ pub(super) async fn answer(
         // The connection closes here, so nothing after the chunks is read, however another server would parse it.
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    state.counters.count(uri.path(), api, &response, started.elapsed());
-    log::write(&LoggedRequest { method: &method, uri: &uri, client, started }, &response, api == ApiKind::Health);
+    state.counters.count_response(uri.path(), api, &response, started.elapsed());
+    log::write_request_log(
+        &LoggedRequest { method: &method, uri: &uri, client, started },
+        &response,
+        api == ApiKind::Health,
+    );
     response
 }
 
 /// Why the request must not be processed at all.
-fn objection(api: ApiKind, found: RequestHeadFindings, request: &Request<Body>) -> Option<Refusal> {
+fn head_objection(api: ApiKind, found: RequestHeadFindings, request: &Request<Body>) -> Option<Refusal> {
     let headers = request.headers();
     // The scan finds a length beside chunks, which hyper drops. The headers cover every request, including pipelined
     // ones that the scan did not reach.
@@ -86,7 +90,7 @@ fn objection(api: ApiKind, found: RequestHeadFindings, request: &Request<Body>) 
     match api {
         // A target that was not scanned for a fragment is refused like one with a fragment.
         ApiKind::Gate if found.fragment || found.unseen => Some(Refusal::RequestAmbiguous),
-        ApiKind::Gate => gate_path::check(request.uri().path()).err(),
+        ApiKind::Gate => gate_path::check_gate_path(request.uri().path()).err(),
         ApiKind::DisguisedGate | ApiKind::Health | ApiKind::Report => None,
     }
 }
@@ -102,7 +106,7 @@ fn names_one_host(request: &Request<Body>) -> bool {
     is_one && agree && host.into_iter().chain(target).all(|host| host.iter().all(fits))
 }
 
-async fn route(
+async fn route_request(
     in_force: &Arc<CurrentService>,
     serving: &ConfiguredService,
     client: ClientIdentity,
@@ -135,8 +139,8 @@ async fn answer_without_router(
     match api {
         ApiKind::Gate => {
             let plain = gate_path::split_plain_path(&head.uri)?;
-            let work = state.work(client, Urgency::Gate);
-            Some(cpu_share::run_within(work, gate::of_plain(state, in_force, client, plain)).await)
+            let work = state.cpu_task_context(client, CpuJobUrgency::Gate);
+            Some(cpu_share::run_in_context(work, gate::answer_plain_path(state, in_force, client, plain)).await)
         }
         ApiKind::Report => verdicts::cached_response(state, client, head).await,
         ApiKind::DisguisedGate | ApiKind::Health => None,
@@ -156,26 +160,26 @@ async fn answer_by_router(
         let has_body = !clresolve_core::mutant!("bodies-hold-slots")
             && request.method() == Method::POST
             && !request.body().is_end_stream();
-        if !has_body && let Err(refusal) = slot.take() {
+        if !has_body && let Err(refusal) = slot.take_slot() {
             return api.refusal_response(refusal);
         }
         request.extensions_mut().insert(slot.clone());
     }
     request.extensions_mut().insert(client);
     request.extensions_mut().insert(Arc::clone(in_force));
-    let work = state.work(client, urgency(api, request.uri().path()));
-    let response = cpu_share::run_within(work, router.clone().call(request)).await;
+    let work = state.cpu_task_context(client, request_urgency(api, request.uri().path()));
+    let response = cpu_share::run_in_context(work, router.clone().call(request)).await;
     // Held until here, since a handler that does not use its copy drops it at once.
     drop(held);
     response.unwrap_or_else(|never| match never {})
 }
 
 /// The urgency of the request. Decisions and checks are urgent, since a purchase waits for them.
-fn urgency(api: ApiKind, path: &str) -> Urgency {
+fn request_urgency(api: ApiKind, path: &str) -> CpuJobUrgency {
     match path.strip_suffix('/').unwrap_or(path) {
-        _ if api == ApiKind::Gate => Urgency::Gate,
-        "/v1/checks" | "/v1/decisions" | "/v1/decisions/signed" => Urgency::Decision,
-        _ => Urgency::Document,
+        _ if api == ApiKind::Gate => CpuJobUrgency::Gate,
+        "/v1/checks" | "/v1/decisions" | "/v1/decisions/signed" => CpuJobUrgency::Decision,
+        _ => CpuJobUrgency::Document,
     }
 }
 
@@ -219,7 +223,7 @@ mod tests {
             resolver.resolve(name).await;
         }
         let in_force = Arc::new(CurrentService::new(build_service(AppState::new(resolver, &config, None, None))));
-        let serving = in_force.serving();
+        let serving = in_force.configured_service();
         let client = ClientIdentity::from(IpAddr::V4(Ipv4Addr::LOCALHOST));
         let request = |method: &Method, path: &str, (name, value): (HeaderName, &HeaderValue)| {
             let request = Request::builder().method(method).uri(path).header(name, value);

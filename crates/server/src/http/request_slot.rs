@@ -7,9 +7,9 @@ use clresolve_core::reason::Refusal;
 use super::client_limits::{ClientIdentity, SlotReservation};
 use super::state::AppState;
 
-/// The slot of a request in progress. The request occupies it from the first [`RequestSlot::take`] until the last clone
-/// is dropped, which happens once the response is written. A request with a body takes the slot only after the body has
-/// arrived, so a slow client occupies only its connection.
+/// The slot of a request in progress. The request occupies it from the first [`RequestSlot::take_slot`] until the last
+/// clone is dropped, which happens once the response is written. A request with a body takes the slot only after the
+/// body has arrived, so a slow client occupies only its connection.
 #[derive(Clone)]
 pub(super) struct RequestSlot {
     state: Arc<AppState>,
@@ -26,9 +26,9 @@ impl RequestSlot {
     ///
     /// # Errors
     /// The client has used up its share, or no slot is free.
-    pub(super) fn take(&self) -> Result<(), Refusal> {
+    pub(super) fn take_slot(&self) -> Result<(), Refusal> {
         if self.taken.get().is_none() {
-            let slot = self.state.requests.take(self.client, 1)?;
+            let slot = self.state.requests.reserve_slots(self.client, 1)?;
             // A request is handled by one task, so the slot cannot have been set in the meantime.
             let _ = self.taken.set(slot);
         }

@@ -30,29 +30,31 @@ impl HttpRoute {
 }
 
 /// All routes that the configuration enables.
-pub(super) fn router(state: Arc<AppState>) -> Router {
+pub(super) fn build_router(state: Arc<AppState>) -> Router {
     let (gate, report, tools) = (gate_routes(), report_routes(&state), tool_routes(&state));
-    let described = |route: &HttpRoute| (route.path, route.operations.iter().map(OpenApiOperation::document).collect());
+    let described =
+        |route: &HttpRoute| (route.path, route.operations.iter().map(OpenApiOperation::method_and_object).collect());
     let description = OpenApiDescription::from_routes(gate.iter().chain(&report).chain(&tools).map(described));
-    let describe = get(move || async move { description.answer() });
-    let tools = tools.into_iter().fold(Router::new(), add).method_not_allowed_fallback(fallback::no_method);
+    let describe = get(move || async move { description.description_response() });
+    let tools =
+        tools.into_iter().fold(Router::new(), add_route).method_not_allowed_fallback(fallback::answer_wrong_method);
     let report = report
         .into_iter()
-        .fold(Router::new(), add)
+        .fold(Router::new(), add_route)
         .route("/v1/verdicts/", get(verdicts::serve_verdict))
         .route("/v1/cards/", get(cards::serve_card))
         .route(DESCRIPTION, describe.clone())
         .route(&format!("{DESCRIPTION}/"), describe)
-        .method_not_allowed_fallback(fallback::no_method);
+        .method_not_allowed_fallback(fallback::answer_wrong_method);
     report
         .merge(tools)
-        .merge(gate.into_iter().fold(Router::new(), add).route("/v1/gate/", any(gate::decide_for_name)))
-        .fallback(fallback::no_route)
+        .merge(gate.into_iter().fold(Router::new(), add_route).route("/v1/gate/", any(gate::decide_for_name)))
+        .fallback(fallback::answer_unknown_path)
         .with_state(state)
 }
 
 /// Adds a route, also with a trailing slash.
-fn add(router: Router<Arc<AppState>>, route: HttpRoute) -> Router<Arc<AppState>> {
+fn add_route(router: Router<Arc<AppState>>, route: HttpRoute) -> Router<Arc<AppState>> {
     let HttpRoute { path, methods, .. } = route;
     let ends_openly = path.ends_with("{*ignored}") || path.ends_with('/');
     let router = router.route(path, methods.clone());
@@ -61,83 +63,100 @@ fn add(router: Router<Arc<AppState>>, route: HttpRoute) -> Router<Arc<AppState>>
 
 /// The paths of all routes that the configuration enables.
 #[cfg(test)]
-pub(super) fn paths(state: &AppState) -> Vec<&'static str> {
-    routes(state).map(|route| route.path).chain([DESCRIPTION]).collect()
+pub(super) fn enabled_paths(state: &AppState) -> Vec<&'static str> {
+    enabled_routes(state).map(|route| route.path).chain([DESCRIPTION]).collect()
 }
 
 #[cfg(test)]
-fn routes(state: &AppState) -> impl Iterator<Item = HttpRoute> {
+fn enabled_routes(state: &AppState) -> impl Iterator<Item = HttpRoute> {
     gate_routes().into_iter().chain(report_routes(state)).chain(tool_routes(state))
 }
 
 /// The gate routes, which treat all methods alike.
 fn gate_routes() -> Vec<HttpRoute> {
     vec![
-        HttpRoute::new("/v1/gate/{name}", any(gate::decide_for_name), operations::gate_for_name()),
-        HttpRoute::new("/v1/gate/{name}/{verb}", any(gate::decide_for_verb), operations::gate_for_verb()),
-        HttpRoute::new("/v1/envoy/{name}/{verb}", any(gate::decide_for_envoy), operations::envoy()),
-        HttpRoute::new("/v1/envoy/{name}/{verb}/{*ignored}", any(gate::decide_for_envoy), operations::envoy_for_path()),
+        HttpRoute::new("/v1/gate/{name}", any(gate::decide_for_name), operations::gate_for_name_operations()),
+        HttpRoute::new("/v1/gate/{name}/{verb}", any(gate::decide_for_verb), operations::gate_for_verb_operations()),
+        HttpRoute::new("/v1/envoy/{name}/{verb}", any(gate::decide_for_envoy), operations::envoy_operations()),
+        HttpRoute::new(
+            "/v1/envoy/{name}/{verb}/{*ignored}",
+            any(gate::decide_for_envoy),
+            operations::envoy_for_path_operations(),
+        ),
     ]
 }
 
 fn report_routes(state: &AppState) -> Vec<HttpRoute> {
     let profiles = state.resolver.profiles();
     let mut routes = vec![
-        HttpRoute::new("/", get(explorer::page), [operations::explorer(profiles)]),
-        HttpRoute::new("/explorer.css", get(explorer::style), [operations::explorer_style()]),
-        HttpRoute::new("/explorer.js", get(explorer::script), [operations::explorer_script()]),
-        HttpRoute::new("/v1/verdicts", post(verdicts::batch), [operations::batch(profiles)]),
-        HttpRoute::new("/v1/verdicts/{name}", get(verdicts::serve_verdict), [operations::verdict(profiles)]),
-        HttpRoute::new("/v1/events", get(events::follow), [operations::events()]),
-        HttpRoute::new("/v1/cards/{name}", get(cards::serve_card), [operations::card()]),
+        HttpRoute::new("/", get(explorer::serve_page), [operations::explorer_operation(profiles)]),
+        HttpRoute::new("/explorer.css", get(explorer::serve_style), [operations::explorer_style_operation()]),
+        HttpRoute::new("/explorer.js", get(explorer::serve_script), [operations::explorer_script_operation()]),
+        HttpRoute::new("/v1/verdicts", post(verdicts::serve_batch), [operations::batch_operation(profiles)]),
+        HttpRoute::new("/v1/verdicts/{name}", get(verdicts::serve_verdict), [operations::verdict_operation(profiles)]),
+        HttpRoute::new("/v1/events", get(events::serve_events), [operations::events_operation()]),
+        HttpRoute::new("/v1/cards/{name}", get(cards::serve_card), [operations::card_operation()]),
         HttpRoute::new(
             "/v1/agents/{name}/.well-known/agent-card.json",
             get(agents::serve_agent_card),
-            [operations::agent_card()],
+            [operations::agent_card_operation()],
         ),
-        HttpRoute::new("/v1/checks", post(checks::check_payment), [operations::check()]),
-        HttpRoute::new("/v1/decisions", post(decisions::decide), [operations::decide()]),
-        HttpRoute::new("/v1/decisions/signed", post(decisions::decide_signed), [operations::decide_signed()]),
-        HttpRoute::new("/v1/requests/check", post(agent_requests::check_agent_request), [operations::check_request()]),
-        HttpRoute::new("/v1/receipts/verify", post(receipts::verify), [operations::verify_receipt()]),
-        HttpRoute::new("/v1/lint", post(lint::lint_card), [operations::lint(profiles)]),
-        HttpRoute::new("/v1/reasons", get(registries::reasons), [operations::reasons()]),
-        HttpRoute::new("/v1/reasons/{code}", get(registries::reason), [operations::reason()]),
-        HttpRoute::new("/v1/profiles", get(registries::profiles), [operations::profiles()]),
-        HttpRoute::new("/livez", get(health::livez), [operations::livez()]),
-        HttpRoute::new("/readyz", get(health::readyz), [operations::readyz()]),
-        HttpRoute::new("/metrics", get(metrics::serve_metrics), [operations::metrics()]),
+        HttpRoute::new("/v1/checks", post(checks::check_payment), [operations::check_operation()]),
+        HttpRoute::new("/v1/decisions", post(decisions::serve_decision), [operations::decide_operation()]),
+        HttpRoute::new(
+            "/v1/decisions/signed",
+            post(decisions::serve_signed_decision),
+            [operations::decide_signed_operation()],
+        ),
+        HttpRoute::new(
+            "/v1/requests/check",
+            post(agent_requests::check_agent_request),
+            [operations::check_request_operation()],
+        ),
+        HttpRoute::new(
+            "/v1/receipts/verify",
+            post(receipts::serve_verification),
+            [operations::verify_receipt_operation()],
+        ),
+        HttpRoute::new("/v1/lint", post(lint::lint_card), [operations::lint_operation(profiles)]),
+        HttpRoute::new("/v1/reasons", get(registries::serve_reasons), [operations::reasons_operation()]),
+        HttpRoute::new("/v1/reasons/{code}", get(registries::serve_reason), [operations::reason_operation()]),
+        HttpRoute::new("/v1/profiles", get(registries::serve_profiles), [operations::profiles_operation()]),
+        HttpRoute::new("/livez", get(health::serve_livez), [operations::livez_operation()]),
+        HttpRoute::new("/readyz", get(health::serve_readyz), [operations::readyz_operation()]),
+        HttpRoute::new("/metrics", get(metrics::serve_metrics), [operations::metrics_operation()]),
     ];
     if state.signatures.is_some() {
-        routes.push(HttpRoute::new("/.well-known/jwks.json", get(keys::key_set), [operations::keys()]));
+        routes.push(HttpRoute::new("/.well-known/jwks.json", get(keys::serve_key_set), [operations::keys_operation()]));
     }
     if state.systems.is_some() {
         let one = "/v1/agent-systems/{name}/.well-known/agent-card.json";
         routes.push(HttpRoute::new(
             "/.well-known/agent-card.json",
             get(system_cards::serve_root_card),
-            [operations::root_card()],
+            [operations::root_card_operation()],
         ));
-        routes.push(HttpRoute::new(one, get(system_cards::serve_system_card), [operations::system_card()]));
+        routes.push(HttpRoute::new(one, get(system_cards::serve_system_card), [operations::system_card_operation()]));
     }
     if state.http.discover || clresolve_core::mutant!("discovery-for-everybody") {
-        routes.push(HttpRoute::new("/v1/discover", get(discover::discover_host), [operations::discover()]));
+        routes.push(HttpRoute::new("/v1/discover", get(discover::discover_host), [operations::discover_operation()]));
     }
     if state.explorer.probe || clresolve_core::mutant!("sellers-are-asked-for-everybody") {
-        routes.push(HttpRoute::new(probes::PATH, post(probes::probe), [operations::probe()]));
+        routes.push(HttpRoute::new(probes::PATH, post(probes::serve_probe), [operations::probe_operation()]));
     }
     routes
 }
 
 fn tool_routes(state: &AppState) -> Option<HttpRoute> {
-    (!state.mcp.hosts.is_empty()).then(|| HttpRoute::new("/mcp", post(super::mcp::serve_mcp), [operations::mcp()]))
+    (!state.mcp.hosts.is_empty())
+        .then(|| HttpRoute::new("/mcp", post(super::mcp::serve_mcp), [operations::mcp_operation()]))
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
     use crate::http::signatures::VerdictSigner;
-    use crate::http::systems::SystemCardSource;
+    use crate::http::systems::OrlojCardSource;
     use clresolve_bundle::signed::VerdictIssuer;
     use clresolve_jose::Ed25519SigningKey;
     use clresolve_resolver::config::Config;
@@ -164,7 +183,7 @@ a2a: {protocolVersion: '1.0'}
         config.orloj.base_url = Some("https://orloj.example".parse().expect("a URL"));
         config.orloj.resources = vec![resources.path().to_owned()];
         let resolver = Resolver::new(&config).await.expect("its configuration is good");
-        let systems = SystemCardSource::open(&config.orloj, resolver.now()).expect("resources");
+        let systems = OrlojCardSource::open(&config.orloj, resolver.now()).expect("resources");
         let signer =
             VerdictIssuer::new(Ed25519SigningKey::generate().expect("a key"), "https://clresolve.example".to_owned());
         AppState::new(resolver, &config, Some(Arc::new(VerdictSigner::new(signer))), systems)
@@ -175,9 +194,9 @@ a2a: {protocolVersion: '1.0'}
     async fn each_route_is_described() {
         let sandbox = Sandbox::start().await.expect("it starts");
         let state = with_every_route(&sandbox).await;
-        for HttpRoute { path, operations, .. } in routes(&state) {
+        for HttpRoute { path, operations, .. } in enabled_routes(&state) {
             assert!(!operations.is_empty(), "{path} is not described");
-            for (method, described) in operations.iter().map(OpenApiOperation::document) {
+            for (method, described) in operations.iter().map(OpenApiOperation::method_and_object) {
                 let answers = described["responses"].as_object();
                 assert!(answers.is_some_and(|answers| !answers.is_empty()), "{method} {path} answers nothing");
             }

@@ -11,7 +11,7 @@ use super::cors::CrossOriginPolicy;
 use super::in_force::ConfiguredService;
 use super::router;
 use super::state::AppState;
-use super::systems::{self, SystemCardError};
+use super::systems::{self, OrlojCardsError};
 
 /// Why the daemon does not start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,7 +43,7 @@ pub enum ServeError {
     Key(#[from] KeyFileError),
     /// The resources in `[orloj]` define no cards.
     #[error("orloj.resources: {0}")]
-    Systems(#[from] SystemCardError),
+    Systems(#[from] OrlojCardsError),
     /// The gate cannot enforce its configuration.
     #[error(transparent)]
     Gate(#[from] ConfigError),
@@ -57,7 +57,7 @@ pub enum ServeError {
 ///
 /// # Errors
 /// The configuration key that prevents serving.
-pub fn check(config: &Config) -> Result<(), ServeError> {
+pub fn check_config(config: &Config) -> Result<(), ServeError> {
     if config.chain.block.number().is_some() {
         return Err(ServeError::NumericBlock);
     }
@@ -82,7 +82,7 @@ pub fn check(config: &Config) -> Result<(), ServeError> {
 pub(super) fn build_service(state: AppState) -> ConfiguredService {
     let state = Arc::new(state);
     let pages = CrossOriginPolicy::new(&state.cors, &state.mcp);
-    ConfiguredService { router: router::router(Arc::clone(&state)), state, pages }
+    ConfiguredService { router: router::build_router(Arc::clone(&state)), state, pages }
 }
 
 #[cfg(test)]
@@ -93,12 +93,12 @@ mod tests {
     fn the_sandbox_stays_on_this_machine_and_numbered_blocks_stay_off_http() {
         let mut config = Config::default();
         config.http.listen = "0.0.0.0:0".parse().unwrap();
-        assert_eq!(check(&config), Ok(()));
+        assert_eq!(check_config(&config), Ok(()));
         config.chain.world = SANDBOX.to_owned();
-        assert_eq!(check(&config), Err(ServeError::SandboxBeyondLoopback(config.http.listen.clone())));
+        assert_eq!(check_config(&config), Err(ServeError::SandboxBeyondLoopback(config.http.listen.clone())));
         config.http.listen = "[::1]:0".parse().unwrap();
-        assert_eq!(check(&config), Ok(()));
+        assert_eq!(check_config(&config), Ok(()));
         config.chain.block = clresolve_resolver::config::BlockSelector::Number(5);
-        assert_eq!(check(&config), Err(ServeError::NumericBlock));
+        assert_eq!(check_config(&config), Err(ServeError::NumericBlock));
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct VerdictSigner {
 
 impl VerdictSigner {
     pub(super) fn new(signer: VerdictIssuer) -> Self {
-        let keys = Bytes::from(signer.published().to_jwks().to_string());
+        let keys = Bytes::from(signer.published_keys().to_jwks().to_string());
         let keys_tag = header_value(&format!("\"{}\"", Digest::compute(&keys)));
         Self { signer, signed: RenderedVerdictCache::new(), keys, keys_tag }
     }
@@ -37,11 +37,11 @@ impl VerdictSigner {
         resolution: &Resolution,
         now: Timestamp,
     ) -> Result<RenderedVerdict, VerdictSignError> {
-        self.signed.get_or_render(resolution.verdict(), || self.sign(resolution, now)).await
+        self.signed.get_or_render(resolution.verdict(), || self.sign_verdict(resolution, now)).await
     }
 
-    fn sign(&self, resolution: &Resolution, now: Timestamp) -> Result<RenderedVerdict, VerdictSignError> {
-        let body = self.signer.sign(resolution, now)?.into();
+    fn sign_verdict(&self, resolution: &Resolution, now: Timestamp) -> Result<RenderedVerdict, VerdictSignError> {
+        let body = self.signer.sign_verdict(resolution, now)?.into();
         let verdict = resolution.verdict();
         // The tag includes the key, since another key produces another signature.
         let tag = header_value(&format!("W/\"{}.{}\"", verdict.id, self.signer.key_id()));

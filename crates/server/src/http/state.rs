@@ -7,18 +7,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clresolve_resolver::config::{
     Config, CorsConfig, EnsChainConfig, ExplorerPageConfig, GateConfig, HttpServerConfig, McpConfig,
 };
-use clresolve_resolver::cpu_share::{CpuTaskContext, Urgency};
+use clresolve_resolver::cpu_share::{CpuJobUrgency, CpuTaskContext};
 use clresolve_resolver::resolve::{HeadFollower, Resolver};
 
 use super::admission::AdmissionControl;
-use super::answer_limits::AnswerLimits;
-use super::client_limits::{BodyLimits, ClientIdentity, ClientJobShare, JobSlots, SharedSlotPool};
+use super::answer_limits::ResponseMemorySlots;
+use super::client_limits::{BodyMemoryLimits, ClientIdentity, ClientJobShare, ClientJobSlots, SharedSlotPool};
 use super::counters::RequestCounters;
 use super::event_stream::EventStreamSlots;
 use super::readiness::Readiness;
 use super::recent_decisions::RecentDecisionCache;
 use super::signatures::VerdictSigner;
-use super::systems::SystemCardSource;
+use super::systems::OrlojCardSource;
 
 /// The reciprocal of the share of all request slots that one client may use, so that it leaves room for others. A proxy
 /// counts as one client.
@@ -43,16 +43,16 @@ pub(super) struct AppState {
     /// Signs verdicts, if a key is configured.
     pub(super) signatures: Option<Arc<VerdictSigner>>,
     /// Orloj's agent cards, if resources are configured.
-    pub(super) systems: Option<SystemCardSource>,
+    pub(super) systems: Option<OrlojCardSource>,
     pub(super) remembers_receipts: bool,
     /// Permits for event streams, which survive a reload.
     pub(super) event_streams: Arc<EventStreamSlots>,
     /// Each client's share of the pool's queue.
-    job_slots: Arc<JobSlots>,
+    job_slots: Arc<ClientJobSlots>,
     /// Memory for documents to judge.
-    pub(super) documents: BodyLimits,
+    pub(super) documents: BodyMemoryLimits,
     /// Memory for responses that are not written yet.
-    pub(super) answers: AnswerLimits,
+    pub(super) answers: ResponseMemorySlots,
     pub(super) counters: RequestCounters,
     /// Labels of the configured endpoints and gateways.
     pub(super) upstreams: BTreeSet<String>,
@@ -68,14 +68,14 @@ impl AppState {
         resolver: Resolver,
         config: &Config,
         signatures: Option<Arc<VerdictSigner>>,
-        systems: Option<SystemCardSource>,
+        systems: Option<OrlojCardSource>,
     ) -> Self {
         Self {
             // First, because counts before the recorder is installed are lost.
             counters: RequestCounters::new(),
             admission: AdmissionControl::new(resolver.clone(), config),
             following: resolver.follow_heads(),
-            job_slots: Arc::new(JobSlots::new(resolver.pool().permits_per_client())),
+            job_slots: Arc::new(ClientJobSlots::new(resolver.pool().permits_per_client())),
             resolver,
             http: config.http.clone(),
             cors: config.cors.clone(),
@@ -84,15 +84,15 @@ impl AppState {
             gate: config.gate.clone(),
             mcp: config.mcp.clone(),
             default_profile: config.rules.profile.clone(),
-            requests: SharedSlotPool::new(config.http.requests, requests_of_client(config)),
+            requests: SharedSlotPool::new(config.http.requests, max_client_requests(config)),
             recent_decisions: RecentDecisionCache::new(),
             signatures,
             systems,
             remembers_receipts: config.receipts.remember,
             event_streams: Arc::new(EventStreamSlots::new(config.http.connections)),
-            documents: BodyLimits::new(),
-            answers: AnswerLimits::new(),
-            upstreams: upstreams(config),
+            documents: BodyMemoryLimits::new(),
+            answers: ResponseMemorySlots::new(),
+            upstreams: upstream_labels(config),
             readiness: Arc::new(Readiness::new()),
             draining: Arc::default(),
         }
@@ -104,7 +104,7 @@ impl AppState {
         earlier: &Self,
         resolver: Resolver,
         config: &Config,
-        systems: Option<SystemCardSource>,
+        systems: Option<OrlojCardSource>,
     ) -> Self {
         earlier.following.stop();
         let signatures = earlier.signatures.clone();
@@ -120,7 +120,7 @@ impl AppState {
     }
 
     /// A handle for work on behalf of `client`, within its share of the pool's queue.
-    pub(super) fn work(&self, client: ClientIdentity, urgency: Urgency) -> CpuTaskContext {
+    pub(super) fn cpu_task_context(&self, client: ClientIdentity, urgency: CpuJobUrgency) -> CpuTaskContext {
         CpuTaskContext::new(Arc::new(ClientJobShare { client, slots: Arc::clone(&self.job_slots) }), urgency)
     }
 
@@ -129,19 +129,19 @@ impl AppState {
     }
 
     /// Announces the shutdown: from now on `readyz` and the gate refuse, and event streams end.
-    pub(super) fn drain(&self) {
+    pub(super) fn announce_drain(&self) {
         self.draining.store(true, Ordering::Relaxed);
-        self.event_streams.end();
+        self.event_streams.end_streams();
     }
 }
 
-fn requests_of_client(config: &Config) -> usize {
+fn max_client_requests(config: &Config) -> usize {
     let part = if clresolve_core::mutant!("one-client-takes-all-places") { 1 } else { PART_OF_REQUESTS };
     (config.http.requests / part).max(1)
 }
 
 /// The labels of all configured endpoints, of every chain, of the beacon endpoints, and of all gateways.
-fn upstreams(config: &Config) -> BTreeSet<String> {
+fn upstream_labels(config: &Config) -> BTreeSet<String> {
     let of_chains = config.chains.values().flat_map(|chain| &chain.endpoints);
     let endpoints =
         config.chain.labelled_endpoints().into_iter().chain(of_chains.cloned()).map(|endpoint| endpoint.label);
@@ -162,7 +162,7 @@ mod tests {
         let config = Config::default()
             .with_layers([ConfigLayer::from_toml(text, "f.toml").expect("a configuration")])
             .unwrap_or_else(|e| panic!("{e}"));
-        let upstreams = upstreams(&config);
+        let upstreams = upstream_labels(&config);
         assert!(["rpc-1", "rpc-8453-1", "beacon-1"].iter().all(|label| upstreams.contains(*label)), "{upstreams:?}");
     }
 }

@@ -23,7 +23,7 @@ type VerdictResult = Result<Arc<Verdict>, Refusal>;
 
 /// Streams the steps as they happen, and then the verdict. A refusal before the first event is a problem response, as
 /// it is without events.
-pub(super) async fn stream(
+pub(super) async fn stream_steps(
     watch: Option<StepEventSubscription>,
     verdict: BoxFuture<'static, VerdictResult>,
     permit: RequestSlot,
@@ -33,11 +33,11 @@ pub(super) async fn stream(
     if let ResolutionEvent::Verdict(Err(refusal)) = first {
         return problem::refusal_response(refusal, None);
     }
-    let events = walk.events(first).map(move |event| {
+    let events = walk.serialized_events(first).map(move |event| {
         let _held = &permit;
         event
     });
-    event_stream::response(events)
+    event_stream::event_stream_response(events)
 }
 
 /// A resolution with a subscriber.
@@ -70,7 +70,7 @@ impl WatchedResolution {
     }
 
     /// All serialized events, starting with `first`. The last one is the verdict or a refusal.
-    fn events(self, first: ResolutionEvent) -> impl Stream<Item = Bytes> {
+    fn serialized_events(self, first: ResolutionEvent) -> impl Stream<Item = Bytes> {
         stream::unfold((self, Some(first)), |(mut walk, first)| async move {
             if walk.has_ended {
                 return None;
@@ -88,17 +88,17 @@ impl WatchedResolution {
 impl ResolutionEvent {
     fn serialize_event(&self) -> Bytes {
         match self {
-            Self::Step(seen) => event_stream::event("step", step_json(*seen).to_string().as_bytes()),
+            Self::Step(seen) => event_stream::format_event("step", step_json(*seen).to_string().as_bytes()),
             Self::Verdict(Ok(verdict)) => {
                 let judged = verdict.steps.iter().map(|report| {
                     json!({"step": report.step, "status": "judged", "result": report.status}).to_string()
                 });
-                let judged = judged.map(|data| event_stream::event("step", data.as_bytes()));
+                let judged = judged.map(|data| event_stream::format_event("step", data.as_bytes()));
                 let verdict = serde_json::to_vec(&**verdict).unwrap_or_default();
-                judged.chain([event_stream::event("verdict", &verdict)]).collect::<Vec<_>>().concat().into()
+                judged.chain([event_stream::format_event("verdict", &verdict)]).collect::<Vec<_>>().concat().into()
             }
             Self::Verdict(Err(refusal)) => {
-                event_stream::event("problem", problem::problem_document(*refusal, None).to_string().as_bytes())
+                event_stream::format_event("problem", problem::problem_document(*refusal, None).to_string().as_bytes())
             }
         }
     }
@@ -130,7 +130,7 @@ mod tests {
                 has_ended: false,
             };
             let began = StepEvent { step: ResolutionStep::Records, moment: StepTransition::Began };
-            let told: Vec<Bytes> = walk.events(ResolutionEvent::Step(began)).collect().await;
+            let told: Vec<Bytes> = walk.serialized_events(ResolutionEvent::Step(began)).collect().await;
             let [step, end] = &told[..] else { panic!("{told:?}") };
             assert!(step.starts_with(b"event: step\n"), "{step:?}");
             let data = end.strip_prefix(b"event: problem\ndata: ").and_then(|rest| rest.strip_suffix(b"\n\n"));

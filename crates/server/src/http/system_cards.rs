@@ -8,12 +8,12 @@ use axum::extract::State;
 use axum::http::header::{AGE, CACHE_CONTROL, CONTENT_TYPE, ETAG};
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::response::Response;
-use clresolve_cards::generate::{GeneratedCard, GeneratedCards};
+use clresolve_cards::generate::{GeneratedOrlojCard, GeneratedOrlojCards};
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::Refusal;
 
 use super::caching::{matches_client_tag, not_modified};
-use super::path::segment;
+use super::path::decoded_segment;
 use super::problem;
 use super::query;
 use super::state::AppState;
@@ -24,7 +24,7 @@ pub(super) const PARAMETERS: [&str; 1] = ["namespace"];
 
 /// `GET /.well-known/agent-card.json` returns the card if exactly one system is exposed.
 pub(super) async fn serve_root_card(State(state): State<Arc<AppState>>, headers: HeaderMap) -> Response {
-    answer(&state, &headers, |cards| {
+    answer_with_card(&state, &headers, |cards| {
         cards.single_card().ok_or_else(|| match cards.len() {
             0 => "no AgentSystem is exposed".into(),
             many => format!(
@@ -39,21 +39,21 @@ pub(super) async fn serve_root_card(State(state): State<Arc<AppState>>, headers:
 
 /// `GET /v1/agent-systems/{name}/.well-known/agent-card.json` `?namespace=`
 pub(super) async fn serve_system_card(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Response {
-    let name = segment(&uri, 0);
+    let name = decoded_segment(&uri, 0);
     let namespace = match query::read_parameters(uri.query().unwrap_or_default(), PARAMETERS) {
         Ok([namespace]) => namespace,
         Err(detail) => return problem::refusal_response(Refusal::RequestMalformed, Some(detail.into())),
     };
-    answer(&state, &headers, |cards| {
+    answer_with_card(&state, &headers, |cards| {
         cards.get(namespace.as_deref(), &name).ok_or_else(|| "no AgentSystem of this name is exposed".into())
     })
     .await
 }
 
-async fn answer(
+async fn answer_with_card(
     state: &AppState,
     headers: &HeaderMap,
-    choose: impl FnOnce(&GeneratedCards) -> Result<&GeneratedCard, Cow<'static, str>>,
+    choose: impl FnOnce(&GeneratedOrlojCards) -> Result<&GeneratedOrlojCard, Cow<'static, str>>,
 ) -> Response {
     let Some(systems) = &state.systems else { return problem::refusal_response(Refusal::RouteUnknown, None) };
     let now = state.resolver.now();

@@ -5,10 +5,10 @@ use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use clresolve_cards::generate::{CardGenerationError, GeneratedCards, MAX_BYTES, ResourceFile};
+use clresolve_cards::generate::{CardGenerationError, GeneratedOrlojCards, MAX_BYTES, OrlojResourceFile};
 use clresolve_core::reason::Refusal;
 use clresolve_core::text::UntrustedText;
-use clresolve_resolver::config::OrlojConfig;
+use clresolve_resolver::config::OrlojCardConfig;
 use jiff::Timestamp;
 use tokio::sync::Mutex;
 
@@ -22,7 +22,7 @@ const REREAD_SECONDS: i64 = 10;
 /// Why no cards can be generated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum SystemCardError {
+pub enum OrlojCardsError {
     /// A file cannot be read.
     #[error("cannot read {file}: {detail}")]
     Unreadable {
@@ -37,40 +37,40 @@ pub enum SystemCardError {
 }
 
 /// The cards, regenerated when the resources change.
-pub(super) struct SystemCardSource {
-    config: OrlojConfig,
-    latest: Mutex<SystemCardSnapshot>,
+pub(super) struct OrlojCardSource {
+    config: OrlojCardConfig,
+    latest: Mutex<OrlojCardSnapshot>,
 }
 
 /// The cards as last generated.
 #[derive(Clone)]
-pub(super) struct SystemCardSnapshot {
-    pub(super) cards: Arc<GeneratedCards>,
+pub(super) struct OrlojCardSnapshot {
+    pub(super) cards: Arc<GeneratedOrlojCards>,
     at: Timestamp,
     /// When the resources were last read, successfully or not.
     tried: Timestamp,
 }
 
-impl SystemCardSnapshot {
+impl OrlojCardSnapshot {
     /// Whole seconds since the cards were generated.
     pub(super) fn age(&self, now: Timestamp) -> i64 {
         now.duration_since(self.at).as_secs().max(0)
     }
 }
 
-impl SystemCardSource {
+impl OrlojCardSource {
     /// Reads the resources. Returns `None` if none are configured.
-    pub(super) fn open(config: &OrlojConfig, now: Timestamp) -> Result<Option<Self>, SystemCardError> {
+    pub(super) fn open(config: &OrlojCardConfig, now: Timestamp) -> Result<Option<Self>, OrlojCardsError> {
         if config.resources.is_empty() {
             return Ok(None);
         }
-        let computed = SystemCardSnapshot { cards: Arc::new(generate_cards(config)?), at: now, tried: now };
+        let computed = OrlojCardSnapshot { cards: Arc::new(generate_cards(config)?), at: now, tried: now };
         Ok(Some(Self { config: config.clone(), latest: Mutex::new(computed) }))
     }
 
     /// The cards at the time `now`. If the resources have become unreadable, the last good cards are served until they
     /// are stale.
-    pub(super) async fn current_cards(&self, now: Timestamp) -> Result<SystemCardSnapshot, Refusal> {
+    pub(super) async fn current_cards(&self, now: Timestamp) -> Result<OrlojCardSnapshot, Refusal> {
         let mut latest = self.latest.lock().await;
         if now.duration_since(latest.tried).as_secs() >= REREAD_SECONDS {
             latest.tried = now;
@@ -86,20 +86,20 @@ impl SystemCardSource {
 }
 
 /// Reads the resources and generates their cards.
-pub(super) fn generate_cards(config: &OrlojConfig) -> Result<GeneratedCards, SystemCardError> {
+pub(super) fn generate_cards(config: &OrlojCardConfig) -> Result<GeneratedOrlojCards, OrlojCardsError> {
     let files = config.resources.iter().map(|file| read_file(file)).collect::<Result<Vec<_>, _>>()?;
-    let sources: Vec<_> = files.iter().map(|(file, bytes)| ResourceFile { file, bytes }).collect();
-    Ok(GeneratedCards::generate_cards(&sources, config.base_url.clone())?)
+    let sources: Vec<_> = files.iter().map(|(file, bytes)| OrlojResourceFile { file, bytes }).collect();
+    Ok(GeneratedOrlojCards::generate_cards(&sources, config.base_url.clone())?)
 }
 
-fn read_file(path: &Path) -> Result<(String, Vec<u8>), SystemCardError> {
+fn read_file(path: &Path) -> Result<(String, Vec<u8>), OrlojCardsError> {
     let file = path.display().to_string();
     let mut bytes = Vec::new();
     let opened = File::open(path).and_then(|opened| opened.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes));
     match opened {
         Ok(_) => Ok((file, bytes)),
         Err(error) => {
-            Err(SystemCardError::Unreadable { file: UntrustedText::new(&file).to_string(), detail: error.to_string() })
+            Err(OrlojCardsError::Unreadable { file: UntrustedText::new(&file).to_string(), detail: error.to_string() })
         }
     }
 }

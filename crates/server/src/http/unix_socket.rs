@@ -13,7 +13,7 @@ use rustix::fs::{Mode, OFlags};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{sleep, timeout};
 
-use crate::exposed_path::{STICKY, WRITABLE_BY_OTHERS, traversed_folders};
+use crate::exposed_path::{STICKY, WRITABLE_BY_OTHERS, folders_along_path};
 
 /// Backlog of connections that wait to be accepted, equal to tokio's for TCP.
 const BACKLOG: u32 = 1024;
@@ -38,7 +38,7 @@ impl UnixSocket {
         refuse_replaceable(path.folder())?;
         // Otherwise two daemons that start at once could each consider the other's socket stale while it is bound but
         // not yet listening.
-        let _only_one_starts = lock(&lock_path(path.as_path())).await?;
+        let _only_one_starts = lock_file(&lock_path(path.as_path())).await?;
         remove_stale_socket(path.as_path()).await?;
         let socket = tokio::net::UnixSocket::new_stream()?;
         socket.bind(path.as_path())?;
@@ -88,9 +88,9 @@ impl Drop for SocketFile {
 /// Rejects a directory in which another user could replace the socket and answer for the gate, and a path that another
 /// user could redirect.
 fn refuse_replaceable(folder: &Path) -> io::Result<()> {
-    for above in traversed_folders(folder)? {
+    for above in folders_along_path(folder)? {
         let found = fs::metadata(&above)?;
-        if let Some(why) = folder_objection(found.mode(), found.uid(), user()) {
+        if let Some(why) = folder_objection(found.mode(), found.uid(), process_user()) {
             return Err(io::Error::other(format!("{}: {why}, who could replace the socket", above.display())));
         }
     }
@@ -119,11 +119,11 @@ fn lock_path(socket: &Path) -> PathBuf {
 
 /// Locks a file that only this user may open. If others could read it, they could hold the lock. The file is not
 /// removed, since a waiting process has it open.
-async fn lock(path: &Path) -> io::Result<File> {
+async fn lock_file(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?);
     let found = file.metadata()?;
-    if !found.is_file() || found.uid() != user() {
+    if !found.is_file() || found.uid() != process_user() {
         return Err(io::Error::other(format!("{} is not a regular file of this user", path.display())));
     }
     let mode = if clresolve_core::mutant!("loose-socket-locks") { 0o644 } else { 0o600 };
@@ -148,7 +148,7 @@ async fn remove_stale_socket(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         found => found?,
     };
-    let is_ours = found.file_type().is_socket() && found.uid() == user();
+    let is_ours = found.file_type().is_socket() && found.uid() == process_user();
     if !is_ours && !clresolve_core::mutant!("sockets-replace-files") {
         return Err(io::Error::other("the file exists and is not a socket of this user; it is left unchanged"));
     }
@@ -160,7 +160,7 @@ async fn remove_stale_socket(path: &Path) -> io::Result<()> {
     fs::remove_file(path)
 }
 
-fn user() -> u32 {
+fn process_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 

@@ -12,12 +12,12 @@ use axum::http::{HeaderMap, HeaderValue, Method, Uri};
 use axum::response::Response;
 use bytes::Bytes;
 use clresolve_bundle::signed::MEDIA_TYPE;
-use clresolve_core::json::object::from_object;
+use clresolve_core::json::object::deserialize_object;
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::Refusal;
 use clresolve_core::state;
 use clresolve_core::text::UntrustedText;
-use clresolve_resolver::cpu_share::{self, Urgency};
+use clresolve_resolver::cpu_share::{self, CpuJobUrgency};
 use clresolve_resolver::resolve::NameQuestion;
 use clresolve_resolver::telemetry;
 use clresolve_verdict::trust::{Resolution, StaleVerdict};
@@ -26,13 +26,13 @@ use futures_util::{FutureExt as _, StreamExt as _, stream};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::admission::{AdmittedResolution, CacheUse};
+use super::admission::{CacheUseOutcome, ResolutionAndCacheUse};
 use super::body::{self, RequestBodyError};
 use super::caching::{matches_client_tag, not_modified};
 use super::client_limits::ClientIdentity;
-use super::log::LogEntry;
-use super::negotiate::{NegotiatedForm, wants_events};
-use super::path::segment;
+use super::log::ResponseLogFields;
+use super::negotiate::{NegotiatedForm, prefers_events};
+use super::path::decoded_segment;
 use super::rendered::RenderedVerdict;
 use super::request_slot::RequestSlot;
 use super::state::AppState;
@@ -58,11 +58,11 @@ pub(super) async fn serve_verdict(
     headers: HeaderMap,
     uri: Uri,
 ) -> Response {
-    let question = match parse_question(segment(&uri, 0), uri.query().unwrap_or_default()) {
+    let question = match parse_question(decoded_segment(&uri, 0), uri.query().unwrap_or_default()) {
         Ok(question) => question,
         Err(detail) => return problem::refusal_response(Refusal::RequestMalformed, Some(detail.into())),
     };
-    if wants_events(&headers) {
+    if prefers_events(&headers) {
         return add_vary_accept(stream_resolution(state, client, permit, question).await);
     }
     let answer = if demands_run(&headers) {
@@ -89,23 +89,23 @@ pub(super) async fn cached_response(state: &AppState, client: ClientIdentity, he
     let name = uri.path().strip_prefix("/v1/verdicts/")?;
     let is_one = !name.strip_suffix('/').unwrap_or(name).contains('/');
     let is_read = matches!(*method, Method::GET | Method::HEAD);
-    if !is_one || !is_read || NegotiatedForm::from_accept(headers) != NegotiatedForm::Plain || wants_events(headers) {
+    if !is_one || !is_read || NegotiatedForm::from_accept(headers) != NegotiatedForm::Plain || prefers_events(headers) {
         return None;
     }
-    let question = parse_question(segment(uri, 0), uri.query().unwrap_or_default()).ok()?;
+    let question = parse_question(decoded_segment(uri, 0), uri.query().unwrap_or_default()).ok()?;
     let is_normal = EnsName::parse(&question.input).is_ok_and(|name| name.as_str() == question.input);
     let is_forced = demands_run(headers);
-    if !is_normal || is_forced && state.requests.take(client, 1).is_ok() {
+    if !is_normal || is_forced && state.requests.reserve_slots(client, 1).is_ok() {
         return None;
     }
     let resolution = state.admission.cached_answer(&question).await.ok()??;
-    let cache_use = if is_forced { CacheUse::ForceRefused } else { CacheUse::Hit };
+    let cache_use = if is_forced { CacheUseOutcome::ForceRefused } else { CacheUseOutcome::Hit };
     if resolution.verdict().state != state::TrustState::Indeterminate {
         return Some(add_vary_accept(json_response(state, &resolution, cache_use, headers)));
     }
     // A stale verdict is serialized anew for each response, so it needs a slot.
-    let slot = state.requests.take(client, 1);
-    let answered = AdmittedResolution { resolution, cache_use };
+    let slot = state.requests.reserve_slots(client, 1);
+    let answered = ResolutionAndCacheUse { resolution, cache_use };
     Some(add_vary_accept(match slot {
         Ok(_held) => Box::pin(verdict_response(state, &question, &answered, headers)).await,
         Err(refusal) => problem::refusal_response(refusal, None),
@@ -123,12 +123,12 @@ async fn stream_resolution(
         return problem::refusal_response(Refusal::Draining, None);
     }
     let watch = state.resolver.watch(&question);
-    let work = state.work(client, Urgency::Document);
+    let work = state.cpu_task_context(client, CpuJobUrgency::Document);
     let verdict = async move {
         let answered = state.admission.ask(client, question.clone()).await?;
-        Ok(current(&state, &question, &answered).await)
+        Ok(current_verdict(&state, &question, &answered).await)
     };
-    steps::stream(watch, cpu_share::run_within(work, verdict).boxed(), permit).await
+    steps::stream_steps(watch, cpu_share::run_in_context(work, verdict).boxed(), permit).await
 }
 
 /// Marks a response as dependent on `Accept`.
@@ -138,13 +138,13 @@ fn add_vary_accept(mut response: Response) -> Response {
 }
 
 /// `POST /v1/verdicts`
-pub(super) async fn batch(
+pub(super) async fn serve_batch(
     State(state): State<Arc<AppState>>,
     Extension(client): Extension<ClientIdentity>,
     Extension(permit): Extension<RequestSlot>,
     request: Request,
 ) -> Response {
-    let batch = match VerdictBatchDocument::read(request, &state, client).await {
+    let batch = match VerdictBatchDocument::read_batch(request, &state, client).await {
         Ok(batch) => batch,
         Err(error) => return error.into_response(),
     };
@@ -159,8 +159,8 @@ pub(super) async fn batch(
             question.profile.clone_from(&profile);
             question.depth = depth;
             // The lines are produced after this handler has returned.
-            let work = state.work(client, Urgency::Document);
-            async move { cpu_share::run_within(work, verdict_line(&state, client, question)).await }
+            let work = state.cpu_task_context(client, CpuJobUrgency::Document);
+            async move { cpu_share::run_in_context(work, verdict_line(&state, client, question)).await }
         })
         .buffer_unordered(AT_ONCE)
         .map(move |line| {
@@ -178,7 +178,7 @@ pub(super) async fn batch(
 async fn verdict_line(state: &AppState, client: ClientIdentity, question: NameQuestion) -> Bytes {
     let name = question.input.clone();
     let mut line = match state.admission.ask_patiently(client, question.clone()).await {
-        Ok(answered) => serde_json::to_vec(&*current(state, &question, &answered).await).unwrap_or_default(),
+        Ok(answered) => serde_json::to_vec(&*current_verdict(state, &question, &answered).await).unwrap_or_default(),
         Err(refusal) => {
             tracing::info!(name = %UntrustedText::new(&name), code = refusal.slug(), "a name of a batch was refused");
             telemetry::count_refusal(refusal);
@@ -192,7 +192,7 @@ async fn verdict_line(state: &AppState, client: ClientIdentity, question: NameQu
 }
 
 /// The verdict to describe: the last known one if the resolution failed.
-async fn current(state: &AppState, question: &NameQuestion, answered: &AdmittedResolution) -> Arc<Verdict> {
+async fn current_verdict(state: &AppState, question: &NameQuestion, answered: &ResolutionAndCacheUse) -> Arc<Verdict> {
     let stale = stale_verdict(state, question, answered).await;
     Arc::clone(stale.as_ref().map_or_else(|| answered.resolution.verdict(), StaleVerdict::verdict))
 }
@@ -212,9 +212,9 @@ pub(super) struct VerdictBatchDocument {
 }
 
 impl VerdictBatchDocument {
-    async fn read(request: Request, state: &AppState, client: ClientIdentity) -> Result<Self, RequestBodyError> {
+    async fn read_batch(request: Request, state: &AppState, client: ClientIdentity) -> Result<Self, RequestBodyError> {
         let (bytes, _slot) = body::read_reserved_body(request, state, client, state.http.body_bytes).await?;
-        let batch: Self = from_object(&bytes).map_err(|error| RequestBodyError::malformed(error.to_string()))?;
+        let batch: Self = deserialize_object(&bytes).map_err(|error| RequestBodyError::malformed(error.to_string()))?;
         if batch.names.is_empty() || batch.names.len() > MAX_NAMES {
             return Err(RequestBodyError::malformed(format!(
                 "expected 1 to {MAX_NAMES} names, found {}",
@@ -256,10 +256,10 @@ fn demands_run(headers: &HeaderMap) -> bool {
 async fn stale_verdict(
     state: &AppState,
     question: &NameQuestion,
-    answered: &AdmittedResolution,
+    answered: &ResolutionAndCacheUse,
 ) -> Option<StaleVerdict> {
     let failed = answered.resolution.verdict().state == state::TrustState::Indeterminate;
-    if !failed || !matches!(answered.cache_use, CacheUse::Hit | CacheUse::Miss) {
+    if !failed || !matches!(answered.cache_use, CacheUseOutcome::Hit | CacheUseOutcome::Miss) {
         return None;
     }
     state.resolver.stale_verdict(question).await.ok().flatten()
@@ -273,10 +273,10 @@ fn stale_response(state: &AppState, stale: &StaleVerdict, failure: &Verdict) -> 
     let mut response = Response::new(Body::from(body));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    lease.set_cache_headers(headers, CacheUse::Stale, state.resolver.now());
+    lease.set_cache_headers(headers, CacheUseOutcome::Stale, state.resolver.now());
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.extend(failure.freshness.retry_after.map(|pause| (RETRY_AFTER, HeaderValue::from(pause))));
-    response.extensions_mut().insert(LogEntry::from_verdict(stale.verdict()));
+    response.extensions_mut().insert(ResponseLogFields::from_verdict(stale.verdict()));
     response
 }
 
@@ -284,7 +284,7 @@ fn stale_response(state: &AppState, stale: &StaleVerdict, failure: &Verdict) -> 
 async fn verdict_response(
     state: &AppState,
     question: &NameQuestion,
-    answered: &AdmittedResolution,
+    answered: &ResolutionAndCacheUse,
     request: &HeaderMap,
 ) -> Response {
     let form = NegotiatedForm::from_accept(request);
@@ -292,7 +292,7 @@ async fn verdict_response(
     if let (NegotiatedForm::Plain, Some(stale)) = (form, stale_verdict(state, question, answered).await) {
         return stale_response(state, &stale, answered.resolution.verdict());
     }
-    let AdmittedResolution { resolution, cache_use } = answered;
+    let ResolutionAndCacheUse { resolution, cache_use } = answered;
     match signed_if_asked(state, resolution, form).await {
         Ok(Some(signed)) => cacheable_response(state, resolution.verdict(), signed, MEDIA_TYPE, *cache_use, request),
         Ok(None) => json_response(state, resolution, *cache_use, request),
@@ -301,7 +301,12 @@ async fn verdict_response(
 }
 
 /// A response with the verdict as JSON.
-fn json_response(state: &AppState, resolution: &Resolution, cache_use: CacheUse, request: &HeaderMap) -> Response {
+fn json_response(
+    state: &AppState,
+    resolution: &Resolution,
+    cache_use: CacheUseOutcome,
+    request: &HeaderMap,
+) -> Response {
     let verdict = resolution.verdict();
     let rendered = RenderedVerdict::json(verdict, resolution.json().clone());
     cacheable_response(state, verdict, rendered, "application/json", cache_use, request)
@@ -312,7 +317,7 @@ fn cacheable_response(
     verdict: &Arc<Verdict>,
     RenderedVerdict { body, tag, lease }: RenderedVerdict,
     media: &'static str,
-    cache_use: CacheUse,
+    cache_use: CacheUseOutcome,
     request: &HeaderMap,
 ) -> Response {
     let mut response = if matches_client_tag(request, tag.to_str().unwrap_or_default()) {
@@ -328,7 +333,7 @@ fn cacheable_response(
     if let Some(pause) = verdict.freshness.retry_after {
         response.headers_mut().insert(RETRY_AFTER, pause.into());
     }
-    response.extensions_mut().insert(LogEntry::from_verdict(verdict));
+    response.extensions_mut().insert(ResponseLogFields::from_verdict(verdict));
     response
 }
 
@@ -358,7 +363,7 @@ mod tests {
     use std::net::{IpAddr, Ipv4Addr};
 
     use super::*;
-    use clresolve_resolver::resolve::CacheStatus;
+    use clresolve_resolver::resolve::CacheKeyStatus;
     use clresolve_resolver::sandbox::Sandbox;
 
     /// A slow or disconnected reader causes no resolutions for lines that it does not read.
@@ -374,12 +379,12 @@ mod tests {
         let request = Request::post("/v1/verdicts").header(CONTENT_TYPE, "application/json");
         let request = request.body(Body::from(serde_json::json!({ "names": names }).to_string())).expect("a request");
         let slot = RequestSlot::new(Arc::clone(&state), client);
-        let response = batch(State(Arc::clone(&state)), Extension(client), Extension(slot), request).await;
+        let response = serve_batch(State(Arc::clone(&state)), Extension(client), Extension(slot), request).await;
         let known = async || {
             let mut known = 0;
             for name in &names {
                 let status = resolver.cache_status(&NameQuestion::new(name)).await.expect("the profile exists");
-                known += usize::from(matches!(status, CacheStatus::Fresh(_)));
+                known += usize::from(matches!(status, CacheKeyStatus::Fresh(_)));
             }
             known
         };

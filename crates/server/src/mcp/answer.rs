@@ -1,14 +1,14 @@
 //! The answer of a tool: sentences of this program, and a document.
 
 use clresolve_core::reason::{ReasonCode, Refusal};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_resolver::cpu_pool::CpuPoolFullError;
 use clresolve_resolver::resolve::Resolver;
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::form::ToolOutputSchema;
+use super::form::McpToolOutputSchema;
 
 /// Maximum number of reasons that are explained in sentences. The document contains all of them.
 const MAX_SAID: usize = 12;
@@ -51,19 +51,19 @@ fn registered_code(slug: &str) -> Option<(&'static str, &'static str)> {
 
 /// The answer of a tool.
 #[derive(Debug)]
-pub(crate) struct ToolAnswer {
+pub(crate) struct McpToolAnswer {
     said: ProgramText,
     structured: Value,
 }
 
-impl ToolAnswer {
+impl McpToolAnswer {
     /// An answer with a document. It may be long, so it is serialized and marked on the CPU pool.
     pub(super) async fn from_document<T: Serialize + Send + 'static>(
         resolver: &Resolver,
         said: ProgramText,
-        form: &'static ToolOutputSchema,
+        form: &'static McpToolOutputSchema,
         document: T,
-    ) -> Result<Self, ToolFailure> {
+    ) -> Result<Self, McpToolFailure> {
         let filled = move || form.fill_document(serde_json::to_value(document).unwrap_or_default());
         let structured = resolver.pool().try_run(filled).await.map_err(|CpuPoolFullError| Refusal::Overloaded)?;
         Ok(Self { said, structured })
@@ -80,13 +80,13 @@ impl ToolAnswer {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ToolFailure {
+pub(crate) struct McpToolFailure {
     refusal: Refusal,
     /// What is wrong with the arguments. Only an excerpt, since it may repeat them.
     detail: Option<String>,
 }
 
-impl ToolFailure {
+impl McpToolFailure {
     /// The arguments do not match the tool's schema.
     pub(super) fn malformed(detail: &str) -> Self {
         Self::from_refusal(Refusal::RequestMalformed, detail)
@@ -94,10 +94,10 @@ impl ToolFailure {
 
     /// A refusal, with details that its title does not contain.
     pub(super) fn from_refusal(refusal: Refusal, detail: &str) -> Self {
-        Self { refusal, detail: Some(excerpt(detail)) }
+        Self { refusal, detail: Some(excerpt_text(detail)) }
     }
 
-    pub(super) fn into_result(self, form: &ToolOutputSchema) -> CallToolResult {
+    pub(super) fn into_result(self, form: &McpToolOutputSchema) -> CallToolResult {
         let Self { refusal, detail } = self;
         let said = ProgramText::new(refusal.slug()).with_sentence(": ").with_sentence(refusal.title());
         let said =
@@ -107,12 +107,12 @@ impl ToolFailure {
             error["detail"] = detail.into();
         }
         let mut result = CallToolResult::error(vec![ContentBlock::text(said.0)]);
-        result.structured_content = Some(form.error(error));
+        result.structured_content = Some(form.error_document(error));
         result
     }
 }
 
-impl From<Refusal> for ToolFailure {
+impl From<Refusal> for McpToolFailure {
     fn from(refusal: Refusal) -> Self {
         Self { refusal, detail: None }
     }

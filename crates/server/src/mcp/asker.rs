@@ -6,12 +6,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use clresolve_core::reason::Refusal;
 use clresolve_resolver::cpu_pool::CpuPoolFullError;
-use clresolve_resolver::cpu_share::{CpuTaskContext, Urgency};
+use clresolve_resolver::cpu_share::{CpuJobUrgency, CpuTaskContext};
 use clresolve_resolver::resolve::{NameQuestion, Resolver};
 use clresolve_verdict::trust::Resolution;
 use futures_util::future::BoxFuture;
 
-use super::answer::{ToolAnswer, ToolFailure};
+use super::answer::{McpToolAnswer, McpToolFailure};
 
 /// Asks questions on behalf of one client.
 #[async_trait]
@@ -22,14 +22,14 @@ pub(crate) trait McpBackend: Send + Sync {
     /// Runs `work` as a resolution of the client. It continues if the client gives up.
     async fn run_admitted(
         &self,
-        work: BoxFuture<'static, Result<ToolAnswer, ToolFailure>>,
-    ) -> Result<ToolAnswer, ToolFailure>;
+        work: BoxFuture<'static, Result<McpToolAnswer, McpToolFailure>>,
+    ) -> Result<McpToolAnswer, McpToolFailure>;
 
     /// The permit of the client's message. Work on the message holds it until it ends.
     fn message_permit(&self) -> Arc<dyn Any + Send + Sync>;
 
     /// Work of the client within its share of the CPU pool; `None` if the pool is not shared.
-    fn pool_work(&self, urgency: Urgency) -> Option<CpuTaskContext>;
+    fn pool_work(&self, urgency: CpuJobUrgency) -> Option<CpuTaskContext>;
 
     /// The resolver whose profiles and rules apply.
     fn resolver(&self) -> &Resolver;

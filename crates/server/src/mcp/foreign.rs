@@ -16,7 +16,7 @@ const OWN_TEXT: &str = "own text";
 /// Escapes the foreign text of a document. Returns pointers at or below which all of it is.
 pub(super) fn mark_foreign_text(document: &mut Value, schema: &Value) -> Vec<String> {
     let mut marker = ForeignTextMarker { schema, path: String::new(), found: Vec::new() };
-    marker.visit(document, Some(schema));
+    marker.mark_value(document, Some(schema));
     marker.found
 }
 
@@ -29,23 +29,23 @@ struct ForeignTextMarker<'s> {
 impl<'s> ForeignTextMarker<'s> {
     /// Recursion is bounded: a document is nested as deep as its schema, and free parts at most as deep as the strict
     /// JSON reader permits for cards.
-    fn visit(&mut self, value: &mut Value, schema: Option<&'s Value>) {
+    fn mark_value(&mut self, value: &mut Value, schema: Option<&'s Value>) {
         let kinds = schema.map(|schema| self.schema_alternatives(schema)).unwrap_or_default();
         let part = |key| kinds.iter().find_map(|kind| kind.get(key));
         match value {
-            Value::String(_) if is_closed(&kinds) => {}
+            Value::String(_) if is_text_restricted(&kinds) => {}
             Value::Object(members) if let Some(known) = part("properties") => {
                 for (name, member) in members {
-                    self.with_path_segment(name, |marker| marker.visit(member, known.get(name)));
+                    self.with_path_segment(name, |marker| marker.mark_value(member, known.get(name)));
                 }
             }
             Value::Array(items) if let Some(each) = part("items") => {
                 for (index, item) in items.iter_mut().enumerate() {
-                    self.with_path_segment(&index.to_string(), |marker| marker.visit(item, Some(each)));
+                    self.with_path_segment(&index.to_string(), |marker| marker.mark_value(item, Some(each)));
                 }
             }
             free => {
-                if escape(free) {
+                if escape_all_text(free) {
                     self.found.push(self.path.clone());
                 }
             }
@@ -74,7 +74,7 @@ impl<'s> ForeignTextMarker<'s> {
 }
 
 /// Whether every alternative that permits a text restricts it completely.
-fn is_closed(kinds: &[&Value]) -> bool {
+fn is_text_restricted(kinds: &[&Value]) -> bool {
     let mut of_text = kinds.iter().filter(|kind| permits_text(kind)).peekable();
     of_text.peek().is_some() && of_text.all(|kind| is_fixed_text(kind))
 }
@@ -97,20 +97,20 @@ fn is_fixed_text(kind: &Value) -> bool {
 }
 
 /// Escapes all text of a value, including member names. Returns whether there was any.
-fn escape(value: &mut Value) -> bool {
+fn escape_all_text(value: &mut Value) -> bool {
     match value {
         Value::String(text) => {
-            if let Some(safe) = escaped(text) {
+            if let Some(safe) = escape_text(text) {
                 *text = safe;
             }
             true
         }
-        Value::Array(items) => items.iter_mut().map(escape).filter(|any| *any).count() > 0,
+        Value::Array(items) => items.iter_mut().map(escape_all_text).filter(|any| *any).count() > 0,
         Value::Object(members) => {
             let any = !members.is_empty();
             let safe = mem::take(members).into_iter().map(|(name, mut member)| {
-                escape(&mut member);
-                (escaped(&name).unwrap_or(name), member)
+                escape_all_text(&mut member);
+                (escape_text(&name).unwrap_or(name), member)
             });
             *members = safe.collect::<Map<_, _>>();
             any
@@ -120,7 +120,7 @@ fn escape(value: &mut Value) -> bool {
 }
 
 /// Escapes characters that affect the display of a text. `None` if it has none.
-fn escaped(text: &str) -> Option<String> {
+fn escape_text(text: &str) -> Option<String> {
     if clresolve_core::mutant!("mcp-foreign-unescaped") {
         return None;
     }

@@ -8,26 +8,26 @@ use serde_json::{Map, Value, json};
 
 use super::foreign;
 
-pub(super) static VERDICT: LazyLock<ToolOutputSchema> =
-    LazyLock::new(|| ToolOutputSchema::new("verdict", include_str!("../../schemas/verdict.schema.json")));
-pub(super) static CHECK: LazyLock<ToolOutputSchema> =
-    LazyLock::new(|| ToolOutputSchema::new("check", include_str!("../../schemas/check.schema.json")));
-pub(super) static REQUEST: LazyLock<ToolOutputSchema> =
-    LazyLock::new(|| ToolOutputSchema::new("request", include_str!("../../schemas/request.schema.json")));
-pub(super) static RECEIPT: LazyLock<ToolOutputSchema> =
-    LazyLock::new(|| ToolOutputSchema::new("receipt", include_str!("../../schemas/receipt.schema.json")));
-pub(super) static ROUTE: LazyLock<ToolOutputSchema> =
-    LazyLock::new(|| ToolOutputSchema::new("route", include_str!("../../schemas/route.schema.json")));
-pub(super) static REASON: LazyLock<ToolOutputSchema> =
-    LazyLock::new(|| ToolOutputSchema::new("reason", include_str!("../../schemas/reason.schema.json")));
+pub(super) static VERDICT: LazyLock<McpToolOutputSchema> =
+    LazyLock::new(|| McpToolOutputSchema::new("verdict", include_str!("../../schemas/verdict.schema.json")));
+pub(super) static CHECK: LazyLock<McpToolOutputSchema> =
+    LazyLock::new(|| McpToolOutputSchema::new("check", include_str!("../../schemas/check.schema.json")));
+pub(super) static REQUEST: LazyLock<McpToolOutputSchema> =
+    LazyLock::new(|| McpToolOutputSchema::new("request", include_str!("../../schemas/request.schema.json")));
+pub(super) static RECEIPT: LazyLock<McpToolOutputSchema> =
+    LazyLock::new(|| McpToolOutputSchema::new("receipt", include_str!("../../schemas/receipt.schema.json")));
+pub(super) static ROUTE: LazyLock<McpToolOutputSchema> =
+    LazyLock::new(|| McpToolOutputSchema::new("route", include_str!("../../schemas/route.schema.json")));
+pub(super) static REASON: LazyLock<McpToolOutputSchema> =
+    LazyLock::new(|| McpToolOutputSchema::new("reason", include_str!("../../schemas/reason.schema.json")));
 
-pub(super) struct ToolOutputSchema {
+pub(super) struct McpToolOutputSchema {
     /// The member that contains the document.
     key: &'static str,
     schema: Value,
 }
 
-impl ToolOutputSchema {
+impl McpToolOutputSchema {
     fn new(key: &'static str, schema: &str) -> Self {
         let mut document: Map<String, Value> =
             serde_json::from_str(schema).expect("a schema of this repository is JSON");
@@ -77,7 +77,7 @@ impl ToolOutputSchema {
     }
 
     /// An error in place of a document.
-    pub(super) fn error(&self, error: Value) -> Value {
+    pub(super) fn error_document(&self, error: Value) -> Value {
         self.add_foreign_list(json!({ "error": error }))
     }
 

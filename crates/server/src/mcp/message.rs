@@ -17,25 +17,26 @@ const BOUNDS: JsonLimits = JsonLimits { bytes: MAX_MESSAGE_BYTES, ..JsonLimits::
 ///
 /// # Errors
 /// The response to input that is not a message.
-pub(crate) fn read(bytes: &[u8]) -> Result<ClientJsonRpcMessage, Box<ServerJsonRpcMessage>> {
+pub(crate) fn parse_message(bytes: &[u8]) -> Result<ClientJsonRpcMessage, Box<ServerJsonRpcMessage>> {
     let bounds = if clresolve_core::mutant!("mcp-messages-unbounded") { JsonLimits::DOCUMENT } else { BOUNDS };
     let value = json::parse(bytes, bounds).map_err(|error| match error {
         JsonError::TooLarge { .. } => too_long_response(),
-        _ => rejected(ErrorCode::PARSE_ERROR, "expected one strict JSON object within its bounds", None),
+        _ => rejection_response(ErrorCode::PARSE_ERROR, "expected one strict JSON object within its bounds", None),
     })?;
     let id = value.get("id").and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
-    serde_json::from_value::<ClientJsonRpcMessage>(value)
-        .map_err(|_| rejected(ErrorCode::INVALID_REQUEST, "expected a request or a notification of the protocol", id))
+    serde_json::from_value::<ClientJsonRpcMessage>(value).map_err(|_| {
+        rejection_response(ErrorCode::INVALID_REQUEST, "expected a request or a notification of the protocol", id)
+    })
 }
 
 /// The response to a message that is too long.
 pub(crate) fn too_long_response() -> Box<ServerJsonRpcMessage> {
-    let error = ErrorData::invalid_request("the message is too long", Some(super::code(Refusal::BodyTooLarge)));
+    let error = ErrorData::invalid_request("the message is too long", Some(super::refusal_code(Refusal::BodyTooLarge)));
     Box::new(ServerJsonRpcMessage::error(error, None))
 }
 
-fn rejected(code: ErrorCode, message: &'static str, id: Option<RequestId>) -> Box<ServerJsonRpcMessage> {
-    let error = ErrorData::new(code, message, Some(super::code(Refusal::RequestMalformed)));
+fn rejection_response(code: ErrorCode, message: &'static str, id: Option<RequestId>) -> Box<ServerJsonRpcMessage> {
+    let error = ErrorData::new(code, message, Some(super::refusal_code(Refusal::RequestMalformed)));
     Box::new(ServerJsonRpcMessage::error(error, id))
 }
 
@@ -44,7 +45,7 @@ mod tests {
     use super::*;
 
     fn code_of(text: &str) -> i32 {
-        match *read(text.as_bytes()).expect_err(&text.chars().take(80).collect::<String>()) {
+        match *parse_message(text.as_bytes()).expect_err(&text.chars().take(80).collect::<String>()) {
             ServerJsonRpcMessage::Error(error) => error.error.code.0,
             other => panic!("{other:?}"),
         }
@@ -52,7 +53,7 @@ mod tests {
 
     #[test]
     fn what_is_no_message_is_answered_with_an_error() {
-        assert!(read(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#).is_ok());
+        assert!(parse_message(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#).is_ok());
         let many =
             format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"a":[{}0]}}}}"#, "0,".repeat(100_000));
         let deep = format!(

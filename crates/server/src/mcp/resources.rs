@@ -4,7 +4,7 @@ use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTempla
 use serde_json::Value;
 
 use super::asker::McpBackend;
-use crate::registries::{self, ProfileEntry, ProfileList};
+use crate::registries::{self, ConformanceProfileEntry, ConformanceProfileList};
 
 const REASONS: &str = "clresolve://reasons";
 const PROFILES: &str = "clresolve://profiles";
@@ -33,7 +33,7 @@ pub(super) fn list_templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-pub(super) fn read(uri: &str, asker: &dyn McpBackend) -> Option<ReadResourceResult> {
+pub(super) fn read_resource_at(uri: &str, asker: &dyn McpBackend) -> Option<ReadResourceResult> {
     let document = find_resource(uri, asker)?;
     let contents = ResourceContents::text(document.to_string(), uri).with_mime_type(JSON);
     Some(ReadResourceResult::new(vec![contents]))
@@ -43,14 +43,14 @@ fn find_resource(uri: &str, asker: &dyn McpBackend) -> Option<Value> {
     let default = asker.default_profile();
     let below = |root: &str| uri.strip_prefix(root)?.strip_prefix('/');
     if uri == REASONS {
-        return Some(registries::reasons());
+        return Some(registries::all_codes_document());
     }
     if uri == PROFILES {
-        return serde_json::to_value(ProfileList::new(asker.resolver().profiles(), default)).ok();
+        return serde_json::to_value(ConformanceProfileList::new(asker.resolver().profiles(), default)).ok();
     }
     if let Some(slug) = below(REASONS) {
-        return registries::reason(slug);
+        return registries::reason_document(slug);
     }
     let profile = asker.resolver().profiles().get(below(PROFILES)?)?;
-    serde_json::to_value(ProfileEntry::new(&profile, default)).ok()
+    serde_json::to_value(ConformanceProfileEntry::new(&profile, default)).ok()
 }

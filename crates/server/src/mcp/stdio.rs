@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use clresolve_core::reason::Refusal;
-use clresolve_resolver::cpu_share::{CpuTaskContext, Urgency};
+use clresolve_resolver::cpu_share::{CpuJobUrgency, CpuTaskContext};
 use clresolve_resolver::resolve::{NameQuestion, Resolver, SetupError};
 use futures_util::future::BoxFuture;
 use rmcp::model::{ClientJsonRpcMessage, GetExtensions as _, ServerJsonRpcMessage};
@@ -21,7 +21,7 @@ use tokio::io::{
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::message::{self, MAX_MESSAGE_BYTES};
-use super::{McpBackend, McpServer, ResolverAnswer, ToolAnswer, ToolFailure};
+use super::{McpBackend, McpServer, McpToolAnswer, McpToolFailure, ResolverAnswer};
 
 /// Maximum number of concurrent calls, as for one client of the daemon.
 const CALLS: usize = 16;
@@ -45,8 +45,8 @@ impl McpBackend for StdioMcpBackend {
 
     async fn run_admitted(
         &self,
-        work: BoxFuture<'static, Result<ToolAnswer, ToolFailure>>,
-    ) -> Result<ToolAnswer, ToolFailure> {
+        work: BoxFuture<'static, Result<McpToolAnswer, McpToolFailure>>,
+    ) -> Result<McpToolAnswer, McpToolFailure> {
         work.await
     }
 
@@ -54,7 +54,7 @@ impl McpBackend for StdioMcpBackend {
         Arc::new(())
     }
 
-    fn pool_work(&self, _: Urgency) -> Option<CpuTaskContext> {
+    fn pool_work(&self, _: CpuJobUrgency) -> Option<CpuTaskContext> {
         None
     }
 
@@ -100,7 +100,7 @@ where
 
 /// One of the [`CALLS`] permits. The request holds it until its work ends.
 #[derive(Clone)]
-struct CallPermit(#[expect(dead_code, reason = "given back when it is dropped")] Arc<OwnedSemaphorePermit>);
+struct McpCallPermit(#[expect(dead_code, reason = "given back when it is dropped")] Arc<OwnedSemaphorePermit>);
 
 /// Sends and receives messages as lines.
 struct McpLineTransport<W> {
@@ -113,7 +113,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> McpLineTransport<W> {
     fn new<R: AsyncRead + Send + Unpin + 'static>(input: R, output: W) -> Self {
         let output = Arc::new(Mutex::new(output));
         let (send, incoming) = mpsc::channel(1);
-        tokio::spawn(read_all(BufReader::new(input), Arc::clone(&output), send));
+        tokio::spawn(forward_messages(BufReader::new(input), Arc::clone(&output), send));
         Self { incoming, output, unsent: Arc::new(Semaphore::new(UNSENT)) }
     }
 }
@@ -126,7 +126,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Transport<RoleServer> for McpLineTr
         // No permit is left for the calls that were in progress when reading stopped.
         let permit = Arc::clone(&self.unsent).try_acquire_owned().ok();
         async move {
-            let written = write(&output, &message).await;
+            let written = write_message(&output, &message).await;
             drop(permit);
             written
         }
@@ -144,22 +144,22 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Transport<RoleServer> for McpLineTr
 }
 
 /// Reads messages and forwards them one by one. Answers invalid ones itself.
-async fn read_all<R, W>(mut input: R, output: Arc<Mutex<W>>, send: mpsc::Sender<ClientJsonRpcMessage>)
+async fn forward_messages<R, W>(mut input: R, output: Arc<Mutex<W>>, send: mpsc::Sender<ClientJsonRpcMessage>)
 where
     R: AsyncBufRead + Unpin,
     W: AsyncWrite + Unpin,
 {
     let calls = Arc::new(Semaphore::new(CALLS));
     let mut line = Vec::new();
-    while let Ok(Some(read)) = next_line(&mut input, &mut line).await {
+    while let Ok(Some(read)) = read_next_line(&mut input, &mut line).await {
         let message = match read {
             McpLineOutcome::Whole if line.trim_ascii().is_empty() => continue,
-            McpLineOutcome::Whole => message::read(line.trim_ascii()),
+            McpLineOutcome::Whole => message::parse_message(line.trim_ascii()),
             McpLineOutcome::TooLong => Err(message::too_long_response()),
         };
         let sent = match message {
-            Ok(message) => send.send(with_permit(message, &calls).await).await.is_ok(),
-            Err(error) => write(&output, &error).await.is_ok(),
+            Ok(message) => send.send(attach_permit(message, &calls).await).await.is_ok(),
+            Err(error) => write_message(&output, &error).await.is_ok(),
         };
         if !sent {
             return;
@@ -167,11 +167,11 @@ where
     }
 }
 
-/// If the message is a request, waits for a [`CallPermit`] and attaches it.
-async fn with_permit(mut message: ClientJsonRpcMessage, calls: &Arc<Semaphore>) -> ClientJsonRpcMessage {
+/// If the message is a request, waits for a [`McpCallPermit`] and attaches it.
+async fn attach_permit(mut message: ClientJsonRpcMessage, calls: &Arc<Semaphore>) -> ClientJsonRpcMessage {
     if let ClientJsonRpcMessage::Request(request) = &mut message {
         let permit = Arc::clone(calls).acquire_owned().await.expect("the semaphore is never closed");
-        request.request.extensions_mut().insert(CallPermit(Arc::new(permit)));
+        request.request.extensions_mut().insert(McpCallPermit(Arc::new(permit)));
     }
     message
 }
@@ -183,7 +183,10 @@ enum McpLineOutcome {
 }
 
 /// Reads the next line. `None` at the end of the input; a truncated last line is ignored.
-async fn next_line<R: AsyncBufRead + Unpin>(input: &mut R, line: &mut Vec<u8>) -> io::Result<Option<McpLineOutcome>> {
+async fn read_next_line<R: AsyncBufRead + Unpin>(
+    input: &mut R,
+    line: &mut Vec<u8>,
+) -> io::Result<Option<McpLineOutcome>> {
     line.clear();
     let most = if clresolve_core::mutant!("mcp-lines-unbounded") { usize::MAX } else { MAX_MESSAGE_BYTES + 1 };
     (&mut *input).take(most as u64).read_until(b'\n', line).await?;
@@ -207,7 +210,7 @@ async fn next_line<R: AsyncBufRead + Unpin>(input: &mut R, line: &mut Vec<u8>) -
     }
 }
 
-async fn write<W: AsyncWrite + Unpin>(output: &Mutex<W>, message: &ServerJsonRpcMessage) -> io::Result<()> {
+async fn write_message<W: AsyncWrite + Unpin>(output: &Mutex<W>, message: &ServerJsonRpcMessage) -> io::Result<()> {
     let mut bytes = serde_json::to_vec(message)?;
     bytes.push(b'\n');
     let mut output = output.lock().await;
@@ -314,9 +317,9 @@ mod tests {
     #[tokio::test]
     async fn calls_wait_for_a_permit_and_return_it() {
         let calls = Arc::new(Semaphore::new(1));
-        let ping = || message::read(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#).expect("a request");
-        let first = with_permit(ping(), &calls).await;
-        let mut second = Box::pin(with_permit(ping(), &calls));
+        let ping = || message::parse_message(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#).expect("a request");
+        let first = attach_permit(ping(), &calls).await;
+        let mut second = Box::pin(attach_permit(ping(), &calls));
         assert!(futures_util::poll!(&mut second).is_pending());
         drop(first);
         second.await;

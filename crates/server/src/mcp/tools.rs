@@ -11,7 +11,7 @@ mod verify_receipt;
 
 use std::sync::{Arc, LazyLock};
 
-use clresolve_resolver::cpu_share::Urgency;
+use clresolve_resolver::cpu_share::CpuJobUrgency;
 use rmcp::model::{JsonObject, Tool as Listed, ToolAnnotations};
 use serde_json::json;
 
@@ -31,13 +31,13 @@ pub(super) fn find_tool(name: &str) -> Option<&'static McpTool> {
 }
 
 /// The urgency of an unparsed message: that of the most urgent tool whose name occurs in it as a JSON string.
-pub(super) fn urgency(message: &[u8]) -> Urgency {
+pub(super) fn named_tool_urgency(message: &[u8]) -> CpuJobUrgency {
     let is_named = |tool: &&McpTool| {
         let name = format!("\"{}\"", tool.name);
         message.windows(name.len()).any(|part| part == name.as_bytes())
     };
-    let urgent = TOOLS.into_iter().filter(|tool| tool.urgency < Urgency::Document);
-    urgent.filter(is_named).map(|tool| tool.urgency).min().unwrap_or(Urgency::Document)
+    let urgent = TOOLS.into_iter().filter(|tool| tool.urgency < CpuJobUrgency::Document);
+    urgent.filter(is_named).map(|tool| tool.urgency).min().unwrap_or(CpuJobUrgency::Document)
 }
 
 /// Every tool, as listed for a client.

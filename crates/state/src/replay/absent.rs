@@ -1,7 +1,7 @@
 //! Replays are refused in a build without the feature `state-proof`.
 
 use clresolve_core::name::EnsName;
-use clresolve_core::reading::OwnerReading;
+use clresolve_core::reading::ClOwnerReading;
 
 use super::state_proof::{ProvenReading, StateProof, StateProofError};
 
@@ -29,7 +29,7 @@ impl StateProofReplay {
     ///
     /// # Errors
     /// None, because no context can exist.
-    pub fn replay_holding(&self, _owner: &EnsName) -> Result<OwnerReading, StateProofError> {
+    pub fn replay_owner_details(&self, _owner: &EnsName) -> Result<ClOwnerReading, StateProofError> {
         match *self {}
     }
 }

@@ -19,8 +19,8 @@ use clresolve_core::reason::ReasonCode;
 use clresolve_core::state::TrustState;
 use clresolve_resolver::config::Config;
 use clresolve_resolver::sandbox::CustomSandbox;
-use clresolve_sandbox::chain::RpcFault;
-use clresolve_sandbox::spec::{AgentSpec, SandboxSpec};
+use clresolve_sandbox::chain::SandboxRpcFault;
+use clresolve_sandbox::spec::{SandboxAgentSpec, SandboxSpec};
 use clresolve_sandbox::{ServedChainState, agents};
 use clresolve_traffic::{memory, program};
 use serde_json::Value;
@@ -91,7 +91,7 @@ const SHOWN: usize = 20;
 async fn main() -> anyhow::Result<()> {
     let count = std::env::args().nth(1).map_or(Ok(300), |text| text.parse::<usize>())?;
     ensure!(count >= 10 * LOOPED, "expected: registry [NAMES], at least {}", 10 * LOOPED);
-    let sandbox = agents::spec();
+    let sandbox = agents::sandbox_spec();
     let others = others(&sandbox);
     let spec = registry(&sandbox, count, &others)?;
     let expected: Vec<Expected> = spec.agents.iter().map(Expected::of).collect();
@@ -134,20 +134,23 @@ async fn main() -> anyhow::Result<()> {
 }
 
 /// The other agents with findings at depth `identity`.
-fn others(sandbox: &SandboxSpec) -> Vec<&AgentSpec> {
+fn others(sandbox: &SandboxSpec) -> Vec<&SandboxAgentSpec> {
     let is_told = |name: &str| DEFECTS.contains(&name) || LEFT_OUT.contains(&name);
     sandbox.agents.iter().filter(|agent| !agent.codes.is_empty() && !is_told(&agent.name)).collect()
 }
 
 /// A network with `count` names, where each defect affects one in [`ONE_IN`], followed by names with other defects.
-fn registry(sandbox: &SandboxSpec, count: usize, others: &[&AgentSpec]) -> anyhow::Result<SandboxSpec> {
+fn registry(sandbox: &SandboxSpec, count: usize, others: &[&SandboxAgentSpec]) -> anyhow::Result<SandboxSpec> {
     let good = SandboxSpec::parse("[[agent]]\nname = \"good.eth\"\nabout = \"Good.\"\nstate = \"trusted\"\n");
     let good = good.map_err(anyhow::Error::msg)?.agents.remove(0);
     let find = |name: &&str| sandbox.agents.iter().find(|agent| agent.name == *name).context("no such agent");
-    let bad: Vec<&AgentSpec> = DEFECTS.iter().map(find).collect::<anyhow::Result<_>>()?;
+    let bad: Vec<&SandboxAgentSpec> = DEFECTS.iter().map(find).collect::<anyhow::Result<_>>()?;
     let listed = (0..count).map(|number| bad.get(number % ONE_IN).copied().unwrap_or(&good));
     let beside = (0..others.len() * OF_EACH_OTHER).map(|number| others[number % others.len()]);
-    let named = |(number, like): (usize, &AgentSpec)| AgentSpec { name: format!("agent-{number}.eth"), ..like.clone() };
+    let named = |(number, like): (usize, &SandboxAgentSpec)| SandboxAgentSpec {
+        name: format!("agent-{number}.eth"),
+        ..like.clone()
+    };
     let agents = listed.chain(beside).enumerate().map(named).collect();
     Ok(SandboxSpec { agents, names: sandbox.names.clone(), ..SandboxSpec::default() })
 }
@@ -157,7 +160,10 @@ async fn quorum_of(world: &CustomSandbox) -> anyhow::Result<Config> {
     let mut config = world.config();
     config.chain.endpoints.clear();
     for _ in 0..OF_A_QUORUM {
-        config.chain.endpoints.push(world.endpoint(RpcFault::None, ServedChainState::default(), false).await?);
+        config
+            .chain
+            .endpoints
+            .push(world.start_rpc_endpoint(SandboxRpcFault::None, ServedChainState::default(), false).await?);
     }
     config.chain.quorum = Some(2);
     Ok(config)
@@ -170,7 +176,7 @@ struct Expected {
 }
 
 impl Expected {
-    fn of(agent: &AgentSpec) -> Self {
+    fn of(agent: &SandboxAgentSpec) -> Self {
         let mut codes = agent.codes.clone();
         codes.sort_by_key(|code| code.slug());
         Self { name: agent.name.clone(), state: agent.state, codes }

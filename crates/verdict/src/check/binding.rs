@@ -2,7 +2,7 @@
 
 use crate::card::AgentCard;
 use crate::check::records::owner_is_proven;
-use crate::evidence::{OwnerEvidence, RecordUsability, ResolutionEvidence};
+use crate::evidence::{ClOwnerEvidence, RecordUsability, ResolutionEvidence};
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
 use clresolve_core::records::RecordKey;
 
@@ -16,15 +16,17 @@ pub fn check_binding(evidence: &ResolutionEvidence, card: &AgentCard, allowed: &
         (RecordKey::Entry, card.entry(), ReasonCode::TxtEntryMismatch),
         (RecordKey::Owner, card.owner(), ReasonCode::TxtOwnerMismatch),
     ];
-    let mut reasons: Vec<Reason> =
-        pairs.into_iter().filter_map(|(key, member, code)| compare(key, record(key)?, member?, code)).collect();
+    let mut reasons: Vec<Reason> = pairs
+        .into_iter()
+        .filter_map(|(key, member, code)| compare_record_with_member(key, record(key)?, member?, code))
+        .collect();
     reasons.extend(compare_ens(evidence, card));
     reasons.extend(check_publisher(evidence, card, record(RecordKey::Owner), allowed));
     reasons
 }
 
 /// Compares one record with one member: equal, inexact (CL-52), or different.
-fn compare(key: RecordKey, record: &str, member: &str, mismatch: ReasonCode) -> Option<Reason> {
+fn compare_record_with_member(key: RecordKey, record: &str, member: &str, mismatch: ReasonCode) -> Option<Reason> {
     if record == member {
         return None;
     }
@@ -65,8 +67,8 @@ fn check_publisher(
 fn owner_unread_cause(evidence: &ResolutionEvidence) -> Option<(String, bool)> {
     let of_name = evidence.reading.as_ref().ok().and_then(|reading| reading.holder.unreadable());
     let unreadable = match &evidence.owner {
-        OwnerEvidence::Failed(cause) => return Some((cause.to_string(), true)),
-        OwnerEvidence::Read(owner) => of_name.or_else(|| owner.holder.unreadable()),
+        ClOwnerEvidence::Failed(cause) => return Some((cause.to_string(), true)),
+        ClOwnerEvidence::Read(owner) => of_name.or_else(|| owner.holder.unreadable()),
         _ => of_name,
     };
     unreadable.map(|how| (how.to_string(), false))

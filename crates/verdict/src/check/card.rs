@@ -14,7 +14,7 @@ use crate::schema::{MAX_OBJECTIONS, SchemaViolation};
 use clresolve_core::characters::{HiddenCharacter, hidden_in_name, unsafe_in_value};
 use clresolve_core::json::json_type;
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 
 const DISPLAY_NAME: &str = "/display_name";
 const SLUG: &str = "/slug";
@@ -36,7 +36,7 @@ pub fn check_card(card: &AgentCard, profile: &ConformanceProfile) -> Vec<Reason>
     check_timestamps(card, &mut found);
     check_base_schema(card, profile, &mut found);
     check_duplicates(card, &mut found);
-    content::scan(card, &mut found);
+    content::add_content_findings(card, &mut found);
     let mut reasons = found.with_effects(profile);
     reasons.extend(home::check_home(card, profile));
     home::drop_schema_rejected(&mut reasons);
@@ -247,7 +247,7 @@ fn check_base_schema(card: &AgentCard, profile: &ConformanceProfile, found: &mut
         if !has_own_code(&violation, card, profile, found) {
             let reason = Reason::new(ReasonCode::CardSchemaInvalid)
                 .observed(violation.detail)
-                .at_place(excerpt(&violation.pointer));
+                .at_place(excerpt_text(&violation.pointer));
             let free = ["/capabilities", "/meta"].contains(&violation.pointer.as_str());
             found.add(if free { reason.requirement("CL-23") } else { reason });
         }
@@ -264,16 +264,16 @@ fn has_own_code(
 ) -> bool {
     let place = violation.pointer.as_str();
     found.has_specific_reason(place, ReasonCode::CardSchemaInvalid)
-        || entry::reports_rejection(card, place)
-        || verbs::reports_rejection(card, profile, place)
+        || entry::is_rejection_reported(card, place)
+        || verbs::is_rejection_reported(card, profile, place)
 }
 
 fn observed_reason(code: ReasonCode, place: &str, text: &str) -> Reason {
-    Reason::new(code).observed(excerpt(text)).at_place(place)
+    Reason::new(code).observed(excerpt_text(text)).at_place(place)
 }
 
 fn difference_reason(code: ReasonCode, place: &str, expected: &str, text: &str) -> Reason {
-    observed_reason(code, place, text).expected(excerpt(expected))
+    observed_reason(code, place, text).expected(excerpt_text(expected))
 }
 
 #[cfg(test)]
@@ -281,19 +281,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sample::{codes, good_card, judge_document};
+    use crate::sample::{distinct_codes, good_card, judge_document};
 
     /// The codes that `card` reports for the valid card with `value` at a top-level member.
     fn with(member: &str, value: Value) -> Vec<&'static str> {
         let mut document = good_card();
         document[member] = value;
-        codes(&judge_document(&document, check_card))
+        distinct_codes(&judge_document(&document, check_card))
     }
 
     fn without(member: &str) -> Vec<&'static str> {
         let mut document = good_card();
         document.as_object_mut().expect("a card").remove(member);
-        codes(&judge_document(&document, check_card))
+        distinct_codes(&judge_document(&document, check_card))
     }
 
     #[test]
@@ -334,7 +334,7 @@ mod tests {
         let mut document = good_card();
         document["schemas"].as_object_mut().expect("an object").remove("receipt");
         let reasons = judge_document(&document, check_card);
-        assert_eq!(codes(&reasons), ["card-field-missing"]);
+        assert_eq!(distinct_codes(&reasons), ["card-field-missing"]);
         assert_eq!(reasons[0].place.as_deref(), Some("/schemas/receipt"));
         assert_eq!(with("schemas", json!({"request": "", "receipt": 5})), ["card-field-empty", "card-schema-invalid"]);
     }
@@ -488,7 +488,7 @@ mod tests {
         document["networks"] = Value::Array(vec![json!("x"); 1000]);
         let reasons = judge_document(&document, check_card);
         let found = ["card-duplicate-entry", "card-schema-invalid", "class-unknown", "network-not-caip2"];
-        assert_eq!(codes(&reasons), found);
+        assert_eq!(distinct_codes(&reasons), found);
         assert!(reasons.len() <= found.len() * crate::check::MAX_REASONS_PER_CODE);
     }
 }

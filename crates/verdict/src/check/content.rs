@@ -17,27 +17,27 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use self::addresses::PrivateAddressMatch;
-use self::personal::PersonalDataSearch;
+use self::personal::PersonalDataSearchBudget;
 use self::secrets::SeedPhraseSearch;
 use self::text::{
-    MarkerCharacters, TokenSeparators, colons, contains_ignore_case, ends_with_ignore_case, last_run, last_word,
-    split_at_mark, starts_with_ignore_case, texts_after_schemes,
+    MarkerCharacters, TokenSeparators, colon_positions, contains_ignore_case, ends_with_ignore_case, last_fitting_run,
+    last_word, split_at_mark, starts_with_ignore_case, texts_after_schemes,
 };
 use super::{MAX_REASONS_PER_CODE, ReasonCollector};
 use crate::card::AgentCard;
 use clresolve_core::json::pointer;
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
-use clresolve_core::text::{excerpt, truncate_bytes};
+use clresolve_core::text::{excerpt_text, truncate_bytes};
 
 /// Adds the findings of the whole card. The card is searched only once, however often it is judged.
-pub(super) fn scan(card: &AgentCard, found: &mut ReasonCollector) {
-    for reason in card.cached_text_findings(findings_in) {
+pub(super) fn add_content_findings(card: &AgentCard, found: &mut ReasonCollector) {
+    for reason in card.cached_text_findings(content_findings) {
         found.add_once(reason.clone());
     }
 }
 
 /// The findings in every string and every member name of a document.
-fn findings_in(document: &Value) -> Vec<Reason> {
+fn content_findings(document: &Value) -> Vec<Reason> {
     let mut found = ReasonCollector::default();
     let mut walk = CardTraversal {
         path: Vec::new(),
@@ -45,7 +45,7 @@ fn findings_in(document: &Value) -> Vec<Reason> {
         mentioned: Vec::new(),
         hits: BTreeMap::new(),
         phrases: SeedPhraseSearch::new(),
-        data: PersonalDataSearch::new(),
+        data: PersonalDataSearchBudget::new(),
     };
     walk.scan_value(document);
     let CardTraversal { mentioned, .. } = walk;
@@ -58,7 +58,7 @@ fn findings_in(document: &Value) -> Vec<Reason> {
 /// Searches for credentials only, as other card systems require. `requirement` is the system's own rule id, or empty.
 pub fn scan_secrets(card: &AgentCard, requirement: &str, found: &mut ReasonCollector) {
     let mut all = ReasonCollector::default();
-    scan(card, &mut all);
+    add_content_findings(card, &mut all);
     for mut reason in all.0.into_iter().filter(|reason| reason.code == ReasonCode::SecretInCard) {
         reason.requirement = Some(requirement.to_owned()).filter(|requirement| !requirement.is_empty());
         found.add(reason);
@@ -74,7 +74,7 @@ struct CardTraversal<'c, 'f> {
     /// separately.
     hits: BTreeMap<ReasonCode, usize>,
     phrases: SeedPhraseSearch,
-    data: PersonalDataSearch,
+    data: PersonalDataSearchBudget,
 }
 
 #[derive(Clone, Copy)]
@@ -90,10 +90,10 @@ impl<'c> CardTraversal<'c, '_> {
             Value::String(text) => self.scan_text(text),
             Value::Number(number) => {
                 self.add_credential(secrets::find_in_number(self.member(), number));
-                if self.looks_for(ReasonCode::PiiInCard) && !self.in_contact() {
+                if self.has_room_for(ReasonCode::PiiInCard) && !self.is_in_contact() {
                     let name = self.own_member();
                     let found = personal::find_in_number(name, number, &mut self.data);
-                    self.add_hit(ReasonCode::PiiInCard, found);
+                    self.add_finding(ReasonCode::PiiInCard, found);
                 }
             }
             Value::Array(items) => {
@@ -118,63 +118,63 @@ impl<'c> CardTraversal<'c, '_> {
 
     fn scan_text(&mut self, text: &str) {
         let marks = MarkerCharacters::from_text(text);
-        if self.looks_for(ReasonCode::SecretInCard) {
+        if self.has_room_for(ReasonCode::SecretInCard) {
             if !self.is_dependent_member(text) {
                 self.add_credential(secrets::find_in_member(self.member(), text));
             }
-            let found = secrets::seed_phrase(text, &mut self.phrases);
+            let found = secrets::find_seed_phrase(text, &mut self.phrases);
             self.add_credential(found);
         }
         self.scan_patterns(self.member(), text, marks);
-        if self.looks_for(ReasonCode::PiiInCard) && !self.in_contact() {
+        if self.has_room_for(ReasonCode::PiiInCard) && !self.is_in_contact() {
             let name = self.own_member();
             let found = personal::find_personal_datum(text, marks, &mut self.data);
             let named = if found.is_none() { personal::find_in_member(name, text, &mut self.data) } else { None };
-            self.add_hit(ReasonCode::PiiInCard, found.as_deref().or(named));
+            self.add_finding(ReasonCode::PiiInCard, found.as_deref().or(named));
         }
     }
 
     /// The patterns that apply to both values and names; `member` is empty for a name.
     fn scan_patterns(&mut self, member: &str, text: &str, marks: MarkerCharacters) {
         self.scan_plain_patterns(member, text, marks);
-        if let Some(plain) = decode::decode(text, marks) {
+        if let Some(plain) = decode::decode_text(text, marks) {
             self.scan_plain_patterns(member, &plain, MarkerCharacters::from_text(&plain));
         }
     }
 
     fn scan_plain_patterns(&mut self, member: &str, text: &str, marks: MarkerCharacters) {
-        if self.looks_for(ReasonCode::SecretInCard) {
+        if self.has_room_for(ReasonCode::SecretInCard) {
             self.add_credential(secrets::find_in_text(text, marks));
         }
-        if self.looks_for(ReasonCode::PrivateAddressInCard) {
+        if self.has_room_for(ReasonCode::PrivateAddressInCard) {
             match addresses::find_private_address(member, text, marks) {
                 Some(PrivateAddressMatch::Stated(address)) => {
-                    self.add_hit(ReasonCode::PrivateAddressInCard, Some(address))
+                    self.add_finding(ReasonCode::PrivateAddressInCard, Some(address))
                 }
                 Some(PrivateAddressMatch::Mentioned(address)) => self.add_mention(address),
                 None => {}
             }
         }
-        if self.looks_for(ReasonCode::ScriptInCard) {
-            self.add_hit(ReasonCode::ScriptInCard, scripts::find_script(text, marks));
+        if self.has_room_for(ReasonCode::ScriptInCard) {
+            self.add_finding(ReasonCode::ScriptInCard, scripts::find_script(text, marks));
         }
     }
 
     /// Whether another reason with this code can be added.
-    fn looks_for(&self, code: ReasonCode) -> bool {
+    fn has_room_for(&self, code: ReasonCode) -> bool {
         !self.found.is_full(code) && self.hits.get(&code).is_none_or(|hits| *hits < MAX_HITS)
     }
 
     fn add_credential(&mut self, kind: Option<&'static str>) {
-        self.add_hit(ReasonCode::SecretInCard, kind);
+        self.add_finding(ReasonCode::SecretInCard, kind);
     }
 
     /// Adds at most one reason per location and code.
-    fn add_hit(&mut self, code: ReasonCode, observed: Option<&str>) {
+    fn add_finding(&mut self, code: ReasonCode, observed: Option<&str>) {
         let Some(observed) = observed else { return };
-        if self.looks_for(code) {
+        if self.has_room_for(code) {
             *self.hits.entry(code).or_default() += 1;
-            self.found.add_once(Reason::new(code).observed(excerpt(observed)).at_place(self.place()));
+            self.found.add_once(Reason::new(code).observed(excerpt_text(observed)).at_place(self.value_pointer()));
         }
     }
 
@@ -183,7 +183,7 @@ impl<'c> CardTraversal<'c, '_> {
             let mut reason =
                 Reason::new(ReasonCode::PrivateAddressInCard).message("A text mentions a private address.");
             reason.effect = ReasonEffect::Warn;
-            self.mentioned.push(reason.observed(excerpt(address)).at_place(self.place()));
+            self.mentioned.push(reason.observed(excerpt_text(address)).at_place(self.value_pointer()));
         }
     }
 
@@ -232,33 +232,35 @@ impl<'c> CardTraversal<'c, '_> {
     }
 
     /// Whether the value is in a member of `meta` that holds the publisher's contact.
-    fn in_contact(&self) -> bool {
+    fn is_in_contact(&self) -> bool {
         let mut names = self.path.iter();
         matches!(names.next(), Some(PointerSegment::Member("meta")))
-            && names.any(|segment| matches!(segment, PointerSegment::Member(name) if personal::is_contact(name)))
+            && names.any(|segment| matches!(segment, PointerSegment::Member(name) if personal::is_contact_member(name)))
     }
 
     /// The JSON Pointer of the value, truncated to what a reason shows: a hostile card has ten thousand values with
     /// long member names.
-    fn place(&self) -> String {
+    fn value_pointer(&self) -> String {
         let mut place = String::new();
         for segment in &self.path {
             match segment {
-                PointerSegment::Member(name) => pointer::push(&mut place, &truncate_bytes(name, MAX_PLACE_BYTES)),
-                PointerSegment::Item(at) => pointer::push(&mut place, &at.to_string()),
+                PointerSegment::Member(name) => {
+                    pointer::push_segment(&mut place, &truncate_bytes(name, MAX_PLACE_BYTES))
+                }
+                PointerSegment::Item(at) => pointer::push_segment(&mut place, &at.to_string()),
             }
             if place.len() > MAX_PLACE_BYTES {
                 break;
             }
         }
-        excerpt(&place)
+        excerpt_text(&place)
     }
 }
 
 /// Maximum number of locations recorded per code, of which [`MAX_REASONS_PER_CODE`] are kept.
 const MAX_HITS: usize = 4 * MAX_REASONS_PER_CODE;
 
-/// Maximum length of a location before truncation, in bytes; longer than the result of [`excerpt`].
+/// Maximum length of a location before truncation, in bytes; longer than the result of [`excerpt_text`].
 const MAX_PLACE_BYTES: usize = 1024;
 
 #[cfg(test)]
@@ -268,14 +270,14 @@ mod tests {
 
     use crate::check::card::check_card;
     use crate::profile::{ConformanceProfiles, DEFAULT};
-    use crate::sample::{codes, good_card, judge_document};
+    use crate::sample::{distinct_codes, good_card, judge_document};
     use clresolve_core::reason::ReasonEffect;
 
     fn with(pointer: &str, value: Value) -> Vec<&'static str> {
         let mut document = good_card();
         let (holder, member) = pointer.rsplit_once('/').expect("a pointer");
         document.pointer_mut(holder).expect("a holder")[member] = value;
-        codes(&judge_document(&document, check_card))
+        distinct_codes(&judge_document(&document, check_card))
     }
 
     const NONE: [&str; 0] = [];

@@ -2,7 +2,7 @@
 
 use crate::evidence::edition::CardEdition;
 use clresolve_core::reason::{Reason, ReasonCode};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 
 /// All violations of the rules by which the card `now` may follow the card `before`. A card with the same bytes is not
 /// a later card. Unusable values are reported under other codes.
@@ -22,7 +22,7 @@ pub fn check_succession(before: &CardEdition, now: &CardEdition) -> Vec<Reason> 
         let observed = format!("{}, although {}", text_of(&now.version), before.bindings_broken_by(now).join(", "));
         let reason =
             Reason::new(ReasonCode::VersionNotRaised).expected(format!("higher than {}", text_of(&before.version)));
-        reasons.push(reason.observed(excerpt(&observed)).at_place("/version"));
+        reasons.push(reason.observed(excerpt_text(&observed)).at_place("/version"));
     }
     reasons
 }
@@ -33,7 +33,7 @@ mod tests {
 
     use super::*;
     use crate::card::AgentCard;
-    use crate::sample::{codes, good_card};
+    use crate::sample::{distinct_codes, good_card};
     use clresolve_core::digest::Digest;
 
     fn edition(document: &Value) -> CardEdition {
@@ -47,7 +47,7 @@ mod tests {
         for (member, value) in members {
             next[*member] = value.clone();
         }
-        codes(&check_succession(&edition(&good_card()), &edition(&next)))
+        distinct_codes(&check_succession(&edition(&good_card()), &edition(&next)))
     }
 
     fn later() -> (&'static str, Value) {
@@ -96,7 +96,7 @@ mod tests {
         let mut next = before.clone();
         next["implements"] = json!(["summarize"]);
         next["updated_at"] = later().1;
-        assert_eq!(codes(&check_succession(&edition(&before), &edition(&next))), ["version-not-raised"]);
+        assert_eq!(distinct_codes(&check_succession(&edition(&before), &edition(&next))), ["version-not-raised"]);
     }
 
     #[test]

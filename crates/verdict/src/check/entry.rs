@@ -7,7 +7,7 @@ use super::ReasonCollector;
 use crate::card::AgentCard;
 use crate::profile::{ConformanceProfile, EntryRule};
 use clresolve_core::reason::{Reason, ReasonCode};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 
 const PLACE: &str = "/entry";
 const SCHEME: &str = "x402://";
@@ -26,7 +26,7 @@ pub fn check_entry(card: &AgentCard, profile: &ConformanceProfile) -> Vec<Reason
 }
 
 /// Whether this step reports every text that the base schema rejects at `place`.
-pub(super) fn reports_rejection(card: &AgentCard, place: &str) -> bool {
+pub(super) fn is_rejection_reported(card: &AgentCard, place: &str) -> bool {
     place == PLACE && card.entry().is_some()
 }
 
@@ -34,7 +34,7 @@ fn check_literal(entry: &str, value: &str, found: &mut ReasonCollector) {
     if entry != value {
         let message = "The card's entry is not the one that the profile names for its class.";
         let reason = Reason::new(ReasonCode::EntryMalformed).message(message);
-        found.add(reason.expected(excerpt(value)).observed(excerpt(entry)).at_place(PLACE));
+        found.add(reason.expected(excerpt_text(value)).observed(excerpt_text(entry)).at_place(PLACE));
     }
 }
 
@@ -44,7 +44,7 @@ fn check_x402(card: &AgentCard, entry: &str, routes: &[String], found: &mut Reas
     let verb = card.primary_verb().unwrap_or("<verb>");
     let reason = |code| {
         let expected = format!("{SCHEME}{name}/{verb}/{route}");
-        Reason::new(code).expected(excerpt(&expected)).observed(excerpt(entry)).at_place(PLACE)
+        Reason::new(code).expected(excerpt_text(&expected)).observed(excerpt_text(entry)).at_place(PLACE)
     };
     let Some([entry_name, entry_verb, entry_route]) = split_entry(entry) else {
         return found.add(reason(ReasonCode::EntryMalformed));
@@ -77,13 +77,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sample::{codes, good_card, judge_document, judge_document_under};
+    use crate::sample::{distinct_codes, good_card, judge_document, judge_document_under};
 
     fn with(entry: &str) -> Vec<&'static str> {
         let mut document = good_card();
         document["entry"] = json!(entry);
-        let own = codes(&judge_document(&document, super::check_entry));
-        let as_document = codes(&judge_document(&document, super::super::card::check_card));
+        let own = distinct_codes(&judge_document(&document, super::check_entry));
+        let as_document = distinct_codes(&judge_document(&document, super::super::card::check_card));
         assert!(as_document.is_empty(), "{entry:?} must have the codes of this step alone, not {as_document:?}");
         own
     }
@@ -151,12 +151,12 @@ mod tests {
             ("x402://summarizeagent.eth/summarize/v1.1.0", &["entry-malformed"]),
         ] {
             document["entry"] = json!(entry);
-            assert_eq!(codes(&judge_document_under(NEXT, &document, super::check_entry)), expected, "{entry}");
+            assert_eq!(distinct_codes(&judge_document_under(NEXT, &document, super::check_entry)), expected, "{entry}");
         }
         document["class"] = json!("commercial");
         for (route, expected) in [("v1.1.0", &[][..]), ("v1", &["entry-version-noncompliant"])] {
             document["entry"] = json!(format!("x402://summarizeagent.eth/summarize/{route}"));
-            assert_eq!(codes(&judge_document_under(NEXT, &document, super::check_entry)), expected, "{route}");
+            assert_eq!(distinct_codes(&judge_document_under(NEXT, &document, super::check_entry)), expected, "{route}");
         }
         document["class"] = json!("free");
         assert_eq!(judge_document_under(NEXT, &document, super::check_entry), []);
@@ -166,11 +166,11 @@ mod tests {
     fn the_released_route_is_a_matter_of_the_profile() {
         let mut document = good_card();
         document["entry"] = json!("x402://summarizeagent.eth/summarize/v1.0.0");
-        assert_eq!(codes(&judge_document(&document, check_entry)), ["entry-version-noncompliant"]);
+        assert_eq!(distinct_codes(&judge_document(&document, check_entry)), ["entry-version-noncompliant"]);
         assert_eq!(judge_document_under("agent-cards/1.0.0+released", &document, check_entry), []);
         document["entry"] = json!("x402://summarizeagent.eth/summarize/v1.0");
         assert_eq!(
-            codes(&judge_document_under("agent-cards/1.0.0+released", &document, check_entry)),
+            distinct_codes(&judge_document_under("agent-cards/1.0.0+released", &document, check_entry)),
             ["entry-version-noncompliant"]
         );
     }

@@ -9,7 +9,7 @@ use crate::evidence::{HttpsOutcome, RecordUsability, ResolutionEvidence, is_http
 use crate::profile::ConformanceProfile;
 use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::records::RecordKey;
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_core::uri;
 
 const ID: &str = "/$id";
@@ -18,9 +18,9 @@ const SCHEMA: &str = "/$schema";
 /// Checks the card alone: the folder of its `$id` is its class, and its `$schema` is the profile's base schema.
 pub fn check_home(card: &AgentCard, profile: &ConformanceProfile) -> Vec<Reason> {
     let mut found = ReasonCollector::default();
-    if let (Some(id), Some(class)) = (id_in_place(card, profile), card.class())
+    if let (Some(id), Some(class)) = (well_placed_id(card, profile), card.class())
         && profile.layer(class).is_some()
-        && folder(id) != Some(class)
+        && last_folder(id) != Some(class)
     {
         found.add(difference_reason(ID, &format!("a URL in the folder {class}"), id));
     }
@@ -44,7 +44,7 @@ pub fn compare_with_record(
     if matches!(evidence.https, HttpsOutcome::Forbidden(_)) {
         return None;
     }
-    let id = id_in_place(card, profile)?;
+    let id = well_placed_id(card, profile)?;
     (!uri::are_equivalent(id, url)).then(|| profile.assign_effect(difference_reason(ID, url, id)))
 }
 
@@ -58,19 +58,22 @@ pub fn drop_schema_rejected(reasons: &mut Vec<Reason>) {
     reasons.retain(|reason| reason.code != ReasonCode::CardIdMismatch || !refused.contains(&reason.place));
 }
 
-fn id_in_place<'c>(card: &'c AgentCard, profile: &ConformanceProfile) -> Option<&'c str> {
+fn well_placed_id<'c>(card: &'c AgentCard, profile: &ConformanceProfile) -> Option<&'c str> {
     card.text(ID).filter(|_| !verbs::is_misplaced(card, profile))
 }
 
 /// The last folder in the path of a URL.
-fn folder(url: &str) -> Option<&str> {
+fn last_folder(url: &str) -> Option<&str> {
     let path = url.split(['?', '#']).next()?;
     let (_, path) = path.split_once("://")?;
     path.rsplit('/').nth(1)
 }
 
 fn difference_reason(place: &str, expected: &str, observed: &str) -> Reason {
-    Reason::new(ReasonCode::CardIdMismatch).expected(excerpt(expected)).observed(excerpt(observed)).at_place(place)
+    Reason::new(ReasonCode::CardIdMismatch)
+        .expected(excerpt_text(expected))
+        .observed(excerpt_text(observed))
+        .at_place(place)
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ use bytes::Bytes;
 
 use crate::evidence;
 use crate::evidence::{
-    HttpsOutcome, IpfsMirror, IpfsMirrorError, IpfsOutcome, RecordUsability, RefutingWalkError, ResolutionEvidence,
+    HttpsOutcome, IpfsMirrorPath, IpfsMirrorPathError, IpfsOutcome, RecordUsability, RefutingWalkError,
+    ResolutionEvidence,
 };
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::{Reason, ReasonCode, ResolutionStep};
@@ -84,7 +85,7 @@ struct ContentClaims<'e> {
     served: Option<&'e Bytes>,
     /// Whether the CID is raw and is the hash of the served bytes; computed on first use.
     names_served: OnceCell<bool>,
-    mirror: Option<IpfsMirror>,
+    mirror: Option<IpfsMirrorPath>,
     checksum: Option<Digest>,
     malformed: Vec<Reason>,
 }
@@ -103,7 +104,7 @@ impl<'e> ContentClaims<'e> {
             .and_then(|value| ContentId::parse(value).map_err(|error| malformed.push(cid_reason(&error, value))).ok());
         let mirror = RecordUsability::from_record(records, RecordKey::MirrorIpfs).text().and_then(|value| {
             let cid = RecordUsability::from_record(records, RecordKey::CidAgentcard).text();
-            IpfsMirror::parse(value).map_err(|error| malformed.extend(mirror_reason(&error, value, cid))).ok()
+            IpfsMirrorPath::parse(value).map_err(|error| malformed.extend(mirror_reason(&error, value, cid))).ok()
         });
         if let (Some(cid), Some(mirror)) = (&cid, &mirror)
             && mirror.cid != *cid
@@ -132,7 +133,7 @@ impl<'e> ContentClaims<'e> {
 
     fn cid_matches_served(&self) -> bool {
         let raw = || self.cid.as_ref().filter(|cid| cid.is_raw());
-        let names = || raw().is_some_and(|cid| self.served.is_some_and(|served| cid.verify(served)));
+        let names = || raw().is_some_and(|cid| self.served.is_some_and(|served| cid.is_cid_of_block(served)));
         *self.names_served.get_or_init(names)
     }
 
@@ -152,10 +153,10 @@ impl<'e> ContentClaims<'e> {
 }
 
 /// The defect of a mirror record. `None` if its CID is the same malformed text as in `cl.cid.agentcard`.
-fn mirror_reason(error: &IpfsMirrorError, value: &str, cid: Option<&str>) -> Option<Reason> {
+fn mirror_reason(error: &IpfsMirrorPathError, value: &str, cid: Option<&str>) -> Option<Reason> {
     let code = match error {
-        IpfsMirrorError::Cid(_) if cid.is_some() && cid == IpfsMirror::cid_text(value) => return None,
-        IpfsMirrorError::Cid(CidError::HashForbidden(_)) => ReasonCode::CidHashForbidden,
+        IpfsMirrorPathError::Cid(_) if cid.is_some() && cid == IpfsMirrorPath::cid_text(value) => return None,
+        IpfsMirrorPathError::Cid(CidError::HashForbidden(_)) => ReasonCode::CidHashForbidden,
         _ => ReasonCode::MirrorMalformed,
     };
     Some(Reason::new(code).at_place(RecordKey::MirrorIpfs.as_str()).observed(format!("{value}: {error}")))

@@ -4,7 +4,7 @@ use spdx::{Expression, LicenseItem, ParseMode};
 
 use crate::card::AgentCard;
 use clresolve_core::reason::{Reason, ReasonCode};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 
 /// Maximum bytes of an SPDX expression or licence name. Longer texts are prose.
 const MAX_LICENCE_BYTES: usize = 256;
@@ -26,13 +26,13 @@ impl LicenceClarity {
     /// Classifies the text of a `license` member.
     pub fn classify(text: &str) -> Self {
         let short = text.len() <= MAX_LICENCE_BYTES;
-        if short && let Some(expression) = expression(text) {
+        if short && let Some(expression) = parse_expression(text) {
             return Self::classify_expression(&expression);
         }
         if short && let Some(licence) = licence_by_title(text) {
             return if is_open(licence) { Self::Documented } else { Self::NotOpen };
         }
-        if begins_with_licence(text).is_some_and(|licence| !is_open(licence)) {
+        if leading_licence(text).is_some_and(|licence| !is_open(licence)) {
             return Self::NotOpen;
         }
         if leads_to_terms(text) { Self::Documented } else { Self::Unrecognized }
@@ -68,7 +68,7 @@ pub(super) fn licence_reason(card: &AgentCard) -> Option<Reason> {
         LicenceClarity::NotOpen => ReasonCode::LicenseNotOpen,
         LicenceClarity::Unrecognized => ReasonCode::LicenseUnrecognized,
     };
-    Some(Reason::new(code).observed(excerpt(text)).at_place("/license"))
+    Some(Reason::new(code).observed(excerpt_text(text)).at_place("/license"))
 }
 
 fn is_open(licence: spdx::LicenseId) -> bool {
@@ -76,7 +76,7 @@ fn is_open(licence: spdx::LicenseId) -> bool {
 }
 
 /// Parses an SPDX expression. Its identifiers are case-insensitive (SPDX 2.3, annex D).
-fn expression(text: &str) -> Option<Expression> {
+fn parse_expression(text: &str) -> Option<Expression> {
     let mode = ParseMode { allow_deprecated: true, allow_postfix_plus_on_gpl: true, ..ParseMode::STRICT };
     let read = |text: &str| Expression::parse_mode(text, mode).ok();
     read(text).or_else(|| read(&text.split_inclusive([' ', '(', ')', '+']).map(spdx_spelling).collect::<String>()))
@@ -103,7 +103,7 @@ fn licence_by_title(text: &str) -> Option<spdx::LicenseId> {
 
 /// The licence whose identifier or title begins the text. Identifiers of letters only are ignored: they are also
 /// words.
-fn begins_with_licence(text: &str) -> Option<spdx::LicenseId> {
+fn leading_licence(text: &str) -> Option<spdx::LicenseId> {
     let text = text.trim_start();
     let begins = |name: &str| {
         text.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
@@ -127,12 +127,12 @@ fn leads_to_terms(text: &str) -> bool {
     words.split_inclusive(|word| word.ends_with(['.', ',', ';'])).any(|clause| {
         let words = || clause.iter().copied().map(plain);
         let is_denied = words().any(is_negation);
-        words().any(|word| is_web_address(word) || word.starts_with("LicenseRef-") || is_file(word, is_denied))
+        words().any(|word| is_web_address(word) || word.starts_with("LicenseRef-") || is_terms_file(word, is_denied))
     })
 }
 
 /// Whether a word is a common name of a file with licence terms.
-fn is_file(word: &str, is_denied: bool) -> bool {
+fn is_terms_file(word: &str, is_denied: bool) -> bool {
     const FILES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "TERMS", "EULA"];
     let name = word.rsplit('/').next().unwrap_or(word);
     let stem = name.split('.').next().unwrap_or(name);

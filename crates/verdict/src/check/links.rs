@@ -7,7 +7,7 @@ use crate::card::AgentCard;
 use crate::evidence::links::{ExternalLinks, RegistrationFile, normalizes_to};
 use clresolve_core::name::EnsName;
 use clresolve_core::records::TextRecord;
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_core::uri;
 
 /// Maximum number of words of `agent-context` that are examined: it is free text of any length.
@@ -135,7 +135,7 @@ fn unread_link(source: &str, cause: &str) -> LinkComparison {
 }
 
 fn new_comparison(source: &str, says: &str, card: Option<&str>, relation: LinkRelation) -> LinkComparison {
-    LinkComparison { source: excerpt(source), says: excerpt(says), card: card.map(excerpt), relation }
+    LinkComparison { source: excerpt_text(source), says: excerpt_text(says), card: card.map(excerpt_text), relation }
 }
 
 #[cfg(test)]

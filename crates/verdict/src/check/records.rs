@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::evidence::{OwnerEvidence, RecordUsability, ResolutionEvidence};
+use crate::evidence::{ClOwnerEvidence, RecordUsability, ResolutionEvidence};
 use crate::profile::ConformanceProfile;
 use clresolve_core::characters::unsafe_in_value;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{
-    BlockSelector, ChainBlock, ChainError, EnsAnswer, NameHolder, NameReading, OwnerReading, ResolvedRecords,
+    BlockSelector, ChainBlock, ChainError, ClOwnerReading, EnsAnswer, NameHolder, NameReading, ResolvedRecords,
     max_header_age,
 };
 use clresolve_core::reason::{Reason, ReasonCode};
@@ -33,13 +33,15 @@ pub fn check_records(evidence: &ResolutionEvidence, profile: &ConformanceProfile
     let mut reasons = unsettled_reasons(reading, evidence.block, evidence.chain_id, evidence.now);
     match &reading.answer {
         EnsAnswer::Unregistered => reasons.push(Reason::new(ReasonCode::NameUnregistered)),
-        EnsAnswer::NoResolver(address) => reasons.push(resolver_missing(address.as_ref().map(ToString::to_string))),
+        EnsAnswer::NoResolver(address) => {
+            reasons.push(resolver_missing_reason(address.as_ref().map(ToString::to_string)))
+        }
         EnsAnswer::Records(found) => {
             reasons.extend(origin_reasons(found));
             reasons.extend(check_expiry(&evidence.name, reading.expiry, reading.block.timestamp));
             reasons.extend(check_values(&found.records, profile));
             reasons.extend(evidence.misspelt_keys.iter().map(|(key, spelt)| misspelt_key_reason(*key, spelt)));
-            reasons.extend(holder_unreadable(reading.holder));
+            reasons.extend(holder_unreadable_reason(reading.holder));
             reasons.extend(check_owner(evidence, found));
         }
     }
@@ -66,7 +68,7 @@ pub fn chain_error_reason(error: &ChainError) -> Reason {
     let code = match error {
         ChainError::NoNetwork(why) => {
             let reason = Reason::new(ReasonCode::RpcUnreachable).message("This machine seems to have no network.");
-            return reason.at_place(NO_NETWORK).observed(why.global_symptom());
+            return reason.at_place(NO_NETWORK).observed(why.symptom_of_all_hosts());
         }
         ChainError::Unreachable(_) | ChainError::Late { .. } | ChainError::TooFew { .. } => ReasonCode::RpcUnreachable,
         ChainError::Disagree(_) => ReasonCode::RpcDisagree,
@@ -135,7 +137,7 @@ fn changed_keys(then: &RecordSet, now: &RecordSet) -> Vec<&'static str> {
     asked.into_iter().filter(|key| then.get(*key) != now.get(*key)).map(RecordKey::as_str).collect()
 }
 
-fn resolver_missing(address: Option<String>) -> Reason {
+fn resolver_missing_reason(address: Option<String>) -> Reason {
     let reason = Reason::new(ReasonCode::ResolverMissing);
     match address {
         Some(address) => reason.observed(format!("{address} has no code")),
@@ -228,8 +230,8 @@ fn check_value(key: RecordKey, record: &TextRecord) -> Option<Reason> {
 pub fn owner_is_proven(evidence: &ResolutionEvidence) -> bool {
     let holder = evidence.reading.as_ref().ok().and_then(|reading| reading.holder.address());
     match (&evidence.owner, holder) {
-        (OwnerEvidence::Read(_), Some(_)) if clresolve_core::mutant!("every-owner-is-proven") => true,
-        (OwnerEvidence::Read(owner), Some(holder)) => {
+        (ClOwnerEvidence::Read(_), Some(_)) if clresolve_core::mutant!("every-owner-is-proven") => true,
+        (ClOwnerEvidence::Read(owner), Some(holder)) => {
             owner.address == Some(holder) || owner.holder.address() == Some(holder)
         }
         _ => false,
@@ -237,7 +239,7 @@ pub fn owner_is_proven(evidence: &ResolutionEvidence) -> bool {
 }
 
 /// The name's holder and expiry are unknown.
-fn holder_unreadable(holder: NameHolder) -> Option<Reason> {
+fn holder_unreadable_reason(holder: NameHolder) -> Option<Reason> {
     holder.unreadable().map(|how| Reason::new(ReasonCode::HolderUnreadable).observed(how.to_string()))
 }
 
@@ -251,10 +253,11 @@ fn check_owner(evidence: &ResolutionEvidence, found: &ResolvedRecords) -> Option
         // `holder_unreadable` reports this already.
         (_, NameHolder::Unreadable { .. }) => return None,
         (_, NameHolder::Nobody) => "the registry names no holder".to_owned(),
-        (OwnerEvidence::Failed(cause), _) => cause.to_string(),
-        (OwnerEvidence::NotAName(cause), _) => cause.to_string(),
-        (OwnerEvidence::Read(OwnerReading { holder, .. }), _) if holder.unreadable().is_some() => {
-            return holder_unreadable(*holder).map(|reason| reason.at_place(RecordKey::Owner.as_str()).expected(owner));
+        (ClOwnerEvidence::Failed(cause), _) => cause.to_string(),
+        (ClOwnerEvidence::NotAName(cause), _) => cause.to_string(),
+        (ClOwnerEvidence::Read(ClOwnerReading { holder, .. }), _) if holder.unreadable().is_some() => {
+            return holder_unreadable_reason(*holder)
+                .map(|reason| reason.at_place(RecordKey::Owner.as_str()).expected(owner));
         }
         (_, NameHolder::Address(holder)) => format!("the holder is {holder}"),
     };
@@ -272,7 +275,7 @@ mod tests {
 
     /// The reason for a reading after `change` to its newest block.
     fn reason_for(change: impl FnOnce(&mut Result<LatestNameState, ChainError>)) -> Option<Reason> {
-        let evidence = sample::evidence(&sample::good_card(), &bytes::Bytes::new(), Timestamp::UNIX_EPOCH);
+        let evidence = sample::faultless_evidence(&sample::good_card(), &bytes::Bytes::new(), Timestamp::UNIX_EPOCH);
         let mut reading = evidence.reading.expect("it was read");
         change(reading.latest.as_mut().expect("it was asked"));
         pending_change_reason(&reading)
@@ -288,7 +291,8 @@ mod tests {
     fn finalized_block_is_behind_after_the_minutes_of_its_chain() {
         let profiles = crate::profile::ConformanceProfiles::builtin();
         let profile = profiles.get(crate::profile::DEFAULT).expect("it is built in");
-        let mut evidence = sample::evidence(&sample::good_card(), &bytes::Bytes::new(), Timestamp::UNIX_EPOCH);
+        let mut evidence =
+            sample::faultless_evidence(&sample::good_card(), &bytes::Bytes::new(), Timestamp::UNIX_EPOCH);
         let mut is_behind = |chain_id, age: SignedDuration| {
             evidence.chain_id = chain_id;
             evidence.now = Timestamp::UNIX_EPOCH + age;
@@ -329,9 +333,9 @@ mod tests {
         let profiles = crate::profile::ConformanceProfiles::builtin();
         let profile = profiles.get(crate::profile::DEFAULT).expect("it is built in");
         let released = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(91 * 24);
-        let mut evidence = sample::evidence(&sample::good_card(), &bytes::Bytes::new(), released);
+        let mut evidence = sample::faultless_evidence(&sample::good_card(), &bytes::Bytes::new(), released);
         evidence.reading.as_mut().expect("it was read").expiry = Some(Timestamp::UNIX_EPOCH);
-        assert_eq!(sample::codes(&check_records(&evidence, &profile)), ["name-released"]);
+        assert_eq!(sample::distinct_codes(&check_records(&evidence, &profile)), ["name-released"]);
     }
 
     #[test]

@@ -20,7 +20,7 @@
 use super::{ReasonCollector, verbs};
 use crate::card::AgentCard;
 use crate::evidence::{SchemaEvidence, SchemaFetchError, SchemaResponses};
-use crate::manifest::{BoundSchemaEntry, ManifestVerb, SchemaManifest, SchemaSide};
+use crate::manifest::{BoundSchemaEntry, ManifestVerb, SchemaReleaseManifest, SchemaSide};
 use crate::profile::ConformanceProfile;
 use crate::schema::served::ServedSchema;
 use crate::schema::strict::StrictModeFaults;
@@ -28,7 +28,7 @@ use clresolve_core::digest::Digest;
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
 use clresolve_core::recordable::RecordableCause;
 use clresolve_core::records::{RecordKey, RecordSet, TextRecord};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_core::uri;
 
 /// All findings on the bound schemas and their text records. A card whose class or primary verb is unknown to the
@@ -39,18 +39,18 @@ pub fn check_schemas(
     records: &RecordSet,
     profile: &ConformanceProfile,
 ) -> Vec<Reason> {
-    check_bound_schemas(card, SchemaBytesSource::Fetched(evidence), records, profile)
+    check_bound_schemas(card, FetchedOrPinnedSchemas::Fetched(evidence), records, profile)
 }
 
 /// The state of the bound schemas' bytes.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum SchemaBytesSource<'e> {
+pub(super) enum FetchedOrPinnedSchemas<'e> {
     Fetched(&'e SchemaEvidence),
     /// Assumed to be the bytes that the manifest pins.
     AsPinned,
 }
 
-impl<'e> SchemaBytesSource<'e> {
+impl<'e> FetchedOrPinnedSchemas<'e> {
     fn fetched_responses(self, side: SchemaSide) -> Option<&'e SchemaResponses> {
         match (self, side) {
             (Self::Fetched(evidence), SchemaSide::Request) => Some(&evidence.request),
@@ -62,7 +62,7 @@ impl<'e> SchemaBytesSource<'e> {
 
 pub(super) fn check_bound_schemas(
     card: &AgentCard,
-    schemas: SchemaBytesSource<'_>,
+    schemas: FetchedOrPinnedSchemas<'_>,
     records: &RecordSet,
     profile: &ConformanceProfile,
 ) -> Vec<Reason> {
@@ -84,7 +84,7 @@ pub(super) fn check_bound_schemas(
             }
             if let Some(location) = card.schema_mirror(side).filter(|location| !verbs::is_https(location)) {
                 let reason = Reason::new(ReasonCode::SchemaMirrorUnreachable).expected("an https URL");
-                found.add_once(reason.observed(excerpt(location)).at_place(side.mirror_pointer()));
+                found.add_once(reason.observed(excerpt_text(location)).at_place(side.mirror_pointer()));
             }
             check_checksums(side, entry, pinned, records, &mut found);
         }
@@ -172,7 +172,7 @@ fn check_bytes(
         Some(Err(cause)) => {
             found.add(
                 Reason::new(ReasonCode::SchemaMirrorUnreachable)
-                    .observed(excerpt(&cause.to_string()))
+                    .observed(excerpt_text(&cause.to_string()))
                     .at_place(side.mirror_pointer()),
             );
         }
@@ -185,7 +185,9 @@ fn check_bytes(
 
 /// The canonical location served nothing.
 fn unavailable_reason(side: SchemaSide, fault: &RecordableCause<SchemaFetchError>) -> Reason {
-    Reason::new(ReasonCode::SchemaUnavailable).observed(excerpt(&fault.to_string())).at_place(side.schema_pointer())
+    Reason::new(ReasonCode::SchemaUnavailable)
+        .observed(excerpt_text(&fault.to_string()))
+        .at_place(side.schema_pointer())
 }
 
 /// PC-2, PC-5, PC-9: compares the bytes of a canonical location with the manifest.
@@ -200,7 +202,7 @@ fn compare_with_pin(served: &ServedSchema, id: &str, pinned: Digest, place: &str
     }
     match served.parsed_schema() {
         Ok(document) if document.id.as_deref() != Some(id) => {
-            let observed = document.id.as_deref().map_or_else(|| "no $id".to_owned(), excerpt);
+            let observed = document.id.as_deref().map_or_else(|| "no $id".to_owned(), excerpt_text);
             found.add(Reason::new(ReasonCode::SchemaIdMismatch).expected(id).observed(observed).at_place(place));
         }
         _ if same => {}
@@ -246,7 +248,7 @@ fn check_strictness(
 ) {
     let at_hand = |uri: &str| profile.manifests().any(|manifest| manifest.schema_ids().any(|id| id == uri));
     if let Some(fault) = strict_mode.faults(at_hand).next() {
-        found.add(Reason::new(ReasonCode::SchemaNotStrict).observed(excerpt(&fault.to_string())).at_place(place));
+        found.add(Reason::new(ReasonCode::SchemaNotStrict).observed(excerpt_text(&fault.to_string())).at_place(place));
     }
 }
 
@@ -271,7 +273,7 @@ fn check_checksums(
             continue;
         }
         let reason =
-            |code| Reason::new(code).expected(pinned.to_string()).observed(excerpt(text)).at_place(key.as_str());
+            |code| Reason::new(code).expected(pinned.to_string()).observed(excerpt_text(text)).at_place(key.as_str());
         found.add(reason(ReasonCode::SchemaChecksumMismatch));
         if digest.is_some() && digest == entry.published_crlf_sha256 {
             found.add(reason(ReasonCode::ChecksumLineEndings));
@@ -293,7 +295,7 @@ const BINDING: [RecordKey; 6] = [
 /// UTF-8.
 fn check_binding_records(
     verb: &ManifestVerb,
-    manifest: &SchemaManifest,
+    manifest: &SchemaReleaseManifest,
     records: &RecordSet,
     found: &mut ReasonCollector,
 ) {
@@ -302,24 +304,29 @@ fn check_binding_records(
     }
     let request = verb.schema(SchemaSide::Request);
     let receipt = verb.schema(SchemaSide::Receipt);
-    let mut hold =
-        |key: RecordKey, code: ReasonCode, expected: &str, fits: &dyn Fn(&str) -> bool| match records.get(key) {
-            TextRecord::Absent => {
-                found.add(Reason::new(ReasonCode::SchemaTxtMissing).expected(excerpt(expected)).at_place(key.as_str()))
-            }
-            TextRecord::Text(text) if !fits(text) => {
-                found.add(Reason::new(code).expected(excerpt(expected)).observed(excerpt(text)).at_place(key.as_str()));
-            }
-            TextRecord::Text(_) | TextRecord::NotUtf8(_) => {}
-        };
+    let mut hold = |key: RecordKey, code: ReasonCode, expected: &str, fits: &dyn Fn(&str) -> bool| match records
+        .get(key)
+    {
+        TextRecord::Absent => {
+            found.add(Reason::new(ReasonCode::SchemaTxtMissing).expected(excerpt_text(expected)).at_place(key.as_str()))
+        }
+        TextRecord::Text(text) if !fits(text) => {
+            found.add(
+                Reason::new(code).expected(excerpt_text(expected)).observed(excerpt_text(text)).at_place(key.as_str()),
+            );
+        }
+        TextRecord::Text(_) | TextRecord::NotUtf8(_) => {}
+    };
     let other = ReasonCode::SchemaTxtMismatch;
     hold(RecordKey::Verb, ReasonCode::PrimaryVerbMismatch, &verb.name, &|text| text == verb.name);
     hold(RecordKey::Version, other, manifest.version(), &|text| text == manifest.version());
     hold(RecordKey::SchemaRequest, other, &request.canonical, &|text| is_location_of(text, request));
     hold(RecordKey::SchemaReceipt, other, &receipt.canonical, &|text| is_location_of(text, receipt));
     if let Some(cid) = manifest.directory_cid() {
-        hold(RecordKey::CidSchemas, other, cid, &|text| verbs::same_cid(text, cid));
-        hold(RecordKey::SchemasMirrorIpfs, other, &format!("ipfs://{cid}"), &|text| is_release(text, cid, manifest));
+        hold(RecordKey::CidSchemas, other, cid, &|text| verbs::is_same_cid(text, cid));
+        hold(RecordKey::SchemasMirrorIpfs, other, &format!("ipfs://{cid}"), &|text| {
+            is_release_location(text, cid, manifest)
+        });
     }
 }
 
@@ -330,15 +337,15 @@ fn is_location_of(text: &str, entry: &BoundSchemaEntry) -> bool {
     known.any(|known| {
         uri::are_equivalent(text, known)
             || matches!((verbs::ipfs_root(text), verbs::ipfs_root(known)),
-                (Some((a, below)), Some((b, path))) if below == path && verbs::same_cid(a, b))
+                (Some((a, below)), Some((b, path))) if below == path && verbs::is_same_cid(a, b))
     })
 }
 
 /// `ipfs://CID` or a gateway's URL of it: the directory of the release, or the class's directory in it.
-fn is_release(text: &str, cid: &str, manifest: &SchemaManifest) -> bool {
+fn is_release_location(text: &str, cid: &str, manifest: &SchemaReleaseManifest) -> bool {
     verbs::ipfs_root(text).is_some_and(|(root, path)| {
         let path = path.trim_end_matches('/');
-        verbs::same_cid(root, cid) && (path.is_empty() || path == manifest.class())
+        verbs::is_same_cid(root, cid) && (path.is_empty() || path == manifest.class())
     })
 }
 
@@ -350,7 +357,7 @@ mod tests {
     use super::*;
     use crate::evidence::SchemaResponse;
     use crate::profile::{ConformanceProfiles, DEFAULT};
-    use crate::sample::{codes, good_card};
+    use crate::sample::{distinct_codes, good_card};
     use clresolve_core::fetch::{FetchError, SourceUnavailableError};
 
     /// A network whose schemas of `summarize` are two short texts, pinned by a manifest of its own.
@@ -418,7 +425,7 @@ mod tests {
         }
 
         fn codes(&self) -> Vec<&'static str> {
-            codes(&self.reasons())
+            distinct_codes(&self.reasons())
         }
 
         fn set(mut self, key: RecordKey, text: &str) -> Self {
@@ -491,7 +498,7 @@ mod tests {
             let mut reasons =
                 check_published_schema(SchemaSide::Request, &SchemaResponses { canonical, mirror }, entry, &profile);
             reasons.retain(|reason| reason.code != ReasonCode::ChecksumLineEndings);
-            codes(&reasons)
+            distinct_codes(&reasons)
         };
         let good = || Some(Ok(served("request")));
         assert_eq!(published(Ok(served("request")), good()), NONE);
@@ -510,7 +517,7 @@ mod tests {
             let read = |answer: SchemaResponse<Bytes>| answer.map(ServedSchema::read);
             let fetched = SchemaResponses { canonical: read(canonical), mirror: mirror.map(read) };
             let proven = proven_schema(SchemaSide::Request, &fetched, entry, &profile);
-            proven.map(|served| served.bytes().clone()).map_err(|reasons| codes(&reasons))
+            proven.map(|served| served.bytes().clone()).map_err(|reasons| distinct_codes(&reasons))
         };
         assert_eq!(proven(Ok(schema("request")), None), Ok(schema("request")));
         assert_eq!(proven(Err(down()), Some(Ok(schema("request")))), Ok(schema("request")));
@@ -522,7 +529,7 @@ mod tests {
         let fetched = SchemaResponses { canonical: Ok(served("request")), mirror: None };
         let reasons =
             super::proven_schema(SchemaSide::Request, &fetched, &unpinned, &profile).expect_err("nothing is pinned");
-        assert_eq!(codes(&reasons), ["schema-unpinned"]);
+        assert_eq!(distinct_codes(&reasons), ["schema-unpinned"]);
     }
 
     #[test]
@@ -539,7 +546,7 @@ mod tests {
             let mut world = World::good();
             world.records.retain(|(known, _)| *known != key);
             let reasons = world.reasons();
-            assert_eq!(codes(&reasons), ["schema-txt-missing"], "{key}");
+            assert_eq!(distinct_codes(&reasons), ["schema-txt-missing"], "{key}");
             assert_eq!((reasons.len(), reasons[0].effect), (1, ReasonEffect::Warn), "{key}");
             assert_eq!(reasons[0].place.as_deref(), Some(key.as_str()));
             world.records.retain(|(known, _)| !BINDING.contains(known) || *known == RecordKey::Version);

@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::ReasonCollector;
 use crate::card::AgentCard;
-use crate::manifest::{BoundSchemaEntry, SchemaManifest, SchemaSide};
+use crate::manifest::{BoundSchemaEntry, SchemaReleaseManifest, SchemaSide};
 use crate::profile::{ClassRules, ConformanceProfile};
 use clresolve_core::reason::{Reason, ReasonCode};
-use clresolve_core::text::{excerpt, nearest};
+use clresolve_core::text::{excerpt_text, nearest_word};
 use clresolve_core::uri;
 use clresolve_ipfs::{CidError, ContentId};
 
@@ -24,7 +24,7 @@ const MAX_SUGGESTIONS: usize = 8;
 /// only.
 pub fn check_verbs(card: &AgentCard, profile: &ConformanceProfile) -> Vec<Reason> {
     let mut found = ReasonCollector::default();
-    if let Some(layer) = layer(card, profile) {
+    if let Some(layer) = class_layer(card, profile) {
         check_implemented(card, &layer, profile, &mut found);
         check_home(card, &layer, &mut found);
         for side in SchemaSide::ALL {
@@ -36,15 +36,16 @@ pub fn check_verbs(card: &AgentCard, profile: &ConformanceProfile) -> Vec<Reason
 }
 
 /// Whether this step reports every text that the base schema rejects at `place`.
-pub(super) fn reports_rejection(card: &AgentCard, profile: &ConformanceProfile, place: &str) -> bool {
+pub(super) fn is_rejection_reported(card: &AgentCard, profile: &ConformanceProfile, place: &str) -> bool {
     let location =
         SchemaSide::ALL.into_iter().any(|side| place == side.schema_pointer() || place == side.mirror_pointer());
     location
         && card.text(place).is_some()
-        && layer(card, profile).is_some_and(|layer| bound_schema_entry(card, SchemaSide::Request, &layer).is_some())
+        && class_layer(card, profile)
+            .is_some_and(|layer| bound_schema_entry(card, SchemaSide::Request, &layer).is_some())
 }
 
-fn layer<'p>(card: &AgentCard, profile: &'p ConformanceProfile) -> Option<ClassRules<'p>> {
+fn class_layer<'p>(card: &AgentCard, profile: &'p ConformanceProfile) -> Option<ClassRules<'p>> {
     profile.layer(card.class()?)
 }
 
@@ -68,7 +69,7 @@ fn check_implemented(
             if at < MAX_SUGGESTIONS && reason.code == ReasonCode::VerbUnknown {
                 reason = with_suggested_verb(reason, verb, layer.manifest());
             }
-            found.add(reason.observed(excerpt(verb)).at_place(format!("/implements/{at}")));
+            found.add(reason.observed(excerpt_text(verb)).at_place(format!("/implements/{at}")));
         }
     }
 }
@@ -88,8 +89,8 @@ fn misnamed_verb_reason(verb: &str, layer: &ClassRules<'_>, profile: &Conformanc
 }
 
 /// Adds the most similar verb of the manifest to the reason, if there is one.
-fn with_suggested_verb(reason: Reason, verb: &str, manifest: &SchemaManifest) -> Reason {
-    match nearest(verb, manifest.verbs().iter().map(|known| known.name.as_str())) {
+fn with_suggested_verb(reason: Reason, verb: &str, manifest: &SchemaReleaseManifest) -> Reason {
+    match nearest_word(verb, manifest.verbs().iter().map(|known| known.name.as_str())) {
         Some(likely) => {
             let message = format!("{} Did you mean `{likely}`?", reason.message);
             reason.message(message)
@@ -98,23 +99,23 @@ fn with_suggested_verb(reason: Reason, verb: &str, manifest: &SchemaManifest) ->
     }
 }
 
-fn verb_list(manifest: &SchemaManifest) -> String {
+fn verb_list(manifest: &SchemaReleaseManifest) -> String {
     let names: Vec<_> = manifest.verbs().iter().map(|verb| verb.name.as_str()).collect();
-    excerpt(&names.join(", "))
+    excerpt_text(&names.join(", "))
 }
 
 /// CL-74, CL-82: mirrors whose bytes are unproven because they are not fetched: on a host of their own, or without a
 /// CID in the manifest. Placeholders and mirrors without an https URL are reported elsewhere.
 pub fn unproven_mirrors(card: &AgentCard, profile: &ConformanceProfile) -> Vec<Reason> {
     let mut found = ReasonCollector::default();
-    if let Some(layer) = layer(card, profile) {
+    if let Some(layer) = class_layer(card, profile) {
         let mirrors = SchemaSide::ALL.into_iter().filter_map(|side| Some((side, card.schema_mirror(side)?)));
-        for (side, location) in mirrors.filter(|(_, location)| is_https(location) && !holds_placeholder(location)) {
+        for (side, location) in mirrors.filter(|(_, location)| is_https(location) && !has_placeholder(location)) {
             let entry = bound_schema_entry(card, side, &layer);
             if let Some(entry) = entry.filter(|entry| is_on_unlisted_host(location, entry)) {
                 let known = entry.mirrors.first().unwrap_or(&entry.canonical);
-                let reason = Reason::new(ReasonCode::SchemaMirrorElsewhere).expected(excerpt(known));
-                found.add(reason.observed(excerpt(location)).at_place(side.mirror_pointer()));
+                let reason = Reason::new(ReasonCode::SchemaMirrorElsewhere).expected(excerpt_text(known));
+                found.add(reason.observed(excerpt_text(location)).at_place(side.mirror_pointer()));
             } else if layer.manifest().directory_cid().is_none() {
                 found.add(
                     unproven_mirror_reason(location, side).message("Only depth schemas verifies the mirror's bytes."),
@@ -155,7 +156,7 @@ fn https_host(location: &str) -> Option<String> {
 }
 
 fn unproven_mirror_reason(location: &str, side: SchemaSide) -> Reason {
-    Reason::new(ReasonCode::SchemaMirrorUnproven).observed(excerpt(location)).at_place(side.mirror_pointer())
+    Reason::new(ReasonCode::SchemaMirrorUnproven).observed(excerpt_text(location)).at_place(side.mirror_pointer())
 }
 
 /// Whether the location can be fetched without IPFS.
@@ -165,7 +166,7 @@ pub(super) fn is_https(location: &str) -> bool {
 
 /// Whether the card's `$id` is under a folder that is forbidden for its class.
 pub(super) fn is_misplaced(card: &AgentCard, profile: &ConformanceProfile) -> bool {
-    let layer = layer(card, profile);
+    let layer = class_layer(card, profile);
     card.text("/$id").zip(layer).is_some_and(|(id, layer)| misplaced_reason(id, &layer).is_some())
 }
 
@@ -183,7 +184,7 @@ fn misplaced_reason(location: &str, layer: &ClassRules<'_>) -> Option<Reason> {
     let holds = |name: &str| location.split(['/', '?', '#']).any(|segment| segment == name);
     let under = layer.forbidden_segments().iter().find(|name| location.contains(name.as_str()) && holds(name))?;
     let expected = format!("not under /{under}/");
-    Some(Reason::new(ReasonCode::CommercialAsCommons).expected(expected).observed(excerpt(location)))
+    Some(Reason::new(ReasonCode::CommercialAsCommons).expected(expected).observed(excerpt_text(location)))
 }
 
 /// CL-14, CL-16.
@@ -203,7 +204,9 @@ fn check_canonical(card: &AgentCard, side: SchemaSide, layer: &ClassRules<'_>, f
         LocationMatch::OtherRelease => ReasonCode::SchemaManifestMismatch,
         LocationMatch::Other => ReasonCode::SchemaUriNotCanonical,
     };
-    found.add(Reason::new(code).expected(excerpt(&entry.canonical)).observed(excerpt(location)).at_place(place));
+    found.add(
+        Reason::new(code).expected(excerpt_text(&entry.canonical)).observed(excerpt_text(location)).at_place(place),
+    );
 }
 
 /// CL-16, CL-18, CL-74. A placeholder and a wrong path are separate defects.
@@ -220,7 +223,7 @@ fn check_mirror(card: &AgentCard, side: SchemaSide, layer: &ClassRules<'_>, foun
     };
     let reason = |code| {
         let known = entry.mirrors.first().unwrap_or(&entry.canonical);
-        Reason::new(code).expected(excerpt(known)).observed(excerpt(location)).at_place(place)
+        Reason::new(code).expected(excerpt_text(known)).observed(excerpt_text(location)).at_place(place)
     };
     let ipfs = IpfsLocation::parse(location);
     if ipfs.as_ref().is_some_and(|ipfs| is_placeholder(ipfs.root)) {
@@ -243,12 +246,12 @@ fn matches_manifest(
     location: &str,
     ipfs: Option<&IpfsLocation<'_>>,
     entry: &BoundSchemaEntry,
-    manifest: &SchemaManifest,
+    manifest: &SchemaReleaseManifest,
 ) -> bool {
     let named = || entry.mirrors.iter().chain([&entry.canonical]).any(|known| uri::are_equivalent(known, location));
     let proven = |ipfs: &IpfsLocation<'_>| {
         let root = match manifest.directory_cid() {
-            Some(cid) => same_cid(ipfs.root, cid),
+            Some(cid) => is_same_cid(ipfs.root, cid),
             None => is_cid(ipfs.root),
         };
         (root || is_placeholder(ipfs.root)) && ipfs.path == path_in_release(entry, manifest)
@@ -257,7 +260,7 @@ fn matches_manifest(
 }
 
 /// The schema's path in the release's directory: `commons/clean/requests/clean.request.schema.json`.
-fn path_in_release<'e>(entry: &'e BoundSchemaEntry, manifest: &SchemaManifest) -> &'e str {
+fn path_in_release<'e>(entry: &'e BoundSchemaEntry, manifest: &SchemaReleaseManifest) -> &'e str {
     let mark = format!("/{}/", manifest.class());
     entry.path.find(&mark).map_or(entry.path.as_str(), |at| &entry.path[at + 1..])
 }
@@ -286,7 +289,7 @@ fn compare_locations(location: &str, known: &str) -> LocationMatch {
         };
         let root = ipfs && at == "ipfs://".matches('/').count();
         let is_same = if at == 0 { segment.eq_ignore_ascii_case(known) } else { segment == known };
-        match is_same || root && same_cid(segment, known) {
+        match is_same || root && is_same_cid(segment, known) {
             true => {}
             false if root && is_cid(segment) => likeness = LocationMatch::OtherRelease,
             false if !ipfs && is_version(segment) && is_version(known) => likeness = LocationMatch::OtherRelease,
@@ -325,7 +328,7 @@ impl<'l> IpfsLocation<'l> {
 }
 
 /// Whether a mirror contains a placeholder instead of a CID, so that there is nothing to fetch.
-pub fn holds_placeholder(mirror: &str) -> bool {
+pub fn has_placeholder(mirror: &str) -> bool {
     IpfsLocation::parse(mirror).is_some_and(|ipfs| is_placeholder(ipfs.root))
 }
 
@@ -344,7 +347,7 @@ fn is_cid(text: &str) -> bool {
 }
 
 /// Whether two texts are the same CID in binary, after conversion of version 0 to version 1.
-pub(super) fn same_cid(a: &str, b: &str) -> bool {
+pub(super) fn is_same_cid(a: &str, b: &str) -> bool {
     a == b || matches!((ContentId::parse(a), ContentId::parse(b)), (Ok(a), Ok(b)) if a == b)
 }
 
@@ -358,7 +361,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::sample::{codes, good_card, good_commercial_card, judge_document, judge_document_under};
+    use crate::sample::{distinct_codes, good_card, good_commercial_card, judge_document, judge_document_under};
 
     const CID: &str = "bafybeigvf6nkzws7dblos74dqqjkguwkrwn4a2c27ieygoxmgofyzdkz6m";
     const CID_BASE16: &str = "f01701220d52f9aacda5f1856e97f838412a352ca8d9bc0685afa09833aec338b8c8d59f3";
@@ -367,8 +370,8 @@ mod tests {
     fn with(mut document: Value, pointer: &str, value: impl Into<Value>) -> Vec<&'static str> {
         let (holder, member) = pointer.rsplit_once('/').expect("a pointer");
         document.pointer_mut(holder).expect("a holder")[member] = value.into();
-        let found = codes(&judge_document(&document, check_verbs));
-        let as_document = codes(&judge_document(&document, crate::check::card::check_card));
+        let found = distinct_codes(&judge_document(&document, check_verbs));
+        let as_document = distinct_codes(&judge_document(&document, crate::check::card::check_card));
         assert!(as_document.is_empty(), "{as_document:?} beside {found:?}");
         found
     }
@@ -489,7 +492,10 @@ mod tests {
     fn mirror_on_a_host_of_its_own_is_shown_by_its_digest() {
         let with = |mut document: Value, mirror: &str| {
             document["schemas_mirror"] = json!({"request": mirror});
-            (codes(&judge_document(&document, check_verbs)), codes(&judge_document(&document, unproven_mirrors)))
+            (
+                distinct_codes(&judge_document(&document, check_verbs)),
+                distinct_codes(&judge_document(&document, unproven_mirrors)),
+            )
         };
         let elsewhere = (vec![], vec!["schema-mirror-elsewhere"]);
         let mirrors =
@@ -555,7 +561,7 @@ mod tests {
         assert_eq!(commercial("/$id", id), ["commercial-as-commons"]);
         let mut document = good_card();
         document["class"] = json!("commercial");
-        assert_eq!(codes(&judge_document(&document, check_verbs)), ["commercial-as-commons", "verb-unknown"]);
+        assert_eq!(distinct_codes(&judge_document(&document, check_verbs)), ["commercial-as-commons", "verb-unknown"]);
     }
 
     #[test]
@@ -565,7 +571,7 @@ mod tests {
         document["schemas"]["request"] = json!("no uri");
         assert_eq!(judge_document(&document, check_verbs), []);
         assert_eq!(
-            codes(&judge_document(&document, crate::check::card::check_card)),
+            distinct_codes(&judge_document(&document, crate::check::card::check_card)),
             ["card-schema-invalid", "class-unknown"]
         );
     }

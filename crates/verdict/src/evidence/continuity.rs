@@ -128,7 +128,7 @@ impl NameHistory {
     }
 
     /// Number of blocks between the first and the last observation.
-    pub const fn span(&self) -> u64 {
+    pub const fn block_span(&self) -> u64 {
         self.last_block.saturating_sub(self.first_block)
     }
 
@@ -206,7 +206,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::sample::{evidence, good_card, sample_observation};
+    use crate::sample::{faultless_evidence, good_card, sample_observation};
 
     fn first() -> NameHistory {
         NameHistory::default().with_observation(&sample_observation(100, "1.0.0", "a")).expect("something new")
@@ -227,7 +227,10 @@ mod tests {
         assert_eq!(known.with_observation(&sample_observation(100 + SIGHTING_STEP - 1, "1.0.0", "a")), None);
         let next =
             known.with_observation(&sample_observation(100 + SIGHTING_STEP, "1.0.0", "a")).expect("an hour has passed");
-        assert_eq!((next.span(), &next.versions, &next.records), (SIGHTING_STEP, &known.versions, &known.records));
+        assert_eq!(
+            (next.block_span(), &next.versions, &next.records),
+            (SIGHTING_STEP, &known.versions, &known.records)
+        );
     }
 
     /// The warning repeats until a valid card is published.
@@ -262,7 +265,7 @@ mod tests {
         let now: Timestamp = "2026-02-01T00:00:00Z".parse().expect("a time");
         let seen = |block: u64, updated_at: &str| {
             let card = Bytes::from(format!(r#"{{"version": "1.0.{block}", "updated_at": "{updated_at}"}}"#));
-            let mut evidence = evidence(&good_card(), &card, now);
+            let mut evidence = faultless_evidence(&good_card(), &card, now);
             evidence.reading.as_mut().expect("it was read").block.number = block;
             evidence.observation().expect("records and a card")
         };

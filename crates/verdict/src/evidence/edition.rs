@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::card::{AgentCard, parse_instant};
 use clresolve_core::digest::Digest;
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 
 /// Members that bind callers. If one changes, the version must rise.
 const BINDING: [&str; 3] = ["owner", "entry", "schemas"];
@@ -49,7 +49,7 @@ impl CardEdition {
             version: card.version().and_then(parse_version).map(|version| version.to_string()),
             updated_at: card.text("/updated_at").and_then(parse_instant).map(|instant| instant.to_string()),
             binding: bound.collect(),
-            verbs: verbs.map(excerpt).collect(),
+            verbs: verbs.map(excerpt_text).collect(),
         }
     }
 

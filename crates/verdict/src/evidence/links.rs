@@ -51,7 +51,7 @@ pub struct RegistrationFile {
     /// Name and endpoint of each entry in `services` (`endpoints` in older files).
     pub services: Vec<(String, String)>,
     /// The well-formed `registrations`.
-    pub registrations: Vec<AgentRegistration>,
+    pub registrations: Vec<RegisteredAgentId>,
 }
 
 impl RegistrationFile {
@@ -72,7 +72,7 @@ impl RegistrationFile {
         Ok(Self {
             name: text(&document, "name"),
             services: services.filter_map(|item| Some((text(item, "name")?, text(item, "endpoint")?))).collect(),
-            registrations: registrations.filter_map(AgentRegistration::from_json).collect(),
+            registrations: registrations.filter_map(RegisteredAgentId::from_json).collect(),
         })
     }
 }
@@ -89,7 +89,7 @@ impl RegistrationFile {
     }
 
     /// Whether one of its ENS services names `name`.
-    pub fn names_agent(&self, name: &EnsName) -> bool {
+    pub fn has_ens_service_for(&self, name: &EnsName) -> bool {
         self.names().any(|stated| normalizes_to(stated, name))
     }
 }
@@ -101,13 +101,13 @@ pub(crate) fn normalizes_to(stated: &str, name: &EnsName) -> bool {
 
 /// An entry in a registry of agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AgentRegistration {
+pub struct RegisteredAgentId {
     chain_id: u64,
     registry: Address,
     agent: U256,
 }
 
-impl AgentRegistration {
+impl RegisteredAgentId {
     /// The entry of `agent` in the registry at this address of an EIP-155 chain.
     pub const fn new(chain_id: u64, registry: Address, agent: U256) -> Self {
         Self { chain_id, registry, agent }
@@ -161,7 +161,7 @@ impl AgentRegistration {
 }
 
 /// `eip155:CHAIN:REGISTRY:AGENT`.
-impl fmt::Display for AgentRegistration {
+impl fmt::Display for RegisteredAgentId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "eip155:{}:{}:{}", self.chain_id, self.registry, self.agent)
     }
@@ -170,15 +170,15 @@ impl fmt::Display for AgentRegistration {
 /// The text is not `eip155:CHAIN:REGISTRY:AGENT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected eip155:CHAIN:REGISTRY:AGENT, such as eip155:8453:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432:22")]
-pub struct AgentRegistrationError;
+pub struct RegisteredAgentIdError;
 
-impl FromStr for AgentRegistration {
-    type Err = AgentRegistrationError;
+impl FromStr for RegisteredAgentId {
+    type Err = RegisteredAgentIdError;
 
-    fn from_str(text: &str) -> Result<Self, AgentRegistrationError> {
-        let (registry, agent) = text.rsplit_once(':').ok_or(AgentRegistrationError)?;
+    fn from_str(text: &str) -> Result<Self, RegisteredAgentIdError> {
+        let (registry, agent) = text.rsplit_once(':').ok_or(RegisteredAgentIdError)?;
         let item = serde_json::json!({"agentRegistry": registry, "agentId": agent});
-        Self::from_json(&item).ok_or(AgentRegistrationError)
+        Self::from_json(&item).ok_or(RegisteredAgentIdError)
     }
 }
 
@@ -199,7 +199,7 @@ mod tests {
     fn the_key_of_a_registration_is_that_of_ensip_25() {
         let key = |chain: &str, id: Value| {
             let item = json!({"agentRegistry": format!("eip155:{chain}:{REGISTRY}"), "agentId": id});
-            AgentRegistration::from_json(&item).map(|registration| registration.key())
+            RegisteredAgentId::from_json(&item).map(|registration| registration.key())
         };
         let expected = "agent-registration[0x000100000101148004a169fb4a3325136eb29fa0ceb6d2e539a432][167]";
         assert_eq!(key("1", json!(167)).as_deref(), Some(expected));
@@ -217,7 +217,7 @@ mod tests {
         let of = |name: &str, services: Value| {
             let file =
                 RegistrationFile::parse(json!({"services": services}).to_string().as_bytes()).expect("strict JSON");
-            file.names_agent(&EnsName::parse(name).expect("a name"))
+            file.has_ens_service_for(&EnsName::parse(name).expect("a name"))
         };
         let both = json!([{"name": "ens", "endpoint": "other.eth"}, {"name": "ENS", "endpoint": "SummarizeAgent.eth"}]);
         assert!(of("summarizeagent.eth", both.clone()) && of("other.eth", both.clone()));

@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 use clresolve_core::digest::Digest;
 use clresolve_core::json::{self, JsonLimits};
 use clresolve_core::reason::{Reason, ReasonCode};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::served::ServedSchema;
 use super::strict;
 use super::{SchemaError, SchemaViolation, StrictSchema};
-use crate::manifest::{BoundSchemaEntry, SchemaManifest};
+use crate::manifest::{BoundSchemaEntry, SchemaReleaseManifest};
 
 /// Maximum number of directly and indirectly referenced schemas. The published schemas refer to four.
 pub const MAX_REFERENCES: usize = 32;
@@ -65,7 +65,7 @@ impl BoundSchema {
         let (target, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let document = match target {
             "" => within,
-            target => self.documents().find(|document| strict::id(document) == Some(target))?,
+            target => self.documents().find(|document| strict::schema_id(document) == Some(target))?,
         };
         Some((document, document.pointer(fragment)?))
     }
@@ -86,7 +86,7 @@ pub struct SiblingSchema<'m> {
 /// Collects the schemas that a bound schema needs.
 #[derive(Debug)]
 pub struct BoundSchemaCollector<'m> {
-    manifest: &'m SchemaManifest,
+    manifest: &'m SchemaReleaseManifest,
     entry: &'m BoundSchemaEntry,
     schema: ServedSchema,
     siblings: BTreeMap<&'m str, ServedSchema>,
@@ -94,7 +94,7 @@ pub struct BoundSchemaCollector<'m> {
 
 impl<'m> BoundSchemaCollector<'m> {
     /// Starts with the schema itself, whose bytes are proven.
-    pub const fn new(manifest: &'m SchemaManifest, entry: &'m BoundSchemaEntry, schema: ServedSchema) -> Self {
+    pub const fn new(manifest: &'m SchemaReleaseManifest, entry: &'m BoundSchemaEntry, schema: ServedSchema) -> Self {
         Self { manifest, entry, schema, siblings: BTreeMap::new() }
     }
 
@@ -104,7 +104,7 @@ impl<'m> BoundSchemaCollector<'m> {
     /// `schema-not-strict` if a schema is not JSON or refers to a schema that the manifest does not pin.
     pub fn next_missing(&self) -> Result<Option<SiblingSchema<'m>>, Box<Reason>> {
         for served in std::iter::once(&self.schema).chain(self.siblings.values()) {
-            let document = served.parsed_schema().map_err(|error| not_strict(&error.clone().into()))?;
+            let document = served.parsed_schema().map_err(|error| not_strict_reason(&error.clone().into()))?;
             let known = |id: &str| id == self.entry.id || self.siblings.contains_key(id);
             if let Some(id) = document.strict_mode.references().find(|id| !known(id)) {
                 return self.find_sibling(id).map(Some);
@@ -123,14 +123,14 @@ impl<'m> BoundSchemaCollector<'m> {
         let mut all = shared.chain(verbs.map(|entry| (&entry.id, &entry.path, entry.sha256)));
         match all.find(|(known, ..)| *known == id) {
             Some((id, path, Some(sha256))) => Ok(SiblingSchema { id, path, sha256 }),
-            _ => Err(refused(format!("the manifest pins no schema {:?}", excerpt(id)))),
+            _ => Err(refused(format!("the manifest pins no schema {:?}", excerpt_text(id)))),
         }
     }
 
     /// Locations of a sibling: next to each location of the schema itself.
     pub fn locations(&self, sibling: &SiblingSchema<'_>) -> Vec<String> {
         let own = std::iter::once(&self.entry.canonical).chain(&self.entry.mirrors);
-        own.filter_map(|location| relocated(location, &self.entry.path, sibling.path)).collect()
+        own.filter_map(|location| sibling_location(location, &self.entry.path, sibling.path)).collect()
     }
 
     /// Supplies what one of those locations served. Returns whether the bytes are the pinned ones.
@@ -168,29 +168,29 @@ impl SchemaBundle {
     /// # Errors
     /// `schema-not-strict` if a strict compiler would reject it or one that it refers to.
     pub fn compile(self) -> Result<BoundSchema, Box<Reason>> {
-        let document = parsed(&self.schema)?;
+        let document = parse_served(&self.schema)?;
         let read = self.siblings.iter().filter_map(|sibling| sibling.parsed_schema().ok());
         let faults: Vec<_> = read.flat_map(|document| document.strict_mode.faults(|_| true)).cloned().collect();
         if !faults.is_empty() {
-            return Err(not_strict(&SchemaError::NotStrict(faults)));
+            return Err(not_strict_reason(&SchemaError::NotStrict(faults)));
         }
-        let shared = self.siblings.iter().map(parsed).collect::<Result<Vec<_>, _>>()?;
-        let schema = StrictSchema::load(self.schema.bytes(), &shared).map_err(|error| not_strict(&error))?;
+        let shared = self.siblings.iter().map(parse_served).collect::<Result<Vec<_>, _>>()?;
+        let schema = StrictSchema::load(self.schema.bytes(), &shared).map_err(|error| not_strict_reason(&error))?;
         Ok(BoundSchema { name: self.name, schema, document, shared })
     }
 }
 
-fn parsed(served: &ServedSchema) -> Result<Value, Box<Reason>> {
-    json::parse(served.bytes(), JsonLimits::SCHEMA).map_err(|error| not_strict(&error.into()))
+fn parse_served(served: &ServedSchema) -> Result<Value, Box<Reason>> {
+    json::parse(served.bytes(), JsonLimits::SCHEMA).map_err(|error| not_strict_reason(&error.into()))
 }
 
-fn not_strict(error: &SchemaError) -> Box<Reason> {
-    Box::new(Reason::new(ReasonCode::SchemaNotStrict).observed(excerpt(&error.to_string())))
+fn not_strict_reason(error: &SchemaError) -> Box<Reason> {
+    Box::new(Reason::new(ReasonCode::SchemaNotStrict).observed(excerpt_text(&error.to_string())))
 }
 
 /// The location of the file `other` in a release that serves the file `path` at `location`. A location may contain only
 /// the end of the path, because a release's IPFS directory starts below the repository's root.
-fn relocated(location: &str, path: &str, other: &str) -> Option<String> {
+fn sibling_location(location: &str, path: &str, other: &str) -> Option<String> {
     let ends = path.match_indices('/').map(|(at, _)| at + 1);
     let (above, root) = std::iter::once(0).chain(ends).find_map(|cut| {
         let (above, below) = path.split_at(cut);
@@ -226,7 +226,7 @@ mod tests {
         json!({"$id": SHARED, "$defs": {"envelope": {"type": "object", "required": ["verb"]}}})
     }
 
-    fn manifest(own: &Value, shared: &Value) -> SchemaManifest {
+    fn manifest(own: &Value, shared: &Value) -> SchemaReleaseManifest {
         let entry = |side: &str, of: &Value| {
             let path = format!("v1/commons/sum/sum.{side}.schema.json");
             json!({"canonical": format!("ipfs://CID/{}", &path[3..]), "mirrors": [format!("https://schemas.example/{path}")],
@@ -235,7 +235,7 @@ mod tests {
         let shared = json!({"path": "v1/_shared/x402.schema.json", "id": SHARED, "bytes": 1, "sha256": Digest::compute(&bytes(shared))});
         let file = json!({"schema": "clresolve.manifest/1", "id": "protocol-commons/1", "class": "commons", "version": "1",
             "verbs": [{"name": "sum", "request": entry("request", own), "receipt": entry("receipt", &json!({}))}], "shared": [shared]});
-        SchemaManifest::load(file.to_string().as_bytes()).expect("a manifest")
+        SchemaReleaseManifest::load(file.to_string().as_bytes()).expect("a manifest")
     }
 
     fn compiled(own: &Value, shared: &Value) -> Result<BoundSchema, Box<Reason>> {
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn siblings_stand_beside_the_schema() {
         let other = "schemas/v1/_shared/b.json";
-        let at = |location: &str| relocated(location, "schemas/v1/commons/a.json", other);
+        let at = |location: &str| sibling_location(location, "schemas/v1/commons/a.json", other);
         assert_eq!(
             at("https://h.example/schemas/v1/commons/a.json").as_deref(),
             Some("https://h.example/schemas/v1/_shared/b.json")

@@ -19,12 +19,12 @@ pub struct ServedSchema {
     bytes: Bytes,
     digest: Digest,
     unix_digest: Option<Digest>,
-    read: Arc<Result<SchemaSummary, JsonError>>,
+    read: Arc<Result<ParsedSchemaFacts, JsonError>>,
 }
 
 /// Properties of a parsed document.
 #[derive(Debug)]
-pub struct SchemaSummary {
+pub struct ParsedSchemaFacts {
     /// Its `$id`, if it is not longer than any in a manifest.
     pub id: Option<String>,
     /// The digest of its JSON value, independent of formatting.
@@ -36,8 +36,8 @@ pub struct SchemaSummary {
 impl ServedSchema {
     /// Hashes and parses what was served.
     pub fn read(bytes: Bytes) -> Self {
-        let read = json::parse(&bytes, JsonLimits::SCHEMA).map(|document| SchemaSummary {
-            id: strict::id(&document).map(|id| truncate_bytes(id, MAX_ID_BYTES)),
+        let read = json::parse(&bytes, JsonLimits::SCHEMA).map(|document| ParsedSchemaFacts {
+            id: strict::schema_id(&document).map(|id| truncate_bytes(id, MAX_ID_BYTES)),
             // `serde_json` prints the members of an object sorted.
             value: Digest::compute(document.to_string().as_bytes()),
             strict_mode: StrictModeFaults::analyse(&document),
@@ -64,7 +64,7 @@ impl ServedSchema {
     ///
     /// # Errors
     /// [`JsonError`] if the bytes are not strict JSON.
-    pub fn parsed_schema(&self) -> Result<&SchemaSummary, &JsonError> {
+    pub fn parsed_schema(&self) -> Result<&ParsedSchemaFacts, &JsonError> {
         self.read.as_ref().as_ref()
     }
 }

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use clresolve_core::json::json_type;
 use clresolve_core::json::pointer;
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 
 /// Maximum number of faults reported for one schema.
 pub const MAX_FAULTS: usize = 16;
@@ -39,7 +39,7 @@ pub struct StrictModeFaults(Vec<StrictModeFault>);
 impl StrictModeFaults {
     /// Analyses `schema`.
     pub fn analyse(schema: &Value) -> Self {
-        let base = id(schema);
+        let base = schema_id(schema);
         let url = base.filter(|base| base.len() <= MAX_BASE_BYTES).and_then(|base| url::Url::parse(base).ok());
         let mut walk = SchemaTraversal {
             base,
@@ -68,7 +68,7 @@ impl StrictModeFaults {
 }
 
 /// The `$id` of a schema.
-pub fn id(schema: &Value) -> Option<&str> {
+pub fn schema_id(schema: &Value) -> Option<&str> {
     schema.get("$id").and_then(Value::as_str)
 }
 
@@ -218,7 +218,7 @@ impl<'s> SchemaTraversal<'s> {
         } else if let Some(text) = value.as_str() {
             self.visit_text_keyword(keyword, text);
         } else if !PLAIN.contains(&keyword) && !REFERENCE.contains(&keyword) {
-            self.add_fault(StrictModeFaultKind::UnknownKeyword(excerpt(keyword)));
+            self.add_fault(StrictModeFaultKind::UnknownKeyword(excerpt_text(keyword)));
         }
     }
 
@@ -226,13 +226,13 @@ impl<'s> SchemaTraversal<'s> {
         match keyword {
             "$ref" | "$dynamicRef" => self.record_reference(text),
             "$schema" if text.trim_end_matches('#') != DIALECT => {
-                self.add_fault(StrictModeFaultKind::UnknownDialect(excerpt(text)));
+                self.add_fault(StrictModeFaultKind::UnknownDialect(excerpt_text(text)));
             }
             "format" if !self.options.is_known_format(Draft::Draft202012, text) => {
-                self.add_fault(StrictModeFaultKind::UnknownFormat(excerpt(text)));
+                self.add_fault(StrictModeFaultKind::UnknownFormat(excerpt_text(text)));
             }
             known if PLAIN.contains(&known) => {}
-            _ => self.add_fault(StrictModeFaultKind::UnknownKeyword(excerpt(keyword))),
+            _ => self.add_fault(StrictModeFaultKind::UnknownKeyword(excerpt_text(keyword))),
         }
     }
 
@@ -242,16 +242,16 @@ impl<'s> SchemaTraversal<'s> {
         if target.is_empty() || self.base == Some(target) || self.targets.contains(target) {
             return;
         }
-        let kind = StrictModeFaultKind::UnresolvedReference(excerpt(reference));
+        let kind = StrictModeFaultKind::UnresolvedReference(excerpt_text(reference));
         if self.targets.len() == MAX_REFERENCES {
             return self.add_fault(kind);
         }
         self.targets.insert(target);
-        let unless_at_hand = Some(self.absolute(target));
-        self.found.push(StrictModeFault { pointer: excerpt(&self.place), kind, unless_at_hand });
+        let unless_at_hand = Some(self.absolute_uri(target));
+        self.found.push(StrictModeFault { pointer: excerpt_text(&self.place), kind, unless_at_hand });
     }
 
-    fn absolute(&self, target: &str) -> String {
+    fn absolute_uri(&self, target: &str) -> String {
         let joined = self.url.as_ref().and_then(|base| base.join(target).ok());
         joined.map_or_else(|| target.to_owned(), String::from)
     }
@@ -272,7 +272,7 @@ impl<'s> SchemaTraversal<'s> {
 
     fn walk_segment(&mut self, segment: &str, walk: impl FnOnce(&mut Self)) {
         let length = self.place.len();
-        pointer::push(&mut self.place, segment);
+        pointer::push_segment(&mut self.place, segment);
         walk(self);
         self.place.truncate(length);
     }
@@ -280,7 +280,7 @@ impl<'s> SchemaTraversal<'s> {
     fn add_fault(&mut self, kind: StrictModeFaultKind) {
         if self.faults < MAX_FAULTS {
             self.faults += 1;
-            self.found.push(StrictModeFault { pointer: excerpt(&self.place), kind, unless_at_hand: None });
+            self.found.push(StrictModeFault { pointer: excerpt_text(&self.place), kind, unless_at_hand: None });
         }
     }
 }

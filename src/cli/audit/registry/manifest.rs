@@ -23,7 +23,7 @@ const NAMED: [&str; 2] = ["/registry/manifest/ipfs", "/registry/manifest/http"];
 const NAMES: [&str; 2] = ["ens", "id"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum RegistryDocument {
+pub(super) enum ManifestOrDescriptor {
     /// The entries, as lines of a list that are numbered from 1.
     Manifest(Vec<NameListLine>),
     Descriptor(String),
@@ -42,20 +42,20 @@ pub(super) enum RegistryManifestError {
 ///
 /// # Errors
 /// [`RegistryManifestError`]. An entry without a name is not an error, but becomes an unreadable line.
-pub(super) fn parse(bytes: &[u8]) -> Result<RegistryDocument, RegistryManifestError> {
-    let value = json::parse(bytes, LIMITS).map_err(|error| with_position(bytes, error))?;
+pub(super) fn parse(bytes: &[u8]) -> Result<ManifestOrDescriptor, RegistryManifestError> {
+    let value = json::parse(bytes, LIMITS).map_err(|error| add_error_position(bytes, error))?;
     let text = std::str::from_utf8(bytes).unwrap_or_default();
     let wrong = |at: &str, what: String| {
         let offset = locate::find(text, at).map_or(0, |place| place.value.start);
         let (line, column) = locate::line_and_column(text, offset);
         RegistryManifestError::Form { line, column, what }
     };
-    if let Some(manifest) = pointer::find(&value, "/registry/manifest") {
+    if let Some(manifest) = pointer::find_value(&value, "/registry/manifest") {
         let named = NAMED
             .iter()
-            .find_map(|at| pointer::find(&value, at).filter(|named| **named != "").map(|named| (at, named)));
+            .find_map(|at| pointer::find_value(&value, at).filter(|named| **named != "").map(|named| (at, named)));
         return match named {
-            Some((_, Value::String(to))) => Ok(RegistryDocument::Descriptor(to.clone())),
+            Some((_, Value::String(to))) => Ok(ManifestOrDescriptor::Descriptor(to.clone())),
             Some((at, other)) => {
                 Err(wrong(at, format!("the location of the manifest is {}, not a string", json_type(other))))
             }
@@ -69,7 +69,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<RegistryDocument, RegistryManifestEr
             Err(wrong(&format!("/entries/{MAX_ENTRIES}"), format!("more than {MAX_ENTRIES} entries")))
         }
         Some(Value::Array(entries)) => {
-            Ok(RegistryDocument::Manifest((1..).zip(entries).map(|(n, entry)| line_of_entry(n, entry)).collect()))
+            Ok(ManifestOrDescriptor::Manifest((1..).zip(entries).map(|(n, entry)| line_of_entry(n, entry)).collect()))
         }
         Some(other) => Err(wrong("/entries", format!("`entries` is {}, not a list", json_type(other)))),
         None => {
@@ -81,7 +81,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<RegistryDocument, RegistryManifestEr
 }
 
 /// Adds line and column to an error that does not contain them.
-fn with_position(bytes: &[u8], error: JsonError) -> RegistryManifestError {
+fn add_error_position(bytes: &[u8], error: JsonError) -> RegistryManifestError {
     let offset = match error {
         JsonError::NotUtf8 { offset } => offset,
         JsonError::ByteOrderMark | JsonError::NotObject { .. } => 0,
@@ -95,11 +95,13 @@ fn with_position(bytes: &[u8], error: JsonError) -> RegistryManifestError {
 /// An entry as a line of a list. The name is not trimmed, unlike that of a line.
 fn line_of_entry(number: u64, entry: &Value) -> NameListLine {
     match name_of_entry(entry) {
-        Ok(name) if name.len() > MAX_LINE_BYTES => {
-            NameListLine::unreadable(number, name, format!("the entry's name is longer than {MAX_LINE_BYTES} bytes"))
-        }
+        Ok(name) if name.len() > MAX_LINE_BYTES => NameListLine::unreadable_line(
+            number,
+            name,
+            format!("the entry's name is longer than {MAX_LINE_BYTES} bytes"),
+        ),
         Ok(name) => NameListLine::Name { line: number, name: name.to_owned() },
-        Err(why) => NameListLine::unreadable(number, &format!("entry {number}"), why),
+        Err(why) => NameListLine::unreadable_line(number, &format!("entry {number}"), why),
     }
 }
 
@@ -133,7 +135,7 @@ mod tests {
 
     fn entries(text: &str) -> Vec<NameListLine> {
         match parse(text.as_bytes()) {
-            Ok(RegistryDocument::Manifest(entries)) => entries,
+            Ok(ManifestOrDescriptor::Manifest(entries)) => entries,
             other => panic!("{other:?}"),
         }
     }
@@ -181,9 +183,9 @@ mod tests {
     fn a_descriptor_leads_to_what_a_cid_proves_or_else_to_its_host() {
         let to = |text: &str| parse(text.as_bytes());
         let both = r#"{"registry": {"manifest": {"http": "https://a.example/m", "ipfs": "ipfs://b/m"}}}"#;
-        assert_eq!(to(both), Ok(RegistryDocument::Descriptor("ipfs://b/m".to_owned())));
+        assert_eq!(to(both), Ok(ManifestOrDescriptor::Descriptor("ipfs://b/m".to_owned())));
         let one = r#"{"registry": {"manifest": {"http": "https://a.example/m", "ipfs": ""}}, "entries": []}"#;
-        assert_eq!(to(one), Ok(RegistryDocument::Descriptor("https://a.example/m".to_owned())));
+        assert_eq!(to(one), Ok(ManifestOrDescriptor::Descriptor("https://a.example/m".to_owned())));
     }
 
     #[test]

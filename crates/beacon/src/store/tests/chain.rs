@@ -84,8 +84,8 @@ impl Chain {
 
     pub(super) fn signed_at(&self, block: &BeaconBlock, slot: u64, participants: usize) -> LightClientUpdate {
         let committee = committee(self.spec.period_at_slot(slot));
-        let aggregate = committee.sign(&block.header.beacon, slot, participants, &self.spec);
-        block.update(aggregate.expect("a supported fork"), slot)
+        let aggregate = committee.sign_header(&block.header.beacon, slot, participants, &self.spec);
+        block.attesting_update(aggregate.expect("a supported fork"), slot)
     }
 
     /// The update for a block at `attested` that finalizes `finalized`, signed by all.
@@ -96,7 +96,8 @@ impl Chain {
     /// A store that starts from the block at a slot.
     pub(super) fn store_at(&self, slot: u64) -> LightClientStore {
         let block = self.block(slot, None);
-        LightClientStore::bootstrap(self.spec.clone(), block.root(), block.bootstrap()).expect("a valid bootstrap")
+        LightClientStore::bootstrap(self.spec.clone(), block.block_root(), block.light_client_bootstrap())
+            .expect("a valid bootstrap")
     }
 
     pub(super) fn store(&self) -> LightClientStore {

@@ -27,9 +27,9 @@ impl Served {
         let update = chain.signed(&block, MEMBERS);
         let (aggregate, slot) = (&update.sync_aggregate, update.signature_slot);
         Self {
-            bootstrap: chain.block(CHECKPOINT, None).bootstrap(),
-            finality: block.finality_update(aggregate.clone(), slot),
-            optimistic: block.optimistic_update(aggregate.clone(), slot),
+            bootstrap: chain.block(CHECKPOINT, None).light_client_bootstrap(),
+            finality: block.attesting_finality_update(aggregate.clone(), slot),
+            optimistic: block.attesting_optimistic_update(aggregate.clone(), slot),
             update,
             chain,
         }

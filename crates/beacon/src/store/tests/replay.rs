@@ -10,32 +10,33 @@ use crate::codec::{LightClientCodec, MAX_UPDATES};
 use crate::error::LightClientError;
 use crate::fork::ConsensusFork;
 use crate::header::VerifiedBeaconHeader;
-use crate::proof::{LightClientProof, LightClientProofError, MAX_SSZ_BYTES, verify_light_client_proof};
+use crate::proof::{LightClientProofError, LightClientTranscript, MAX_SSZ_BYTES, verify_light_client_proof};
 
 /// Slot of the header that [`proof`] finalizes: in period 3, two after that of the checkpoint.
 const FINALIZED: u64 = 200;
 
 /// A proof over two updates, from the synthetic chain's checkpoint.
-static PROOF: LazyLock<LightClientProof> = LazyLock::new(|| {
+static PROOF: LazyLock<LightClientTranscript> = LazyLock::new(|| {
     let chain = Chain::electra();
     let checkpoint = chain.block(CHECKPOINT, None);
     let attested = chain.block(230, Some(FINALIZED));
     let slot = attested.header.beacon.slot + 1;
-    let aggregate = committee(3).sign(&attested.header.beacon, slot, MEMBERS, &chain.spec).expect("a supported fork");
+    let aggregate =
+        committee(3).sign_header(&attested.header.beacon, slot, MEMBERS, &chain.spec).expect("a supported fork");
     let update = |attested, finalized| chain.update(attested, finalized).to_ssz(ConsensusFork::Electra).into();
-    LightClientProof {
-        checkpoint: checkpoint.root(),
-        bootstrap: checkpoint.bootstrap().to_ssz(ConsensusFork::Electra).into(),
+    LightClientTranscript {
+        checkpoint: checkpoint.block_root(),
+        bootstrap: checkpoint.light_client_bootstrap().to_ssz(ConsensusFork::Electra).into(),
         updates: vec![update(100, 80), update(160, 150)],
-        finality_update: attested.finality_update(aggregate, slot).to_ssz(ConsensusFork::Electra).into(),
+        finality_update: attested.attesting_finality_update(aggregate, slot).to_ssz(ConsensusFork::Electra).into(),
     }
 });
 
-fn proof() -> LightClientProof {
+fn proof() -> LightClientTranscript {
     PROOF.clone()
 }
 
-fn verified(proof: &LightClientProof) -> Result<VerifiedBeaconHeader, LightClientProofError> {
+fn verified(proof: &LightClientTranscript) -> Result<VerifiedBeaconHeader, LightClientProofError> {
     verify_light_client_proof(proof, PROOF.checkpoint, Chain::electra().spec, NOW)
 }
 
@@ -53,7 +54,7 @@ fn proof_from_another_checkpoint_is_unrelated() {
     assert_eq!(error, LightClientProofError::OtherCheckpoint { expected: other, observed: proof.checkpoint });
     assert!(error.is_unrelated());
     // Whoever writes the proof can state any checkpoint, but has no bootstrap for it.
-    let claimed = LightClientProof { checkpoint: other, ..proof };
+    let claimed = LightClientTranscript { checkpoint: other, ..proof };
     let error = verify_light_client_proof(&claimed, other, Chain::electra().spec, NOW).unwrap_err();
     assert!(matches!(error, LightClientProofError::Bootstrap(LightClientError::OtherCheckpoint { .. })), "{error}");
 }
@@ -84,7 +85,7 @@ fn number_and_length_of_the_parts_are_bounded() {
     let mut many = proof();
     many.updates = vec![many.updates[0].clone(); MAX_UPDATES + 1];
     assert_eq!(verified(&many), Err(LightClientProofError::TooManyUpdates { observed: MAX_UPDATES + 1 }));
-    let long = LightClientProof { finality_update: vec![0; MAX_SSZ_BYTES + 1].into(), ..proof() };
+    let long = LightClientTranscript { finality_update: vec![0; MAX_SSZ_BYTES + 1].into(), ..proof() };
     let error = LightClientError::TooLong { most: MAX_SSZ_BYTES, observed: MAX_SSZ_BYTES + 1 };
     assert_eq!(verified(&long), Err(LightClientProofError::FinalityUpdate(error.clone())));
     let mut long = proof();
@@ -104,8 +105,8 @@ fn signature_after_the_evidence_is_refused() {
 #[test]
 fn each_byte_of_a_proof_counts() {
     let (genuine, header) = (proof(), verified(&proof()).expect("it is genuine"));
-    fn parts(proof: &mut LightClientProof) -> Vec<&mut Bytes> {
-        let LightClientProof { bootstrap, updates, finality_update, .. } = proof;
+    fn parts(proof: &mut LightClientTranscript) -> Vec<&mut Bytes> {
+        let LightClientTranscript { bootstrap, updates, finality_update, .. } = proof;
         [bootstrap].into_iter().chain(updates).chain([finality_update]).collect()
     }
     let mut without_meaning = Vec::new();
@@ -141,7 +142,7 @@ fn each_byte_of_a_proof_counts() {
 #[test]
 fn mainnet_responses_are_a_proof() {
     let Some(mainnet) = Mainnet::read() else { return };
-    let proof = LightClientProof {
+    let proof = LightClientTranscript {
         checkpoint: mainnet.checkpoint,
         bootstrap: mainnet.bootstrap.to_ssz(ConsensusFork::Capella).into(),
         updates: mainnet.updates.iter().map(|update| update.to_ssz(ConsensusFork::Capella).into()).collect(),

@@ -50,7 +50,7 @@ fn optimistic_update_below_two_thirds_is_rejected() {
     let mut store = chain.store();
     let mut process = |participants| {
         let aggregate = chain.signed(&block, participants).sync_aggregate;
-        store.process_optimistic_update(&block.optimistic_update(aggregate, 97), NOW)
+        store.process_optimistic_update(&block.attesting_optimistic_update(aggregate, 97), NOW)
     };
     let expected = LightClientError::Participation { participants: TWO_THIRDS - 1, size: MEMBERS };
     assert_eq!(process(TWO_THIRDS - 1), Err(expected));
@@ -68,7 +68,7 @@ fn finality_update_below_two_thirds_is_rejected() {
     let mut store = chain.store();
     let mut process = |participants| {
         let aggregate = chain.signed(&block, participants).sync_aggregate;
-        store.process_finality_update(&block.finality_update(aggregate, 97), NOW)
+        store.process_finality_update(&block.attesting_finality_update(aggregate, 97), NOW)
     };
     let expected = LightClientError::Participation { participants: TWO_THIRDS - 1, size: MEMBERS };
     assert_eq!(process(TWO_THIRDS - 1), Err(expected));
@@ -84,17 +84,17 @@ fn bootstrap_of_another_block_is_rejected() {
     let chain = Chain::electra();
     let block = chain.block(CHECKPOINT, None);
     let expected = B256::repeat_byte(1);
-    let refused = LightClientStore::bootstrap(chain.spec, expected, block.bootstrap());
-    assert_eq!(refused.err(), Some(LightClientError::OtherCheckpoint { expected, observed: block.root() }));
+    let refused = LightClientStore::bootstrap(chain.spec, expected, block.light_client_bootstrap());
+    assert_eq!(refused.err(), Some(LightClientError::OtherCheckpoint { expected, observed: block.block_root() }));
 }
 
 #[test]
 fn bootstrap_with_another_committee_is_rejected() {
     let chain = Chain::electra();
     let block = chain.block(CHECKPOINT, None);
-    let mut bootstrap = block.bootstrap();
+    let mut bootstrap = block.light_client_bootstrap();
     bootstrap.current_sync_committee = committee(5).committee().clone();
-    let refused = LightClientStore::bootstrap(chain.spec, block.root(), bootstrap);
+    let refused = LightClientStore::bootstrap(chain.spec, block.block_root(), bootstrap);
     assert_eq!(refused.err(), Some(LightClientError::CurrentCommitteeBranch));
 }
 
@@ -102,9 +102,9 @@ fn bootstrap_with_another_committee_is_rejected() {
 fn bootstrap_with_forged_execution_header_is_rejected() {
     let chain = Chain::electra();
     let block = chain.block(CHECKPOINT, None);
-    let mut bootstrap = block.bootstrap();
+    let mut bootstrap = block.light_client_bootstrap();
     bootstrap.header.execution.state_root = B256::repeat_byte(1);
-    let refused = LightClientStore::bootstrap(chain.spec, block.root(), bootstrap);
+    let refused = LightClientStore::bootstrap(chain.spec, block.block_root(), bootstrap);
     assert_eq!(refused.err(), Some(LightClientError::ExecutionBranch { header: UpdateHeaderRole::Checkpoint }));
 }
 
@@ -328,14 +328,14 @@ fn second_header_of_a_slot_is_rejected() {
     let mut store = chain.store();
     store.process_update(&chain.update(96, 88), NOW).expect("it is the first");
     let second = |slot, finalized| chain.block_with(slot, B256::repeat_byte(1), chain.state(slot, finalized));
-    let (known, other) = (chain.block(96, Some(88)).root(), second(96, Some(chain.header(88))));
-    let expected = LightClientError::Equivocation { slot: 96, known, observed: other.root() };
+    let (known, other) = (chain.block(96, Some(88)).block_root(), second(96, Some(chain.header(88))));
+    let expected = LightClientError::Equivocation { slot: 96, known, observed: other.block_root() };
     assert_refused(&store, &chain.signed(&other, MEMBERS), &expected);
     let finalized = second(88, None);
     let expected = LightClientError::Equivocation {
         slot: 88,
         known: store.finalized_header().beacon_root(),
-        observed: finalized.root(),
+        observed: finalized.block_root(),
     };
     assert_refused(&store, &chain.signed(&second(104, Some(finalized.header)), MEMBERS), &expected);
 }
@@ -359,7 +359,7 @@ fn finality_update_of_next_period_leaves_its_successor_unknown() {
     let mut store = chain.store();
     store.process_update(&chain.update(96, 88), NOW).expect("it brings the next committee");
     let block = chain.block(144, Some(128));
-    let update = block.finality_update(chain.signed(&block, MEMBERS).sync_aggregate, 145);
+    let update = block.attesting_finality_update(chain.signed(&block, MEMBERS).sync_aggregate, 145);
     let change = store.process_finality_update(&update, NOW);
     assert_eq!(change, Ok(LightClientStoreChange { finalized: true, optimistic: true, next_committee: false }));
     assert_eq!((store.period(), store.wanted_period()), (2, 2));
@@ -418,7 +418,7 @@ fn header_before_capella_is_rejected() {
     let chain = Chain::electra();
     let later = Chain::with_forks(&[(ConsensusFork::Capella, 9)]);
     let block = chain.block(CHECKPOINT, None);
-    let refused = LightClientStore::bootstrap(later.spec, block.root(), block.bootstrap());
+    let refused = LightClientStore::bootstrap(later.spec, block.block_root(), block.light_client_bootstrap());
     assert_eq!(refused.err(), Some(LightClientError::BeforeCapella { slot: CHECKPOINT }));
 }
 
@@ -427,10 +427,10 @@ fn checkpoint_of_more_than_two_weeks_is_rejected() {
     let chain = Chain::electra();
     let store = chain.store();
     let limit = chain.spec.slot_start(CHECKPOINT) + MAX_CHECKPOINT_AGE.as_secs();
-    assert_eq!(store.check_age(limit), Ok(()));
+    assert_eq!(store.check_finalized_header_age(limit), Ok(()));
     let expected = LightClientError::CheckpointTooOld { age_days: 14, most_days: 14 };
-    assert_eq!(store.check_age(limit + 1), Err(expected));
-    assert_eq!(store.check_age(0), Ok(()));
+    assert_eq!(store.check_finalized_header_age(limit + 1), Err(expected));
+    assert_eq!(store.check_finalized_header_age(0), Ok(()));
 }
 
 #[test]

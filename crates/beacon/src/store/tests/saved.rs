@@ -13,7 +13,7 @@ use crate::spec::BeaconPreset;
 use crate::store::LightClientStore;
 
 /// Root of the block that all stores here start from.
-static CHECKPOINT_ROOT: LazyLock<B256> = LazyLock::new(|| Chain::electra().block(CHECKPOINT, None).root());
+static CHECKPOINT_ROOT: LazyLock<B256> = LazyLock::new(|| Chain::electra().block(CHECKPOINT, None).block_root());
 
 /// Stores without and with a next committee.
 fn stores(chain: &Chain) -> [LightClientStore; 2] {

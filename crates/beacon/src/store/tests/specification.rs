@@ -26,12 +26,12 @@ impl SpecificationStore {
         update: &LightClientUpdate,
         current_slot: u64,
     ) -> Result<(), LightClientError> {
-        let claim = LightClientUpdateClaim::of_update(update)?;
+        let claim = LightClientUpdateClaim::from_update(update)?;
         self.store.validate_claim(&claim, current_slot)?;
         if self.best_valid_update.as_ref().is_none_or(|best| self.rank(update) > self.rank(best)) {
             self.best_valid_update = Some(update.clone());
         }
-        let participants = claim.aggregate.participants();
+        let participants = claim.aggregate.participant_count();
         self.current_max_active_participants = self.current_max_active_participants.max(participants);
         if participants > self.safety_threshold() && claim.attested_slot() > self.store.optimistic.beacon.slot {
             self.store.optimistic = claim.attested.clone();
@@ -52,7 +52,7 @@ impl SpecificationStore {
             return Ok(());
         }
         let Some(update) = self.best_valid_update.take() else { return Ok(()) };
-        let mut claim = LightClientUpdateClaim::of_update(&update)?;
+        let mut claim = LightClientUpdateClaim::from_update(&update)?;
         if claim.finalized_slot() <= self.store.finalized.beacon.slot {
             claim.finalized = Some(StateFieldProof { value: claim.attested, branch: &[] });
         }
@@ -76,8 +76,8 @@ impl SpecificationStore {
     /// The order of updates in `is_better_update`.
     fn rank(&self, update: &LightClientUpdate) -> impl Ord + use<> {
         let period = |slot| self.store.spec.period_at_slot(slot);
-        let claim = LightClientUpdateClaim::of_update(update).expect("a valid update");
-        let participants = claim.aggregate.participants();
+        let claim = LightClientUpdateClaim::from_update(update).expect("a valid update");
+        let participants = claim.aggregate.participant_count();
         let has_supermajority = participants * 3 >= self.store.spec.preset.sync_committee_size * 2;
         let attested_period = period(claim.attested_slot());
         let has_committee = claim.next_committee.is_some() && attested_period == period(claim.signature_slot);

@@ -3,105 +3,117 @@
 use serde_json::{Map, Value, json};
 
 use crate::system::mapping::{
-    A2A_BINDINGS, CardFieldMapping, CommonCardField, CommonSkillField, FieldRepresentation, SecuritySchemeForm,
+    A2A_BINDINGS, CardFieldMapping, CardFieldRepresentation, CommonCardField, CommonSkillField, SecuritySchemeForm,
 };
 use clresolve_verdict::card::AgentCard;
 
 /// The mapping for the card's shape.
-pub(crate) fn mapping(card: &AgentCard) -> &'static CardFieldMapping {
+pub(crate) fn mapping_for_card(card: &AgentCard) -> &'static CardFieldMapping {
     if card.get("supportedInterfaces").is_none() && card.get("url").is_some() { &OLDER } else { &CURRENT }
 }
 
 /// A2A 1.0. Only the first interface is carried over to cards of other systems.
 pub(crate) static CURRENT: CardFieldMapping = CardFieldMapping {
     fields: &[
-        (CommonCardField::Name, "/name", FieldRepresentation::Text),
-        (CommonCardField::Description, "/description", FieldRepresentation::Text),
-        (CommonCardField::Endpoint, "/supportedInterfaces/0/url", FieldRepresentation::Text),
-        (CommonCardField::Protocol, "/supportedInterfaces/0/protocolBinding", FieldRepresentation::Word(A2A_BINDINGS)),
+        (CommonCardField::Name, "/name", CardFieldRepresentation::Text),
+        (CommonCardField::Description, "/description", CardFieldRepresentation::Text),
+        (CommonCardField::Endpoint, "/supportedInterfaces/0/url", CardFieldRepresentation::Text),
+        (
+            CommonCardField::Protocol,
+            "/supportedInterfaces/0/protocolBinding",
+            CardFieldRepresentation::Word(A2A_BINDINGS),
+        ),
         (
             CommonCardField::ProtocolVersion,
             "/supportedInterfaces/0/protocolVersion",
-            FieldRepresentation::Rewritten(line_of),
+            CardFieldRepresentation::Rewritten(version_line),
         ),
-        (CommonCardField::Interfaces, "/supportedInterfaces", FieldRepresentation::Following),
-        (CommonCardField::Organization, "/provider/organization", FieldRepresentation::Text),
-        (CommonCardField::OrganizationUrl, "/provider/url", FieldRepresentation::Text),
-        (CommonCardField::Version, "/version", FieldRepresentation::Text),
-        (CommonCardField::Documentation, "/documentationUrl", FieldRepresentation::Text),
-        (CommonCardField::Icon, "/iconUrl", FieldRepresentation::Text),
-        (CommonCardField::Capabilities, "/capabilities", FieldRepresentation::Holder),
-        (CommonCardField::Streaming, "/capabilities/streaming", FieldRepresentation::Flag),
-        (CommonCardField::PushNotifications, "/capabilities/pushNotifications", FieldRepresentation::Flag),
-        (CommonCardField::InputModes, "/defaultInputModes", FieldRepresentation::Texts),
-        (CommonCardField::OutputModes, "/defaultOutputModes", FieldRepresentation::Texts),
-        (CommonCardField::Authentication, "/securitySchemes", FieldRepresentation::Schemes(SecuritySchemeForm::OneOf)),
-        (CommonCardField::SchemeMap, "/securitySchemes", FieldRepresentation::Object),
-        (CommonCardField::Requirements, "/securityRequirements", FieldRepresentation::Requirements),
-        (CommonCardField::Extensions, "/capabilities/extensions", FieldRepresentation::List),
-        (CommonCardField::ExtendedCard, "/capabilities/extendedAgentCard", FieldRepresentation::Flag),
+        (CommonCardField::Interfaces, "/supportedInterfaces", CardFieldRepresentation::Following),
+        (CommonCardField::Organization, "/provider/organization", CardFieldRepresentation::Text),
+        (CommonCardField::OrganizationUrl, "/provider/url", CardFieldRepresentation::Text),
+        (CommonCardField::Version, "/version", CardFieldRepresentation::Text),
+        (CommonCardField::Documentation, "/documentationUrl", CardFieldRepresentation::Text),
+        (CommonCardField::Icon, "/iconUrl", CardFieldRepresentation::Text),
+        (CommonCardField::Capabilities, "/capabilities", CardFieldRepresentation::Holder),
+        (CommonCardField::Streaming, "/capabilities/streaming", CardFieldRepresentation::Flag),
+        (CommonCardField::PushNotifications, "/capabilities/pushNotifications", CardFieldRepresentation::Flag),
+        (CommonCardField::InputModes, "/defaultInputModes", CardFieldRepresentation::Texts),
+        (CommonCardField::OutputModes, "/defaultOutputModes", CardFieldRepresentation::Texts),
+        (
+            CommonCardField::Authentication,
+            "/securitySchemes",
+            CardFieldRepresentation::Schemes(SecuritySchemeForm::OneOf),
+        ),
+        (CommonCardField::SchemeMap, "/securitySchemes", CardFieldRepresentation::Object),
+        (CommonCardField::Requirements, "/securityRequirements", CardFieldRepresentation::Requirements),
+        (CommonCardField::Extensions, "/capabilities/extensions", CardFieldRepresentation::List),
+        (CommonCardField::ExtendedCard, "/capabilities/extendedAgentCard", CardFieldRepresentation::Flag),
     ],
     defaults: &[],
     skills: "/skills",
     skill: &[
-        (CommonSkillField::Id, "/id", FieldRepresentation::Text),
-        (CommonSkillField::Name, "/name", FieldRepresentation::Text),
-        (CommonSkillField::Description, "/description", FieldRepresentation::Text),
-        (CommonSkillField::Tags, "/tags", FieldRepresentation::Texts),
-        (CommonSkillField::Examples, "/examples", FieldRepresentation::Texts),
-        (CommonSkillField::InputModes, "/inputModes", FieldRepresentation::Texts),
-        (CommonSkillField::OutputModes, "/outputModes", FieldRepresentation::Texts),
-        (CommonSkillField::Requirements, "/securityRequirements", FieldRepresentation::List),
+        (CommonSkillField::Id, "/id", CardFieldRepresentation::Text),
+        (CommonSkillField::Name, "/name", CardFieldRepresentation::Text),
+        (CommonSkillField::Description, "/description", CardFieldRepresentation::Text),
+        (CommonSkillField::Tags, "/tags", CardFieldRepresentation::Texts),
+        (CommonSkillField::Examples, "/examples", CardFieldRepresentation::Texts),
+        (CommonSkillField::InputModes, "/inputModes", CardFieldRepresentation::Texts),
+        (CommonSkillField::OutputModes, "/outputModes", CardFieldRepresentation::Texts),
+        (CommonSkillField::Requirements, "/securityRequirements", CardFieldRepresentation::List),
     ],
 };
 
 static OLDER: CardFieldMapping = CardFieldMapping {
     fields: &[
-        (CommonCardField::Name, "/name", FieldRepresentation::Text),
-        (CommonCardField::Description, "/description", FieldRepresentation::Text),
-        (CommonCardField::Endpoint, "/url", FieldRepresentation::Text),
-        (CommonCardField::Protocol, "/preferredTransport", FieldRepresentation::Word(A2A_BINDINGS)),
-        (CommonCardField::Interfaces, "/additionalInterfaces", FieldRepresentation::Older(convert_interfaces)),
-        (CommonCardField::ProtocolVersion, "/protocolVersion", FieldRepresentation::Text),
-        (CommonCardField::Organization, "/provider/organization", FieldRepresentation::Text),
-        (CommonCardField::OrganizationUrl, "/provider/url", FieldRepresentation::Text),
-        (CommonCardField::Version, "/version", FieldRepresentation::Text),
-        (CommonCardField::Documentation, "/documentationUrl", FieldRepresentation::Text),
-        (CommonCardField::Icon, "/iconUrl", FieldRepresentation::Text),
-        (CommonCardField::Capabilities, "/capabilities", FieldRepresentation::Holder),
-        (CommonCardField::Streaming, "/capabilities/streaming", FieldRepresentation::Flag),
-        (CommonCardField::PushNotifications, "/capabilities/pushNotifications", FieldRepresentation::Flag),
-        (CommonCardField::StateTransitionHistory, "/capabilities/stateTransitionHistory", FieldRepresentation::Flag),
-        (CommonCardField::InputModes, "/defaultInputModes", FieldRepresentation::Texts),
-        (CommonCardField::OutputModes, "/defaultOutputModes", FieldRepresentation::Texts),
+        (CommonCardField::Name, "/name", CardFieldRepresentation::Text),
+        (CommonCardField::Description, "/description", CardFieldRepresentation::Text),
+        (CommonCardField::Endpoint, "/url", CardFieldRepresentation::Text),
+        (CommonCardField::Protocol, "/preferredTransport", CardFieldRepresentation::Word(A2A_BINDINGS)),
+        (CommonCardField::Interfaces, "/additionalInterfaces", CardFieldRepresentation::Older(convert_interfaces)),
+        (CommonCardField::ProtocolVersion, "/protocolVersion", CardFieldRepresentation::Text),
+        (CommonCardField::Organization, "/provider/organization", CardFieldRepresentation::Text),
+        (CommonCardField::OrganizationUrl, "/provider/url", CardFieldRepresentation::Text),
+        (CommonCardField::Version, "/version", CardFieldRepresentation::Text),
+        (CommonCardField::Documentation, "/documentationUrl", CardFieldRepresentation::Text),
+        (CommonCardField::Icon, "/iconUrl", CardFieldRepresentation::Text),
+        (CommonCardField::Capabilities, "/capabilities", CardFieldRepresentation::Holder),
+        (CommonCardField::Streaming, "/capabilities/streaming", CardFieldRepresentation::Flag),
+        (CommonCardField::PushNotifications, "/capabilities/pushNotifications", CardFieldRepresentation::Flag),
+        (
+            CommonCardField::StateTransitionHistory,
+            "/capabilities/stateTransitionHistory",
+            CardFieldRepresentation::Flag,
+        ),
+        (CommonCardField::InputModes, "/defaultInputModes", CardFieldRepresentation::Texts),
+        (CommonCardField::OutputModes, "/defaultOutputModes", CardFieldRepresentation::Texts),
         (
             CommonCardField::Authentication,
             "/securitySchemes",
-            FieldRepresentation::Schemes(SecuritySchemeForm::OpenApi),
+            CardFieldRepresentation::Schemes(SecuritySchemeForm::OpenApi),
         ),
-        (CommonCardField::SchemeMap, "/securitySchemes", FieldRepresentation::Older(convert_schemes)),
-        (CommonCardField::Requirements, "/security", FieldRepresentation::Older(convert_requirements)),
-        (CommonCardField::Extensions, "/capabilities/extensions", FieldRepresentation::List),
-        (CommonCardField::ExtendedCard, "/supportsAuthenticatedExtendedCard", FieldRepresentation::Flag),
+        (CommonCardField::SchemeMap, "/securitySchemes", CardFieldRepresentation::Older(convert_schemes)),
+        (CommonCardField::Requirements, "/security", CardFieldRepresentation::Older(convert_requirements)),
+        (CommonCardField::Extensions, "/capabilities/extensions", CardFieldRepresentation::List),
+        (CommonCardField::ExtendedCard, "/supportsAuthenticatedExtendedCard", CardFieldRepresentation::Flag),
     ],
     // 0.3.0, AgentCard.preferredTransport: "If not specified, defaults to 'JSONRPC'." Older agents support nothing
     // else.
     defaults: &[(CommonCardField::Protocol, "JSONRPC")],
     skills: "/skills",
     skill: &[
-        (CommonSkillField::Id, "/id", FieldRepresentation::Text),
-        (CommonSkillField::Name, "/name", FieldRepresentation::Text),
-        (CommonSkillField::Description, "/description", FieldRepresentation::Text),
-        (CommonSkillField::Tags, "/tags", FieldRepresentation::Texts),
-        (CommonSkillField::Examples, "/examples", FieldRepresentation::Texts),
-        (CommonSkillField::InputModes, "/inputModes", FieldRepresentation::Texts),
-        (CommonSkillField::OutputModes, "/outputModes", FieldRepresentation::Texts),
-        (CommonSkillField::Requirements, "/security", FieldRepresentation::Older(convert_requirements)),
+        (CommonSkillField::Id, "/id", CardFieldRepresentation::Text),
+        (CommonSkillField::Name, "/name", CardFieldRepresentation::Text),
+        (CommonSkillField::Description, "/description", CardFieldRepresentation::Text),
+        (CommonSkillField::Tags, "/tags", CardFieldRepresentation::Texts),
+        (CommonSkillField::Examples, "/examples", CardFieldRepresentation::Texts),
+        (CommonSkillField::InputModes, "/inputModes", CardFieldRepresentation::Texts),
+        (CommonSkillField::OutputModes, "/outputModes", CardFieldRepresentation::Texts),
+        (CommonSkillField::Requirements, "/security", CardFieldRepresentation::Older(convert_requirements)),
     ],
 };
 
 /// The version without a patch number: `0.3` for `0.3.0`. Other texts are unchanged.
-pub(super) fn line_of(version: &str) -> &str {
+pub(super) fn version_line(version: &str) -> &str {
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     match version.rsplit_once('.') {
         Some((line, patch))
@@ -169,10 +181,10 @@ mod tests {
     #[test]
     fn patch_number_is_left_out_of_a_version() {
         for (version, line) in [("0.3.0", "0.3"), ("1.0.12", "1.0"), ("1.0", "1.0"), ("1", "1"), ("", "")] {
-            assert_eq!(line_of(version), line, "{version}");
+            assert_eq!(version_line(version), line, "{version}");
         }
         for version in ["1.0.0-beta", "1.0.", "1..0", ".1.0", "1.0.0.0", "v1.0.0", "a.b.c"] {
-            assert_eq!(line_of(version), version);
+            assert_eq!(version_line(version), version);
         }
     }
 

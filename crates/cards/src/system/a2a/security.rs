@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use crate::signature::message::{OAUTH_FLOWS, ProtobufField, ProtobufFieldType, SECURITY_SCHEME};
+use crate::signature::message::{A2aProtobufField, A2aProtobufFieldType, OAUTH_FLOWS, SECURITY_SCHEME};
 use clresolve_core::json::pointer;
 use clresolve_core::reason::{Reason, ReasonCode};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::check::ReasonCollector;
 
@@ -17,8 +17,8 @@ pub(super) fn check_schemes(card: &AgentCard, found: &mut ReasonCollector) {
     for (name, scheme) in card.get("securitySchemes").and_then(Value::as_object).into_iter().flatten() {
         let Some(members) = scheme.as_object() else { continue };
         let mut place = "/securitySchemes".to_owned();
-        pointer::push(&mut place, name);
-        let place = excerpt(&place);
+        pointer::push_segment(&mut place, name);
+        let place = excerpt_text(&place);
         let is_misnamed = report_misnamed(members, SECURITY_SCHEME, &place, found);
         let kinds = check_at_most_one(members, SECURITY_SCHEME, &place, found);
         if kinds == 0 && !is_misnamed {
@@ -39,7 +39,7 @@ fn missing_scheme_reason(older_kind: Option<&Value>) -> Reason {
     match older_kind {
         Some(kind) => Reason::new(ReasonCode::A2aSecurityMisnamed)
             .message("A security scheme of the A2A 1.0 card has the form of 0.3.")
-            .observed(format!("type {}", excerpt(&kind.to_string()))),
+            .observed(format!("type {}", excerpt_text(&kind.to_string()))),
         None => {
             Reason::new(ReasonCode::A2aFieldMissing).message("A security scheme of the A2A 1.0 card is of no kind.")
         }
@@ -49,7 +49,7 @@ fn missing_scheme_reason(older_kind: Option<&Value>) -> Reason {
 /// Counts the members of a oneof that are present. More than one is a finding.
 fn check_at_most_one(
     members: &Map<String, Value>,
-    one_of: &[ProtobufField],
+    one_of: &[A2aProtobufField],
     place: &str,
     found: &mut ReasonCollector,
 ) -> usize {
@@ -62,7 +62,7 @@ fn check_at_most_one(
     kinds.len()
 }
 
-fn joined_member_names(one_of: &[ProtobufField]) -> String {
+fn joined_member_names(one_of: &[A2aProtobufField]) -> String {
     format!("one of {}", one_of.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", "))
 }
 
@@ -70,14 +70,14 @@ fn joined_member_names(one_of: &[ProtobufField]) -> String {
 /// not contain themselves, so the recursion ends.
 fn report_misnamed(
     members: &Map<String, Value>,
-    message: &'static [ProtobufField],
+    message: &'static [A2aProtobufField],
     place: &str,
     found: &mut ReasonCollector,
 ) -> bool {
     let mut is_misnamed = false;
     for member in message {
         if let Some(value) = members.get(member.name) {
-            if let (ProtobufFieldType::Message(inner), Some(members)) = (member.kind, value.as_object()) {
+            if let (A2aProtobufFieldType::Message(inner), Some(members)) = (member.kind, value.as_object()) {
                 report_misnamed(members, inner, &format!("{place}/{}", member.name), found);
             }
             continue;
@@ -116,7 +116,7 @@ pub(super) fn check_requirements(card: &AgentCard, is_of_1_0: bool, found: &mut 
             for scheme in named.keys() {
                 if !declared.is_some_and(|declared| declared.contains_key(scheme)) {
                     let reason = Reason::new(ReasonCode::A2aSecurityUnknown).expected("a name of securitySchemes");
-                    found.add(reason.observed(excerpt(scheme)).at_place(place.clone()));
+                    found.add(reason.observed(excerpt_text(scheme)).at_place(place.clone()));
                 }
             }
         }

@@ -1,11 +1,11 @@
 //! The common fields of an Aevum card. Other systems have no equivalent of its prices and its `agent_id`.
 
 use crate::system::mapping::{
-    AUTHENTICATION, CardFieldMapping, CommonCardField, CommonSkillField, FieldRepresentation, VocabularyMap,
+    AUTHENTICATION, CardFieldMapping, CardFieldRepresentation, CardVocabularyMap, CommonCardField, CommonSkillField,
 };
 
 /// `google_a2a` stands for every A2A binding. An Aevum card does not specify which one.
-const PROTOCOLS: VocabularyMap = &[
+const PROTOCOLS: CardVocabularyMap = &[
     ("google_a2a", "a2a+jsonrpc"),
     ("google_a2a", "a2a+grpc"),
     ("google_a2a", "a2a+http"),
@@ -19,20 +19,20 @@ const PROTOCOLS: VocabularyMap = &[
 
 pub(crate) static MAPPING: CardFieldMapping = CardFieldMapping {
     fields: &[
-        (CommonCardField::Name, "/name", FieldRepresentation::Text),
-        (CommonCardField::Version, "/version", FieldRepresentation::Text),
-        (CommonCardField::Endpoint, "/endpoint/url", FieldRepresentation::Text),
-        (CommonCardField::Protocol, "/endpoint/protocol", FieldRepresentation::Word(PROTOCOLS)),
-        (CommonCardField::Authentication, "/endpoint/auth/scheme", FieldRepresentation::Word(AUTHENTICATION)),
-        (CommonCardField::Requirements, "/endpoint/auth/scheme", FieldRepresentation::Word(AUTHENTICATION)),
+        (CommonCardField::Name, "/name", CardFieldRepresentation::Text),
+        (CommonCardField::Version, "/version", CardFieldRepresentation::Text),
+        (CommonCardField::Endpoint, "/endpoint/url", CardFieldRepresentation::Text),
+        (CommonCardField::Protocol, "/endpoint/protocol", CardFieldRepresentation::Word(PROTOCOLS)),
+        (CommonCardField::Authentication, "/endpoint/auth/scheme", CardFieldRepresentation::Word(AUTHENTICATION)),
+        (CommonCardField::Requirements, "/endpoint/auth/scheme", CardFieldRepresentation::Word(AUTHENTICATION)),
     ],
     defaults: &[],
     skills: "/capabilities",
     skill: &[
-        (CommonSkillField::Id, "/id", FieldRepresentation::Text),
-        (CommonSkillField::Description, "/description", FieldRepresentation::Text),
-        (CommonSkillField::Tags, "/tags", FieldRepresentation::Texts),
-        (CommonSkillField::InputSchema, "/input_schema", FieldRepresentation::Object),
-        (CommonSkillField::OutputSchema, "/output_schema", FieldRepresentation::Object),
+        (CommonSkillField::Id, "/id", CardFieldRepresentation::Text),
+        (CommonSkillField::Description, "/description", CardFieldRepresentation::Text),
+        (CommonSkillField::Tags, "/tags", CardFieldRepresentation::Texts),
+        (CommonSkillField::InputSchema, "/input_schema", CardFieldRepresentation::Object),
+        (CommonSkillField::OutputSchema, "/output_schema", CardFieldRepresentation::Object),
     ],
 };

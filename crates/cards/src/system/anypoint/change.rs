@@ -12,7 +12,7 @@ use semver::Version;
 use serde_json::{Map, Value, json};
 
 use clresolve_core::reason::{Reason, ReasonCode};
-use clresolve_core::text::excerpt;
+use clresolve_core::text::excerpt_text;
 use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::check::ReasonCollector;
 
@@ -38,7 +38,7 @@ pub(super) fn check_version_change(previous: &AgentCard, card: &AgentCard, found
     let changes = CardChanges::between(previous, card);
     let (expected, why) = match changes.step {
         _ if now.cmp_precedence(&before) == Ordering::Less => (format!("not lower than {before}"), String::new()),
-        Some(step) if !is_raised(&before, &now, step) => {
+        Some(step) if !is_sufficiently_raised(&before, &now, step) => {
             (lowest_version(&before, step), format!(": {}", changes.describe_changes()))
         }
         _ => return,
@@ -52,7 +52,7 @@ fn is_unstable(version: &Version) -> bool {
     version.major == 0 || !version.pre.is_empty()
 }
 
-fn is_raised(before: &Version, now: &Version, step: VersionBump) -> bool {
+fn is_sufficiently_raised(before: &Version, now: &Version, step: VersionBump) -> bool {
     let is_higher = now.cmp_precedence(before) == Ordering::Greater;
     is_higher
         && match step {
@@ -84,27 +84,27 @@ struct CardChanges {
 
 impl CardChanges {
     fn between(previous: &AgentCard, card: &AgentCard) -> Self {
-        let (before, now) = (skills(previous), skills(card));
+        let (before, now) = (skills_by_name(previous), skills_by_name(card));
         let of_skills = before.iter().filter_map(|(name, before)| match now.get(name) {
-            None => Some(format!("skill {} was removed", excerpt(name))),
+            None => Some(format!("skill {} was removed", excerpt_text(name))),
             Some(now) if now.get("parameters") != before.get("parameters") => {
-                Some(format!("the parameters of skill {} changed", excerpt(name)))
+                Some(format!("the parameters of skill {} changed", excerpt_text(name)))
             }
             Some(_) => None,
         });
-        let differs = invocation(previous) != invocation(card);
+        let differs = invocation_with_defaults(previous) != invocation_with_defaults(card);
         let of_invocation = differs.then(|| "the invocation changed".to_owned());
         let breaking: Vec<String> = of_invocation.into_iter().chain(of_skills).take(MAX_LISTED).collect();
         if !breaking.is_empty() {
             return Self { step: Some(VersionBump::Major), named: breaking };
         }
         let is_new = |name: &&&str| !before.contains_key(**name);
-        let further = now.keys().filter(is_new).map(|name| format!("skill {} is new", excerpt(name)));
+        let further = now.keys().filter(is_new).map(|name| format!("skill {} is new", excerpt_text(name)));
         let further: Vec<String> = further.take(MAX_LISTED).collect();
         if !further.is_empty() {
             return Self { step: Some(VersionBump::Minor), named: further };
         }
-        let others: Vec<String> = others(previous, card).take(MAX_LISTED).collect();
+        let others: Vec<String> = other_changed_members(previous, card).take(MAX_LISTED).collect();
         Self { step: (!others.is_empty()).then_some(VersionBump::Patch), named: others }
     }
 
@@ -114,18 +114,18 @@ impl CardChanges {
 }
 
 /// The members that differ and have no rule of their own above.
-fn others<'c>(previous: &'c AgentCard, card: &'c AgentCard) -> impl Iterator<Item = String> + 'c {
+fn other_changed_members<'c>(previous: &'c AgentCard, card: &'c AgentCard) -> impl Iterator<Item = String> + 'c {
     let differs = |name: &str| match name {
         "version" | "invocation" => false,
         name => previous.get(name) != card.get(name),
     };
     let dropped = previous.members().filter(|(name, _)| card.get(name).is_none());
     let names = card.members().chain(dropped).map(|(name, _)| name);
-    names.filter(move |name| differs(name)).map(|name| format!("{} changed", excerpt(name)))
+    names.filter(move |name| differs(name)).map(|name| format!("{} changed", excerpt_text(name)))
 }
 
 /// The skills by name. Of two with the same name, the first.
-fn skills(card: &AgentCard) -> BTreeMap<&str, &Value> {
+fn skills_by_name(card: &AgentCard) -> BTreeMap<&str, &Value> {
     let mut skills = BTreeMap::new();
     for skill in card.items("skills") {
         if let Some(name) = skill.get("name").and_then(Value::as_str) {
@@ -136,7 +136,7 @@ fn skills(card: &AgentCard) -> BTreeMap<&str, &Value> {
 }
 
 /// The invocation with its defaults filled in.
-fn invocation(card: &AgentCard) -> Map<String, Value> {
+fn invocation_with_defaults(card: &AgentCard) -> Map<String, Value> {
     let mut invocation = card.get("invocation").and_then(Value::as_object).cloned().unwrap_or_default();
     invocation.entry("method").or_insert_with(|| json!("POST"));
     let authentication = invocation.entry("authentication").or_insert_with(|| json!({}));

@@ -6,23 +6,23 @@ use jiff::civil::{Date, ISOWeekDate, Weekday};
 /// Whether `text` is an ISO 8601 date, or a date and time.
 pub(super) fn is_iso_8601(text: &str) -> bool {
     let (date, time) = text.split_once('T').map_or((text, None), |(date, time)| (date, Some(time)));
-    let form = if date.contains('-') { Iso8601Format::Extended } else { Iso8601Format::Basic };
+    let form = if date.contains('-') { Iso8601SeparatorStyle::Extended } else { Iso8601SeparatorStyle::Basic };
     is_date(date, form) && time.is_none_or(|time| is_time(time, form))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Iso8601Format {
+enum Iso8601SeparatorStyle {
     Basic,
     Extended,
 }
 
-fn is_date(text: &str, form: Iso8601Format) -> bool {
+fn is_date(text: &str, form: Iso8601SeparatorStyle) -> bool {
     let Some((year, rest)) = text.split_at_checked(4) else { return false };
     let rest = match form {
-        Iso8601Format::Extended => rest.strip_prefix('-'),
-        Iso8601Format::Basic => Some(rest),
+        Iso8601SeparatorStyle::Extended => rest.strip_prefix('-'),
+        Iso8601SeparatorStyle::Basic => Some(rest),
     };
-    let (Some(year), Some(rest)) = (number(year, 4).and_then(|year| i16::try_from(year).ok()), rest) else {
+    let (Some(year), Some(rest)) = (parse_fixed_digits(year, 4).and_then(|year| i16::try_from(year).ok()), rest) else {
         return false;
     };
     if let Some(week) = rest.strip_prefix('W') {
@@ -30,18 +30,18 @@ fn is_date(text: &str, form: Iso8601Format) -> bool {
     }
     if rest.len() == 3 {
         let days = Date::new(year, 1, 1).map_or(0, |first| i64::from(first.days_in_year()));
-        return number(rest, 3).is_some_and(|day| (1..=days).contains(&day));
+        return parse_fixed_digits(rest, 3).is_some_and(|day| (1..=days).contains(&day));
     }
     parse_numbers(rest, form, '-', &[2, 2])
-        .is_some_and(|parts| Date::new(year, small(parts[0]), small(parts[1])).is_ok())
+        .is_some_and(|parts| Date::new(year, to_i8(parts[0]), to_i8(parts[1])).is_ok())
 }
 
 fn is_week_date(year: i16, parts: &[i64]) -> bool {
-    let day = Weekday::from_monday_one_offset(small(parts[1]));
-    day.is_ok_and(|day| ISOWeekDate::new(year, small(parts[0]), day).is_ok())
+    let day = Weekday::from_monday_one_offset(to_i8(parts[1]));
+    day.is_ok_and(|day| ISOWeekDate::new(year, to_i8(parts[0]), day).is_ok())
 }
 
-fn is_time(text: &str, form: Iso8601Format) -> bool {
+fn is_time(text: &str, form: Iso8601SeparatorStyle) -> bool {
     let end = text.find(['Z', '+', '-']).unwrap_or(text.len());
     let (local, zone) = text.split_at(end);
     let (clock, fraction) = match local.split_once(['.', ',']) {
@@ -59,37 +59,37 @@ fn is_time(text: &str, form: Iso8601Format) -> bool {
         (24, 0, 0) => is_nought,
         _ => false,
     };
-    fits && fraction.is_none_or(is_fraction) && is_zone(zone, form)
+    fits && fraction.is_none_or(is_fraction) && is_time_zone(zone, form)
 }
 
-fn is_zone(text: &str, form: Iso8601Format) -> bool {
+fn is_time_zone(text: &str, form: Iso8601SeparatorStyle) -> bool {
     let Some(offset) = text.strip_prefix(['+', '-']) else { return text.is_empty() || text == "Z" };
     let parts = parse_numbers(offset, form, ':', &[2, 2]).or_else(|| parse_numbers(offset, form, ':', &[2]));
     parts.is_some_and(|parts| parts[0] <= 23 && parts.get(1).is_none_or(|minutes| *minutes <= 59))
 }
 
 /// Parses the numbers of a text, with the given numbers of digits. In the extended form, separators are between them.
-fn parse_numbers(text: &str, form: Iso8601Format, sign: char, lengths: &[usize]) -> Option<Vec<i64>> {
+fn parse_numbers(text: &str, form: Iso8601SeparatorStyle, sign: char, lengths: &[usize]) -> Option<Vec<i64>> {
     let mut rest = text;
     let mut numbers = Vec::new();
     for (at, length) in lengths.iter().enumerate() {
-        if at > 0 && form == Iso8601Format::Extended {
+        if at > 0 && form == Iso8601SeparatorStyle::Extended {
             rest = rest.strip_prefix(sign)?;
         }
         let (digits, after) = rest.split_at_checked(*length)?;
-        numbers.push(number(digits, *length)?);
+        numbers.push(parse_fixed_digits(digits, *length)?);
         rest = after;
     }
     rest.is_empty().then_some(numbers)
 }
 
-fn number(digits: &str, length: usize) -> Option<i64> {
+fn parse_fixed_digits(digits: &str, length: usize) -> Option<i64> {
     let are_digits = digits.len() == length && digits.bytes().all(|b| b.is_ascii_digit());
     digits.parse().ok().filter(|_| are_digits)
 }
 
 /// A number of at most two digits.
-fn small(number: i64) -> i8 {
+fn to_i8(number: i64) -> i8 {
     i8::try_from(number).unwrap_or(i8::MAX)
 }
 

@@ -1,34 +1,34 @@
 //! The common fields of a CommandLayer card. Its distinctive parts (verbs bound to schemas, networks) have no
 //! equivalent in other systems.
 
-use crate::system::mapping::{CardFieldMapping, CommonCardField, CommonSkillField, FieldRepresentation};
+use crate::system::mapping::{CardFieldMapping, CardFieldRepresentation, CommonCardField, CommonSkillField};
 use clresolve_core::name::EnsName;
 
 pub(crate) static MAPPING: CardFieldMapping = CardFieldMapping {
     fields: &[
-        (CommonCardField::Slug, "/slug", FieldRepresentation::Fitting(clresolve_verdict::check::card::is_url_safe)),
-        (CommonCardField::Name, "/display_name", FieldRepresentation::Text),
-        (CommonCardField::Description, "/description", FieldRepresentation::Text),
-        (CommonCardField::Version, "/version", FieldRepresentation::Text),
-        (CommonCardField::Endpoint, "/entry", FieldRepresentation::Fitting(is_entry)),
-        (CommonCardField::Organization, "/owner", FieldRepresentation::Fitting(is_ens_name)),
-        (CommonCardField::License, "/license", FieldRepresentation::Text),
-        (CommonCardField::Created, "/created_at", FieldRepresentation::Text),
-        (CommonCardField::Updated, "/updated_at", FieldRepresentation::Text),
-        (CommonCardField::Tags, "/meta/tags", FieldRepresentation::Texts),
-        (CommonCardField::InputModes, "/capabilities/input_types", FieldRepresentation::Texts),
-        (CommonCardField::OutputModes, "/capabilities/output_types", FieldRepresentation::Texts),
+        (CommonCardField::Slug, "/slug", CardFieldRepresentation::Fitting(clresolve_verdict::check::card::is_url_safe)),
+        (CommonCardField::Name, "/display_name", CardFieldRepresentation::Text),
+        (CommonCardField::Description, "/description", CardFieldRepresentation::Text),
+        (CommonCardField::Version, "/version", CardFieldRepresentation::Text),
+        (CommonCardField::Endpoint, "/entry", CardFieldRepresentation::Fitting(is_x402_entry)),
+        (CommonCardField::Organization, "/owner", CardFieldRepresentation::Fitting(is_ens_name)),
+        (CommonCardField::License, "/license", CardFieldRepresentation::Text),
+        (CommonCardField::Created, "/created_at", CardFieldRepresentation::Text),
+        (CommonCardField::Updated, "/updated_at", CardFieldRepresentation::Text),
+        (CommonCardField::Tags, "/meta/tags", CardFieldRepresentation::Texts),
+        (CommonCardField::InputModes, "/capabilities/input_types", CardFieldRepresentation::Texts),
+        (CommonCardField::OutputModes, "/capabilities/output_types", CardFieldRepresentation::Texts),
     ],
     defaults: &[],
     skills: "/implements",
     skill: &[
-        (CommonSkillField::Name, "", FieldRepresentation::Text),
-        (CommonSkillField::Id, "", FieldRepresentation::Text),
+        (CommonSkillField::Name, "", CardFieldRepresentation::Text),
+        (CommonSkillField::Id, "", CardFieldRepresentation::Text),
     ],
 };
 
 /// CL-22.
-fn is_entry(text: &str) -> bool {
+fn is_x402_entry(text: &str) -> bool {
     text.starts_with("x402://")
 }
 

@@ -80,7 +80,8 @@ impl BeaconChain {
     fn sign(&self, block: &BeaconBlock, signers: &Signers) -> (SyncAggregate, u64) {
         let signature_slot = block.header.beacon.slot + 1;
         let committee = committee(signature_slot / SLOTS_PER_PERIOD + signers.period_offset);
-        let aggregate = committee.sign(&block.header.beacon, signature_slot, signers.participants, &signers.spec);
+        let aggregate =
+            committee.sign_header(&block.header.beacon, signature_slot, signers.participants, &signers.spec);
         (aggregate.unwrap(), signature_slot)
     }
 
@@ -88,18 +89,18 @@ impl BeaconChain {
     pub(crate) fn update(&self, period: u64, head: u64, signers: &Signers) -> LightClientUpdate {
         let block = self.block(head.min(period * SLOTS_PER_PERIOD + SLOTS_PER_PERIOD - 2));
         let (aggregate, signature_slot) = self.sign(&block, signers);
-        block.update(aggregate, signature_slot)
+        block.attesting_update(aggregate, signature_slot)
     }
 
     pub(crate) fn finality_update(&self, slot: u64, signers: &Signers) -> LightClientFinalityUpdate {
         let block = self.block(slot);
         let (aggregate, signature_slot) = self.sign(&block, signers);
-        block.finality_update(aggregate, signature_slot)
+        block.attesting_finality_update(aggregate, signature_slot)
     }
 
     pub(crate) fn optimistic_update(&self, block: &BeaconBlock, signers: &Signers) -> LightClientOptimisticUpdate {
         let (aggregate, signature_slot) = self.sign(block, signers);
-        block.optimistic_update(aggregate, signature_slot)
+        block.attesting_optimistic_update(aggregate, signature_slot)
     }
 }
 

@@ -96,7 +96,7 @@ pub(crate) fn config(chain: &BeaconChain, servers: &[&BeaconServer], file: Optio
     };
     LightClientConfig {
         spec: chain.spec.clone(),
-        checkpoint: chain.block(CHECKPOINT).root(),
+        checkpoint: chain.block(CHECKPOINT).block_root(),
         endpoints: servers.iter().enumerate().map(endpoint).collect(),
         file,
         timeout: Duration::from_secs(20),

@@ -12,7 +12,7 @@ use super::beacon_chain::{BeaconChain, CHECKPOINT};
 use super::client::{LoopbackGet, TestClock, client, config};
 use super::server::{BeaconServer, Lie};
 use crate::light_client::LightClient;
-use crate::light_client::saved::{SavedStateError, load};
+use crate::light_client::saved::{SavedStateError, load_saved_state};
 
 const NOW: u64 = 300;
 
@@ -31,8 +31,8 @@ fn file(folder: &TempDir) -> std::path::PathBuf {
 
 /// Why the state in the file is not used at [`NOW`].
 fn fault(chain: &BeaconChain, path: &Path) -> SavedStateError {
-    let checkpoint = chain.block(CHECKPOINT).root();
-    let loaded = load(path, chain.spec.clone(), checkpoint, chain.spec.slot_start(NOW));
+    let checkpoint = chain.block(CHECKPOINT).block_root();
+    let loaded = load_saved_state(path, chain.spec.clone(), checkpoint, chain.spec.slot_start(NOW));
     loaded.map(drop).unwrap_err()
 }
 

@@ -26,8 +26,8 @@ async fn beside_honest(lie: Lie) -> (Option<String>, Option<String>) {
         client.verified_header(BlockSelector::Finalized).await.unwrap_or_else(|error| panic!("{lie:?}: {error}"));
     let optimistic =
         client.verified_header(BlockSelector::Latest).await.unwrap_or_else(|error| panic!("{lie:?}: {error}"));
-    assert_eq!(finalized.beacon_root(), chain.block(finalized_at(NOW - 1).unwrap()).root(), "{lie:?}");
-    assert_eq!(optimistic.beacon_root(), chain.block(NOW - 1).root(), "{lie:?}");
+    assert_eq!(finalized.beacon_root(), chain.block(finalized_at(NOW - 1).unwrap()).block_root(), "{lie:?}");
+    assert_eq!(optimistic.beacon_root(), chain.block(NOW - 1).block_root(), "{lie:?}");
     let status = client.status();
     assert_eq!((&status.endpoints[1].set_aside, &status.endpoints[1].failure), (&None, &None), "{lie:?}");
     let liar = &status.endpoints[0];

@@ -206,10 +206,10 @@ impl Served {
             Lie::OtherBootstrap => self.chain.child_of(CHECKPOINT, B256::repeat_byte(9)),
             _ => self.chain.block(CHECKPOINT),
         };
-        if self.lie != Lie::OtherBootstrap && !path.ends_with(&block.root().to_string()) {
+        if self.lie != Lie::OtherBootstrap && !path.ends_with(&block.block_root().to_string()) {
             return Body::Missing;
         }
-        self.encoded(&block.bootstrap())
+        self.encoded(&block.light_client_bootstrap())
     }
 
     fn updates(&self, path: &str) -> Body {

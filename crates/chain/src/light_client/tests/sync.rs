@@ -38,7 +38,7 @@ async fn header_of_a_later_period_follows_from_the_checkpoint() {
         let client = client(&chain, &[&server], &TestClock::at(&chain, NOW), None);
         assert_eq!(slots(&client).await, (finalized_at(NOW - 1).unwrap(), NOW - 1));
         let header = client.verified_header(BlockSelector::Finalized).await.unwrap();
-        assert_eq!(header.beacon_root(), chain.block(header.slot()).root());
+        assert_eq!(header.beacon_root(), chain.block(header.slot()).block_root());
     }
 }
 
@@ -176,7 +176,11 @@ async fn late_report_is_as_old_as_its_request() {
 
     let follower = &client.follower;
     let ask = || {
-        Arc::clone(follower).fetch_newest_from(Arc::clone(&follower.endpoints[0]), follower.snapshot().unwrap(), true)
+        Arc::clone(follower).fetch_newest_from(
+            Arc::clone(&follower.endpoints[0]),
+            follower.verified_headers().unwrap(),
+            true,
+        )
     };
     let late = tokio::spawn(ask());
     let mut requests = 0;
@@ -190,7 +194,7 @@ async fn late_report_is_as_old_as_its_request() {
     ask().await;
     clock.advance(30);
     late.await.unwrap();
-    let verified = follower.snapshot().unwrap();
+    let verified = follower.verified_headers().unwrap();
     assert_eq!((verified.optimistic_at, verified.finality_at), (later, later), "the later request counts");
 }
 

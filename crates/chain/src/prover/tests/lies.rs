@@ -8,7 +8,7 @@ use alloy_primitives::{B256, Bytes, U256, hex, keccak256};
 use alloy_rpc_types_eth::{EIP1186AccountProofResponse, EIP1186StorageProof};
 use alloy_trie::{Nibbles, TrieAccount};
 use clresolve_state::{
-    EnsContractAddresses, ProvenCallBlame, StateProof, StateProofError, TrieProofError, checked_code,
+    EnsContractAddresses, ProvenCallBlame, StateProof, StateProofError, TrieProofError, verify_account_code,
 };
 use proptest::prelude::*;
 
@@ -90,7 +90,7 @@ async fn each_lie_is_refused_by_its_name() {
     assert_eq!(refused(error), ProvenCallError::Code { address: CONTRACT });
     // Code counts as the contract's only if it has the proven hash.
     let long = Bytes::from(vec![0; (256 << 10) + 1]);
-    let error = checked_code(CONTRACT, keccak256(&long), long).unwrap_err();
+    let error = verify_account_code(CONTRACT, keccak256(&long), long).unwrap_err();
     assert_eq!(error, ProvenCallError::CodeTooLong { address: CONTRACT, bytes: (256 << 10) + 1 });
     assert!(matches!(error.blame(), ProvenCallBlame::LocalLimit(_)));
 }
@@ -217,7 +217,7 @@ fn recorded_proofs_of_a_forged_ledger_are_refused_by_name() {
     let slots = [U256::from(5)];
     let nodes = |answers: &[&EIP1186AccountProofResponse]| {
         let mut nodes = ProofNodes::default();
-        answers.iter().for_each(|answer| nodes.add(CONTRACT, &slots, answer));
+        answers.iter().for_each(|answer| nodes.add_proof(CONTRACT, &slots, answer));
         nodes
     };
     let (genuine, forged) = (pointer().prove(CONTRACT, &slots), forged().prove(CONTRACT, &slots));

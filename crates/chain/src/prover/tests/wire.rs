@@ -12,7 +12,8 @@ use alloy_transport::TransportError;
 use async_trait::async_trait;
 use clresolve_core::name::EnsName;
 use clresolve_sandbox::chain::{
-    ChainBuilder, CustodyContract, HostileResolverMode, NameRegistration, ResolverKind, RpcServer,
+    CustodyContract, EnsResolverKind, HostileResolverMode, SandboxChainBuilder, SandboxNameRegistration,
+    SandboxRpcServer,
 };
 use clresolve_state::EnsContractAddresses;
 use clresolve_state::contracts::NameMulticall;
@@ -22,7 +23,7 @@ use url::Url;
 use super::ledger::{ALICE, CHAIN};
 use crate::failure::EndpointFailure;
 use crate::prover::*;
-use crate::request::eth_call;
+use crate::request::eth_call_request;
 use crate::testing::UnguardedHttpClient;
 use crate::transport::{EndpointTransport, HttpRequestError, RpcHttpTransport};
 
@@ -39,7 +40,7 @@ struct Door {
 
 #[async_trait]
 impl RpcHttpTransport for Door {
-    async fn post(
+    async fn post_json(
         &self,
         url: &Url,
         body: bytes::Bytes,
@@ -48,7 +49,7 @@ impl RpcHttpTransport for Door {
     ) -> Result<bytes::Bytes, HttpRequestError> {
         let round = self.rounds.load(Ordering::Relaxed) + 1;
         let questions: Value = serde_json::from_slice(&body).unwrap();
-        let reply = self.open.post(url, body, cap, limit).await?;
+        let reply = self.open.post_json(url, body, cap, limit).await?;
         self.rounds.fetch_max(round, Ordering::Relaxed);
         let mut reply: Value = serde_json::from_slice(&reply).unwrap();
         for question in questions.as_array().cloned().unwrap_or_else(|| vec![questions.clone()]) {
@@ -66,7 +67,7 @@ impl RpcHttpTransport for Door {
 }
 
 struct World {
-    server: RpcServer,
+    server: SandboxRpcServer,
     door: Arc<Door>,
     rpc: RpcClient,
     header: Arc<HashedBlockHeader>,
@@ -75,12 +76,12 @@ struct World {
 
 impl World {
     async fn new(change: impl Fn(&str, &mut Value) + Send + Sync + 'static) -> Self {
-        let mut builder = ChainBuilder::new().unwrap();
+        let mut builder = SandboxChainBuilder::new().unwrap();
         for registration in registrations() {
-            builder.register(&registration).unwrap();
+            builder.register_name(&registration).unwrap();
         }
-        builder.seal("2026-11-20T12:00:00Z".parse().unwrap()).unwrap();
-        let server = RpcServer::bind(Arc::new(builder.build().unwrap())).await.unwrap();
+        builder.seal_block("2026-11-20T12:00:00Z".parse().unwrap()).unwrap();
+        let server = SandboxRpcServer::bind(Arc::new(builder.build().unwrap())).await.unwrap();
         let open = UnguardedHttpClient::new();
         let door = Arc::new(Door { open, rounds: AtomicUsize::new(0), change: Box::new(change) });
         let http: Arc<dyn RpcHttpTransport> = Arc::clone(&door) as _;
@@ -106,8 +107,8 @@ impl World {
 
     async fn stated(&self, name: &str) -> EvmCallOutcome {
         let (to, data) = question(name);
-        let call: TransactionRequest = eth_call(to, data);
-        let answer: Bytes = self.rpc.request("eth_call", (call, self.header.id())).await.unwrap();
+        let call: TransactionRequest = eth_call_request(to, data);
+        let answer: Bytes = self.rpc.request("eth_call", (call, self.header.block_id())).await.unwrap();
         EvmCallOutcome::Returned(answer)
     }
 }
@@ -136,23 +137,26 @@ const NAMES: [&str; 10] = [
     "a.deep.sub.public.eth",
 ];
 
-fn registrations() -> Vec<NameRegistration> {
+fn registrations() -> Vec<SandboxNameRegistration> {
     let texts = [("cl.entry", "x402://public.eth/summarize/v1"), ("cl.owner", "owner.eth")];
     let texts = texts.map(|(key, value)| (key.to_owned(), value.to_owned()));
-    let with = |name: &str, resolver| NameRegistration {
+    let with = |name: &str, resolver| SandboxNameRegistration {
         resolver,
         texts: BTreeMap::from(texts.clone()),
-        ..NameRegistration::new(EnsName::parse(name).unwrap(), ALICE)
+        ..SandboxNameRegistration::new(EnsName::parse(name).unwrap(), ALICE)
     };
-    let bare = |name: &str, resolver| NameRegistration { texts: BTreeMap::new(), ..with(name, resolver) };
-    let hostile = |mode| ResolverKind::Hostile { mode, arg: String::new() };
+    let bare = |name: &str, resolver| SandboxNameRegistration { texts: BTreeMap::new(), ..with(name, resolver) };
+    let hostile = |mode| EnsResolverKind::Hostile { mode, arg: String::new() };
     vec![
-        with("public.eth", ResolverKind::Public),
-        NameRegistration { custody: CustodyContract::NameWrapper, ..with("wrapped.eth", ResolverKind::Public) },
-        with("wild.eth", ResolverKind::Wildcard),
-        with("offchain.eth", ResolverKind::Offchain { urls: vec!["https://ccip.example/".to_owned()] }),
-        bare("bare.eth", ResolverKind::None),
-        bare("nocode.eth", ResolverKind::Address(ALICE)),
+        with("public.eth", EnsResolverKind::Public),
+        SandboxNameRegistration {
+            custody: CustodyContract::NameWrapper,
+            ..with("wrapped.eth", EnsResolverKind::Public)
+        },
+        with("wild.eth", EnsResolverKind::Wildcard),
+        with("offchain.eth", EnsResolverKind::Offchain { urls: vec!["https://ccip.example/".to_owned()] }),
+        bare("bare.eth", EnsResolverKind::None),
+        bare("nocode.eth", EnsResolverKind::Address(ALICE)),
         with("burn.eth", hostile(HostileResolverMode::Burn)),
         with("garbage.eth", hostile(HostileResolverMode::Garbage)),
     ]
@@ -170,7 +174,7 @@ async fn what_is_computed_is_what_an_honest_endpoint_says() {
         seen.insert(format!("{computed:?}"));
     }
     assert_eq!(seen.len(), NAMES.len(), "every name has an answer of its own");
-    assert!(world.server.requests() > 0);
+    assert!(world.server.request_count() > 0);
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ struct Stated {
 }
 
 impl QuorumVote for Stated {
-    fn agrees_on_part(&self, other: &Self, part: QuorumVotePart) -> bool {
+    fn agrees_on_part(&self, other: &Self, part: RecordsOrPayment) -> bool {
         self.word.agrees_on_part(&other.word, part)
     }
 
@@ -116,7 +116,13 @@ fn settled_on(views: &[View], changed: u64, age: HeadAgeLimit) -> Option<&'stati
     let mut counter = QuorumCounter::new(2);
     for (endpoint, view) in views.iter().enumerate() {
         let (head, pinned, newest) = view.observed(changed);
-        counter.add_observation(endpoint, &endpoint.to_string(), head, pinned, Some(age.checked_vote(newest, now)));
+        counter.add_observation(
+            endpoint,
+            &endpoint.to_string(),
+            head,
+            pinned,
+            Some(age.require_recent_vote(newest, now)),
+        );
         while let QuorumStatus::Open { repeats, .. } = counter.status() {
             if repeats.is_empty() {
                 break;
@@ -140,8 +146,8 @@ fn settled_on(views: &[View], changed: u64, age: HeadAgeLimit) -> Option<&'stati
     let pinned = counter.vote(*agreement.endpoints.first()?, &agreement.block)?;
     let at = agreement.latest?.records;
     let newest = counter.latest_vote(at)?.as_ref().ok()?;
-    let holds = newest.agrees_on_part(pinned, QuorumVotePart::Records)
-        && !counter.is_objection(at, pinned, QuorumVotePart::Records);
+    let holds = newest.agrees_on_part(pinned, RecordsOrPayment::Records)
+        && !counter.is_objection(at, pinned, RecordsOrPayment::Records);
     holds.then_some(pinned.word)
 }
 

@@ -28,16 +28,16 @@ pub(super) fn has_shape(receipt: &JsonNode) -> bool {
 
 /// Whether the proof of execution lists the members that it covers.
 pub(super) fn is_scoped(receipt: &JsonNode) -> bool {
-    has_shape(receipt) && proof(receipt).is_ok_and(|(_, proof)| proof.get("covers").is_some())
+    has_shape(receipt) && execution_proof(receipt).is_ok_and(|(_, proof)| proof.get("covers").is_some())
 }
 
 pub(super) fn take_apart(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPartsError> {
-    Ok(assemble_parts(receipt, proof(receipt)?, ReceiptFamily::E, SignedMessageFormat::HexDigest, &SIGNED))
+    Ok(assemble_parts(receipt, execution_proof(receipt)?, ReceiptFamily::E, SignedMessageFormat::HexDigest, &SIGNED))
 }
 
 /// The signature covers the canonical bytes of exactly the members that `covers` lists.
 pub(super) fn take_scoped_apart(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPartsError> {
-    let (index, proof) = proof(receipt)?;
+    let (index, proof) = execution_proof(receipt)?;
     let no_scope = |why, code| ReceiptPartsError { place: format!("/proofs/{index}/covers"), why, code };
     let unknown = |why| no_scope(why, ReasonCode::ReceiptFamilyUnknown);
     let Some(JsonNode::List(names)) = proof.get("covers") else { return Err(unknown("no list of members")) };
@@ -60,7 +60,7 @@ pub(super) fn take_scoped_apart(receipt: &JsonNode) -> Result<ReceiptParts, Rece
 }
 
 /// The single proof of execution, and its index in the list.
-fn proof(receipt: &JsonNode) -> Result<(usize, &JsonNode), ReceiptPartsError> {
+fn execution_proof(receipt: &JsonNode) -> Result<(usize, &JsonNode), ReceiptPartsError> {
     let proofs = match receipt.get("proofs") {
         Some(JsonNode::List(proofs)) => proofs.as_slice(),
         _ => &[],
@@ -83,7 +83,7 @@ fn assemble_parts(
     signs: SignedMessageFormat,
     signed: &[&str],
 ) -> ReceiptParts {
-    let at = |path: &[&str]| ReceiptClaim::from_path(proof, path).with_root(&format!("/proofs/{index}"));
+    let at = |path: &[&str]| ReceiptClaim::from_path(proof, path).with_root_prefix(&format!("/proofs/{index}"));
     let below = |path: &[&str], known: &[&str]| {
         unknown_members(proof, path, known)
             .into_iter()

@@ -118,7 +118,7 @@ pub(crate) enum SignedMessageFormat {
 
 impl SignedMessageFormat {
     /// The message that a family with this one does not sign.
-    pub(crate) const fn opposite(self) -> Self {
+    pub(crate) const fn opposite_format(self) -> Self {
         match self {
             Self::HexDigest => Self::CanonicalBytes,
             Self::CanonicalBytes => Self::HexDigest,
@@ -138,7 +138,7 @@ pub(crate) struct ReceiptClaim {
 impl ReceiptClaim {
     pub(crate) fn from_path(receipt: &JsonNode, path: &[&str]) -> Self {
         Self {
-            place: clresolve_core::json::pointer::from_segments(path.iter().copied()),
+            place: clresolve_core::json::pointer::join_segments(path.iter().copied()),
             value: receipt.text_at(path).map(str::to_owned),
         }
     }
@@ -150,7 +150,7 @@ impl ReceiptClaim {
     }
 
     /// Prefixes the place with `root`, the place of the part in the receipt.
-    pub(crate) fn with_root(self, root: &str) -> Self {
+    pub(crate) fn with_root_prefix(self, root: &str) -> Self {
         Self { place: format!("{root}{}", self.place), ..self }
     }
 }
@@ -164,7 +164,7 @@ impl ReceiptParts {
 
     /// The text at a path of the content.
     pub(crate) fn claim(&self, path: &[&str]) -> ReceiptClaim {
-        ReceiptClaim::from_path(&self.content, path).with_root(self.root)
+        ReceiptClaim::from_path(&self.content, path).with_root_prefix(self.root)
     }
 }
 
@@ -189,7 +189,7 @@ pub(super) fn is_ed25519(name: &str) -> bool {
 pub(super) fn unknown_members(receipt: &JsonNode, path: &[&str], known: &[&str]) -> Vec<String> {
     let names = receipt.get_path(path).map(|object| object.other_member_names(known)).unwrap_or_default();
     let place =
-        |name: &String| clresolve_core::json::pointer::from_segments(path.iter().copied().chain([name.as_str()]));
+        |name: &String| clresolve_core::json::pointer::join_segments(path.iter().copied().chain([name.as_str()]));
     names.iter().map(place).collect()
 }
 
@@ -201,5 +201,5 @@ pub(super) fn has_value_at(receipt: &JsonNode, path: &[&str]) -> bool {
 /// JSON Pointers of those `paths` that exist in the receipt.
 pub(super) fn existing_pointers(receipt: &JsonNode, paths: &[&[&str]]) -> Vec<String> {
     let there = paths.iter().filter(|path| receipt.get_path(path).is_some());
-    there.map(|path| clresolve_core::json::pointer::from_segments(path.iter().copied())).collect()
+    there.map(|path| clresolve_core::json::pointer::join_segments(path.iter().copied())).collect()
 }

@@ -16,7 +16,7 @@ pub(super) fn is_commercial(receipt: &JsonNode) -> bool {
 
 /// Whether the receipt's id equals the stated digest, as the runtime writes it. The id is unsigned. It only selects the
 /// reading to report if the signature is valid under neither.
-pub(super) fn repeats_its_digest(receipt: &JsonNode) -> bool {
+pub(super) fn has_digest_as_id(receipt: &JsonNode) -> bool {
     let id = receipt.text_at(&["metadata", "receipt_id"]);
     id.is_some() && id == receipt.text_at(&["metadata", "proof", "hash_sha256"])
 }

@@ -20,7 +20,7 @@ pub(super) struct CanonicalReceipt {
 }
 
 /// Why a receipt cannot be read as one of a family.
-pub(super) enum CanonicalReceiptError {
+pub(super) enum ReceiptFamilyMismatch {
     /// A part is missing, or the form is unknown.
     Parts(ReceiptPartsError),
     /// The signed content at this place has no canonical form.
@@ -28,10 +28,10 @@ pub(super) enum CanonicalReceiptError {
 }
 
 impl CanonicalReceipt {
-    pub(super) fn from_parts(reading: Result<ReceiptParts, ReceiptPartsError>) -> Result<Self, CanonicalReceiptError> {
-        let parts = reading.map_err(CanonicalReceiptError::Parts)?;
+    pub(super) fn from_parts(reading: Result<ReceiptParts, ReceiptPartsError>) -> Result<Self, ReceiptFamilyMismatch> {
+        let parts = reading.map_err(ReceiptFamilyMismatch::Parts)?;
         let bytes = canonical_bytes(&parts.content, parts.order)
-            .map_err(|error| CanonicalReceiptError::Form(error, parts.root))?;
+            .map_err(|error| ReceiptFamilyMismatch::Form(error, parts.root))?;
         Ok(Self { digest: Digest::compute(&bytes), bytes, parts })
     }
 
@@ -42,15 +42,15 @@ impl CanonicalReceipt {
 
     /// Whether the signature over the recomputed message is valid for this signer's key.
     pub(super) fn is_signed_by(&self, signer: Result<&ReceiptSigner, &Reason>) -> bool {
-        self.has_signed(signer, self.parts.signs)
+        self.is_message_signed_by(signer, self.parts.signs)
     }
 
     /// Whether the signature covers the recomputed content, but as a message that the family does not sign.
     pub(super) fn is_signed_otherwise_by(&self, signer: Result<&ReceiptSigner, &Reason>) -> bool {
-        self.has_signed(signer, self.parts.signs.opposite())
+        self.is_message_signed_by(signer, self.parts.signs.opposite_format())
     }
 
-    fn has_signed(&self, signer: Result<&ReceiptSigner, &Reason>, signs: SignedMessageFormat) -> bool {
+    fn is_message_signed_by(&self, signer: Result<&ReceiptSigner, &Reason>, signs: SignedMessageFormat) -> bool {
         let text = self.parts.signature.value.as_deref().unwrap_or_default();
         let bytes = decode_base64(text);
         let key = signer.ok().and_then(|signer| signer.key.as_ref().ok());
@@ -85,15 +85,15 @@ fn decode_base64(text: &str) -> Option<Vec<u8>> {
 ///
 /// If no signature is valid, only the members that every reading leaves unsigned are listed as unsigned: a scope
 /// decides what E2 signs, and E leaves it unsigned.
-pub(super) fn choose_likeliest(
-    mut readings: Vec<Result<CanonicalReceipt, CanonicalReceiptError>>,
+pub(super) fn choose_likeliest_reading(
+    mut readings: Vec<Result<CanonicalReceipt, ReceiptFamilyMismatch>>,
     signer: Result<&ReceiptSigner, &Reason>,
-) -> Option<Result<CanonicalReceipt, CanonicalReceiptError>> {
+) -> Option<Result<CanonicalReceipt, ReceiptFamilyMismatch>> {
     let is_read = |holds: &dyn Fn(&CanonicalReceipt) -> bool| {
         readings.iter().position(|reading| reading.as_ref().is_ok_and(holds))
     };
-    let is_unchecked = |reading: &Result<_, CanonicalReceiptError>| match key_of(signer) {
-        Ok(_) => matches!(reading, Err(CanonicalReceiptError::Parts(_))),
+    let is_unchecked = |reading: &Result<_, ReceiptFamilyMismatch>| match signer_key(signer) {
+        Ok(_) => matches!(reading, Err(ReceiptFamilyMismatch::Parts(_))),
         Err(_) => reading.is_ok(),
     };
     let signed = is_read(&|canonical| readings.len() > 1 && canonical.is_signed_by(signer));
@@ -116,6 +116,8 @@ pub(super) fn choose_likeliest(
 }
 
 /// The key in `cl.sig.pub`, or why it is unknown.
-pub(super) fn key_of<'a>(signer: Result<&'a ReceiptSigner, &'a Reason>) -> Result<&'a Ed25519PublicKey, &'a Reason> {
+pub(super) fn signer_key<'a>(
+    signer: Result<&'a ReceiptSigner, &'a Reason>,
+) -> Result<&'a Ed25519PublicKey, &'a Reason> {
     signer?.key.as_ref().map_err(|reason| &**reason)
 }

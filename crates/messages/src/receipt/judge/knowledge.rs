@@ -10,7 +10,7 @@ use clresolve_jose::Ed25519PublicKey;
 use clresolve_payment::receipt::PurchaseFacts;
 use clresolve_payment::route::AgentRoute;
 use clresolve_verdict::gate::GatePolicy;
-use clresolve_verdict::published::{PaymentRecordStatus, PublishedPayments};
+use clresolve_verdict::published::{PaymentRecordStatus, PublishedPaymentRecords};
 use clresolve_verdict::schema::bound::BoundSchema;
 use clresolve_verdict::verdict::Verdict;
 use jiff::{SignedDuration, Timestamp};
@@ -78,7 +78,7 @@ pub struct SignerAddresses {
 impl SignerAddresses {
     /// The addresses that the verdict's name publishes, without those on which the gate would not rely: their proof is
     /// too weak, or the policy denies their source.
-    pub fn from_published(verdict: &Verdict, published: Option<&PublishedPayments>, gate: &GatePolicy) -> Self {
+    pub fn from_published(verdict: &Verdict, published: Option<&PublishedPaymentRecords>, gate: &GatePolicy) -> Self {
         let Some(published) = published else { return Self::default() };
         let open =
             |why: String| Some(Box::new(Reason::new(ReasonCode::ReceiptKeyUnpublished).at_place("addr").observed(why)));
@@ -121,7 +121,7 @@ impl AgentRoutes {
     /// endpoint that its name has `published`.
     pub fn for_verbs(
         verdict: &Verdict,
-        published: Option<&PublishedPayments>,
+        published: Option<&PublishedPaymentRecords>,
         route: impl Fn(Option<&str>) -> Result<AgentRoute, Box<Reason>>,
     ) -> Self {
         let verbs = verdict.identity.as_ref().map(|agent| agent.verbs.as_slice()).unwrap_or_default();

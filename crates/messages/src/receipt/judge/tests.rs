@@ -95,7 +95,7 @@ impl World {
         let request =
             request.map(|request| AgentRequest::from_bytes(request.to_string().as_bytes()).expect("a request"));
         let now: Timestamp = "2026-01-02T00:00:00Z".parse().expect("a time");
-        judge(
+        judge_receipt(
             receipt,
             &ReceiptKnowledge {
                 agent: Some(&self.agent),
@@ -143,7 +143,7 @@ fn an_honest_receipt_is_trusted() {
     let world = World::new();
     for receipt in [world.of_the_sdks(content()), world.of_the_agent_sdk(call())] {
         let found = world.judged(&receipt);
-        assert_eq!((found.state(), codes(&found)), (TrustState::Trusted, vec![]), "{found:#?}");
+        assert_eq!((found.trust_state(), codes(&found)), (TrustState::Trusted, vec![]), "{found:#?}");
     }
 }
 
@@ -167,7 +167,7 @@ fn judged_by(world: &World, receipt: &Value, schema: Result<&BoundSchema, &[Reas
         schema,
         now,
     };
-    judge(receipt.to_string().as_bytes(), &known)
+    judge_receipt(receipt.to_string().as_bytes(), &known)
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn a_receipt_is_what_its_bound_schema_demands() {
     let (world, schema) = (World::new(), bound_schema());
     let judged = |receipt: &Value| judged_by(&world, receipt, Ok(&schema));
     let found = judged(&world.of_the_sdks(content()));
-    assert_eq!((found.state(), codes(&found)), (TrustState::Trusted, vec![]), "{found:#?}");
+    assert_eq!((found.trust_state(), codes(&found)), (TrustState::Trusted, vec![]), "{found:#?}");
     assert_eq!(
         found.bound.as_ref().map(|bound| &bound.id),
         found.check_result(ReceiptCheck::Schema).expect("a row").expected.as_ref()
@@ -204,7 +204,7 @@ fn what_nobody_signs_has_no_say_in_the_schema() {
     receipt["receipt_id"] = json!("anything");
     receipt["metadata"]["proof"]["note"] = json!(1);
     let found = judged_by(&world, &receipt, Ok(&schema));
-    assert_eq!((found.state(), codes(&found)), (TrustState::Trusted, vec![]), "{found:#?}");
+    assert_eq!((found.trust_state(), codes(&found)), (TrustState::Trusted, vec![]), "{found:#?}");
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn a_bound_schema_that_is_not_known_decides_nothing() {
     let world = World::new();
     let reasons = [Reason::new(ReasonCode::SchemaUnavailable)];
     let found = judged_by(&world, &world.of_the_sdks(content()), Err(&reasons));
-    assert_eq!((found.state(), codes(&found)), (TrustState::Indeterminate, vec![ReasonCode::SchemaUnavailable]));
+    assert_eq!((found.trust_state(), codes(&found)), (TrustState::Indeterminate, vec![ReasonCode::SchemaUnavailable]));
     assert_eq!((status(&found, ReceiptCheck::Schema), found.bound), (StepStatus::Unknown, None));
 }
 
@@ -222,10 +222,10 @@ fn every_reason_against_the_bound_schema_counts() {
     let reasons = [Reason::new(ReasonCode::SchemaUnavailable), Reason::new(ReasonCode::SchemaMirrorMismatch)];
     let found = judged_by(&world, &world.of_the_sdks(content()), Err(&reasons));
     let all = vec![ReasonCode::SchemaMirrorMismatch, ReasonCode::SchemaUnavailable];
-    assert_eq!((found.state(), codes(&found)), (TrustState::Untrusted, all));
+    assert_eq!((found.trust_state(), codes(&found)), (TrustState::Untrusted, all));
     assert_eq!(status(&found, ReceiptCheck::Schema), StepStatus::Fail);
     let none = judged_by(&world, &world.of_the_sdks(content()), Err(&[]));
-    assert_eq!((none.state(), codes(&none)), (TrustState::Indeterminate, vec![ReasonCode::SchemaUnavailable]));
+    assert_eq!((none.trust_state(), codes(&none)), (TrustState::Indeterminate, vec![ReasonCode::SchemaUnavailable]));
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn signature_by_an_unknown_algorithm_is_undecided() {
             receipt["signature"]["alg"] = algorithm;
             let found = world.judged(&receipt);
             assert_eq!(
-                (found.state(), codes(&found)),
+                (found.trust_state(), codes(&found)),
                 (TrustState::Indeterminate, vec![ReasonCode::ReceiptFamilyUnknown])
             );
             assert_eq!(status(&found, ReceiptCheck::Signature), StepStatus::Unknown);
@@ -308,7 +308,10 @@ fn signature_over_an_unknown_form_is_undecided() {
     receipt["metadata"]["proof"]["canonicalization"] = json!("json.other_form.v7");
     receipt["metadata"]["proof"]["hash_sha256"] = json!("00");
     let found = world.judged(&receipt);
-    assert_eq!((found.state(), codes(&found)), (TrustState::Indeterminate, vec![ReasonCode::ReceiptFamilyUnknown]));
+    assert_eq!(
+        (found.trust_state(), codes(&found)),
+        (TrustState::Indeterminate, vec![ReasonCode::ReceiptFamilyUnknown])
+    );
 }
 
 impl World {
@@ -373,22 +376,22 @@ fn scoped_proof_signs_the_members_that_it_lists() {
     let world = World::new();
     let receipt = world.scoped(&SCOPE);
     let found = world.judged(&receipt);
-    assert_eq!((found.state(), found.family), (TrustState::Trusted, Some(ReceiptFamily::E2)), "{found:#?}");
+    assert_eq!((found.trust_state(), found.family), (TrustState::Trusted, Some(ReceiptFamily::E2)), "{found:#?}");
     assert_eq!(found.unsigned, ["/clas", "/note"]);
     for place in ["/receipt_id", "/verb", "/agent/ens", "/agent/kid", "/action/input_hash", "/action/completed_at"] {
         let mut altered = receipt.clone();
         *altered.pointer_mut(place).expect("a member") = json!("2026-01-01T10:00:01Z");
         let found = world.judged(&altered);
-        assert_eq!(found.state(), TrustState::Untrusted, "{place}");
+        assert_eq!(found.trust_state(), TrustState::Untrusted, "{place}");
         assert!(codes(&found).contains(&ReasonCode::ReceiptSignatureInvalid), "{place}: {found:#?}");
     }
     for place in ["/clas", "/note"] {
         let mut altered = receipt.clone();
         *altered.pointer_mut(place).expect("a member") = json!({"verb": "other"});
-        assert_eq!(world.judged(&altered).state(), TrustState::Trusted, "{place}");
+        assert_eq!(world.judged(&altered).trust_state(), TrustState::Trusted, "{place}");
     }
     let longest = world.judged(&world.scoped(&["clas", "schema", "receipt_id", "verb", "agent", "action", "note"]));
-    assert_eq!((longest.state(), longest.unsigned.len()), (TrustState::Trusted, 0), "{longest:#?}");
+    assert_eq!((longest.trust_state(), longest.unsigned.len()), (TrustState::Trusted, 0), "{longest:#?}");
 }
 
 #[test]
@@ -399,7 +402,7 @@ fn scope_other_than_the_signed_one_is_refused() {
         let mut receipt = receipt.clone();
         receipt["proofs"][0]["covers"] = covers;
         let found = world.judged(&receipt);
-        (found.state(), codes(&found))
+        (found.trust_state(), codes(&found))
     };
     // The order of the list does not affect the signed content.
     assert_eq!(with(json!(["action", "agent", "verb", "receipt_id"])).0, TrustState::Trusted);
@@ -443,7 +446,7 @@ fn scope_of_an_untried_form_is_undecided() {
         for mut receipt in [world.scoped(&SCOPE), World::new().scoped(&SCOPE)] {
             receipt["proofs"][0]["covers"] = covers.clone();
             let found = world.judged(&receipt);
-            assert_eq!((found.state(), codes(&found)), undecided, "{covers}: {found:#?}");
+            assert_eq!((found.trust_state(), codes(&found)), undecided, "{covers}: {found:#?}");
             assert_eq!(
                 (status(&found, ReceiptCheck::Family), found.clas_codes()),
                 (StepStatus::Unknown, vec![]),
@@ -457,7 +460,7 @@ fn scope_of_an_untried_form_is_undecided() {
         fixed["proofs"][0]["covers"] = covers.clone();
         let found = world.judged(&fixed);
         assert_eq!(
-            (found.state(), found.family),
+            (found.trust_state(), found.family),
             (TrustState::Trusted, Some(ReceiptFamily::E)),
             "{covers}: {found:#?}"
         );
@@ -482,13 +485,16 @@ fn two_proofs_of_execution_are_undecided_and_none_is_invalid() {
         let mut receipt = first.scoped(&SCOPE);
         receipt["proofs"].as_array_mut().expect("a list").push(second.of_six_members()["proofs"][0].clone());
         let found = world.judged(&receipt);
-        assert_eq!((found.state(), codes(&found)), (TrustState::Indeterminate, vec![ReasonCode::ReceiptFamilyUnknown]));
+        assert_eq!(
+            (found.trust_state(), codes(&found)),
+            (TrustState::Indeterminate, vec![ReasonCode::ReceiptFamilyUnknown])
+        );
         assert_eq!(found.reasons[0].place.as_deref(), Some("/proofs"));
     }
     let mut none = world.scoped(&SCOPE);
     none["proofs"][0]["type"] = json!("settlement");
     let found = world.judged(&none);
-    assert_eq!((found.state(), codes(&found)), (TrustState::Untrusted, vec![ReasonCode::ReceiptSchemaInvalid]));
+    assert_eq!((found.trust_state(), codes(&found)), (TrustState::Untrusted, vec![ReasonCode::ReceiptSchemaInvalid]));
 }
 
 /// Another form of the same shape may be the signed one, and anyone who forwards the receipt can change its scope.
@@ -504,7 +510,7 @@ fn form_that_lacks_a_part_leaves_an_unread_key_retryable() {
     for receipt in receipts {
         let found = world.judged(&receipt);
         assert_eq!(
-            (found.state(), codes(&found)),
+            (found.trust_state(), codes(&found)),
             (TrustState::Indeterminate, vec![ReasonCode::ReceiptKeyUnpublished])
         );
     }
@@ -533,14 +539,17 @@ fn signature_by_the_key_in_an_unpublished_form_is_undecided() {
         (raw_proof, "/family", ReceiptFamily::B3),
     ] {
         let found = world.judged(&receipt);
-        assert_eq!((found.state(), codes(&found)), (TrustState::Indeterminate, vec![ReasonCode::ReceiptFamilyUnknown]));
+        assert_eq!(
+            (found.trust_state(), codes(&found)),
+            (TrustState::Indeterminate, vec![ReasonCode::ReceiptFamilyUnknown])
+        );
         assert_eq!((status(&found, ReceiptCheck::Signature), found.family), (StepStatus::Unknown, Some(family)));
         let mut altered = receipt.clone();
         altered[&place[1..]] = json!("forged");
         let found = world.judged(&altered);
-        assert_eq!(found.state(), TrustState::Untrusted, "{family:?}");
+        assert_eq!(found.trust_state(), TrustState::Untrusted, "{family:?}");
         assert!(codes(&found).contains(&ReasonCode::ReceiptSignatureInvalid), "{family:?}: {found:#?}");
-        assert_eq!(World::new().judged(&receipt).state(), TrustState::Untrusted, "{family:?} by another key");
+        assert_eq!(World::new().judged(&receipt).trust_state(), TrustState::Untrusted, "{family:?} by another key");
     }
 }
 
@@ -552,7 +561,7 @@ fn member_outside_the_scope_is_not_used() {
     receipt["agent"] = json!({"ens": "another.eth", "kid": "key-9"});
     receipt["ts"] = json!("2999-01-01T00:00:00Z");
     let found = world.judged(&receipt);
-    assert_eq!((found.state(), codes(&found)), (TrustState::Trusted, vec![]), "{found:#?}");
+    assert_eq!((found.trust_state(), codes(&found)), (TrustState::Trusted, vec![]), "{found:#?}");
     assert!(!found.is_agent_compared);
 }
 
@@ -567,7 +576,7 @@ fn raw_proof_signs_the_receipt_without_itself() {
     for content in [content, with_metadata] {
         let receipt = world.with_a_raw_proof(content);
         let found = world.judged(&receipt);
-        assert_eq!((found.state(), found.family), (TrustState::Trusted, Some(ReceiptFamily::B3)), "{found:#?}");
+        assert_eq!((found.trust_state(), found.family), (TrustState::Trusted, Some(ReceiptFamily::B3)), "{found:#?}");
         assert!(found.unsigned.is_empty());
         for member in ["version", "family", "signer", "verb", "ts", "input", "output", "execution", "metadata", "added"]
         {
@@ -575,7 +584,7 @@ fn raw_proof_signs_the_receipt_without_itself() {
             let place = if member == "metadata" { &mut altered["metadata"]["note"] } else { &mut altered[member] };
             *place = json!("2026-01-01T00:00:01Z");
             let found = world.judged(&altered);
-            assert_eq!(found.state(), TrustState::Untrusted, "{member}");
+            assert_eq!(found.trust_state(), TrustState::Untrusted, "{member}");
             assert!(codes(&found).contains(&ReasonCode::ReceiptSignatureInvalid), "{member}: {found:#?}");
         }
         let mut other = receipt;
@@ -647,7 +656,7 @@ fn a_signature_is_checked_in_every_spelling_of_base64() {
                 receipt
             };
             let found = world.judged(&respelt(&receipt, &|_| {}));
-            assert_eq!((found.state(), codes(&found)), (TrustState::Trusted, vec![]), "{at}: {found:#?}");
+            assert_eq!((found.trust_state(), codes(&found)), (TrustState::Trusted, vec![]), "{at}: {found:#?}");
             let mut altered = receipt.clone();
             *altered.pointer_mut(signed).expect("a member") = json!("2026-01-01T00:00:01Z");
             let short = respelt(&receipt, &|bytes| bytes.truncate(63));
@@ -708,7 +717,7 @@ fn ed25519_has_several_names() {
             let mut receipt = receipt.clone();
             *receipt.pointer_mut(at).expect("an algorithm") = json!(algorithm);
             let found = world.judged(&receipt);
-            (found.state(), codes(&found))
+            (found.trust_state(), codes(&found))
         };
         let mut altered = receipt.clone();
         *altered.pointer_mut(signed).expect("a member") = json!("2026-01-01T00:00:01Z");
@@ -752,7 +761,7 @@ fn a_signed_member_that_names_an_agent_names_the_asked_one() {
             let value = |name: &str| if below.is_empty() { json!(name) } else { json!({"ens": name}) };
             for own in ["summarizeagent.eth", "SummarizeAgent.eth"] {
                 let found = with(member, value(own));
-                assert_eq!((found.state(), codes(&found)), (TrustState::Trusted, vec![]), "{member}: {found:#?}");
+                assert_eq!((found.trust_state(), codes(&found)), (TrustState::Trusted, vec![]), "{member}: {found:#?}");
                 assert!(found.is_agent_compared, "{member}: {own}");
             }
             for other in ["thief.eth", "Thief.eth", "a.summarizeagent.eth"] {
@@ -766,7 +775,7 @@ fn a_signed_member_that_names_an_agent_names_the_asked_one() {
                 let value = if below.is_empty() { nobody } else { json!({"ens": nobody}) };
                 let found = with(member, value);
                 assert_eq!(
-                    (found.state(), found.is_agent_compared),
+                    (found.trust_state(), found.is_agent_compared),
                     (TrustState::Trusted, false),
                     "{member}: {found:#?}"
                 );
@@ -780,7 +789,7 @@ fn a_signed_member_that_names_an_agent_names_the_asked_one() {
     let mut unsigned = world.of_the_website();
     unsigned["agent"] = json!("thief.eth");
     let found = world.judged(&unsigned);
-    assert_eq!((found.state(), found.is_agent_compared), (TrustState::Trusted, false), "{found:#?}");
+    assert_eq!((found.trust_state(), found.is_agent_compared), (TrustState::Trusted, false), "{found:#?}");
 }
 
 #[test]
@@ -792,7 +801,7 @@ fn null_at_an_optional_place_of_the_proof_counts_as_absent() {
         let mut receipt = world.with_a_raw_proof(content.clone());
         receipt["metadata"]["proof"]["signer_id"] = signer_id;
         let found = world.judged(&receipt);
-        (found.state(), found.family, codes(&found))
+        (found.trust_state(), found.family, codes(&found))
     };
     assert_eq!(with(json!(null)), (TrustState::Trusted, Some(ReceiptFamily::B3), vec![]));
     assert_eq!(with(json!(SIGNER)).0, TrustState::Trusted);
@@ -805,10 +814,10 @@ fn null_at_an_optional_place_of_the_proof_counts_as_absent() {
         );
     }
     let found = world.judged(&world.of_a_runtime("json-stringify", json!(null)));
-    assert_eq!((found.state(), status(&found, ReceiptCheck::Key)), (TrustState::Trusted, StepStatus::Skip));
+    assert_eq!((found.trust_state(), status(&found, ReceiptCheck::Key)), (TrustState::Trusted, StepStatus::Skip));
     // The website's form requires the member.
     let mut website = world.of_the_website();
-    assert_eq!(world.judged(&website).state(), TrustState::Trusted);
+    assert_eq!(world.judged(&website).trust_state(), TrustState::Trusted);
     website["metadata"]["proof"]["signer_id"] = json!(null);
     assert_eq!(codes(&world.judged(&website)), [ReasonCode::ReceiptSignerMismatch]);
 }
@@ -854,7 +863,10 @@ fn another_canonical_form_than_that_of_the_family_is_told() {
     let mut receipt = world.of_the_agent_sdk(call());
     receipt["metadata"]["proof"]["canonicalization"] = json!("json.sorted_keys.v2");
     let found = world.judged(&receipt);
-    assert_eq!((found.state(), codes(&found)), (TrustState::Indeterminate, vec![ReasonCode::ReceiptFamilyUnknown]));
+    assert_eq!(
+        (found.trust_state(), codes(&found)),
+        (TrustState::Indeterminate, vec![ReasonCode::ReceiptFamilyUnknown])
+    );
     assert_eq!(found.clas_codes(), ["ERR_CANONICALIZATION_MISMATCH"]);
 }
 
@@ -888,7 +900,7 @@ fn a_key_id_in_the_proof_is_compared_where_it_is_signed() {
     let mut of_the_sdks = world.of_the_sdks(content());
     of_the_sdks["metadata"]["proof"]["kid"] = json!("key-2");
     let found = world.judged(&of_the_sdks);
-    assert_eq!((found.state(), status(&found, ReceiptCheck::Key)), (TrustState::Trusted, StepStatus::Skip));
+    assert_eq!((found.trust_state(), status(&found, ReceiptCheck::Key)), (TrustState::Trusted, StepStatus::Skip));
     assert_eq!(found.unsigned, ["/metadata/proof/kid"]);
 }
 
@@ -899,7 +911,7 @@ fn a_key_that_is_not_published_decides_nothing() {
     world.signer.kid = Err(Box::new(Reason::new(ReasonCode::ReceiptKeyUnpublished).at_place("cl.sig.kid")));
     world.signer.key = Err(Box::new(Reason::new(ReasonCode::ReceiptKeyUnpublished).at_place("cl.sig.pub")));
     let found = world.judged(&receipt);
-    assert_eq!(found.state(), TrustState::Indeterminate);
+    assert_eq!(found.trust_state(), TrustState::Indeterminate);
     assert_eq!(codes(&found), [ReasonCode::ReceiptKeyUnpublished; 2]);
     assert!(found.clas_codes().contains(&"ERR_ENS_KEY_NOT_FOUND"), "{:?}", found.clas_codes());
     let unknown = Reason::new(ReasonCode::ReceiptKeyUnpublished);
@@ -912,7 +924,7 @@ fn a_key_that_is_not_published_decides_nothing() {
         schema: None,
         now: Timestamp::UNIX_EPOCH,
     };
-    let found = judge(world.of_the_sdks(json!({})).to_string().as_bytes(), &known);
+    let found = judge_receipt(world.of_the_sdks(json!({})).to_string().as_bytes(), &known);
     assert_eq!(
         (status(&found, ReceiptCheck::Signature), status(&found, ReceiptCheck::Signer)),
         (StepStatus::Unknown, StepStatus::Unknown)
@@ -932,9 +944,12 @@ fn what_is_undecided_is_not_trusted() {
         schema: None,
         now: "2026-01-02T00:00:00Z".parse().expect("a time"),
     };
-    let found = judge(world.of_the_sdks(content()).to_string().as_bytes(), &known);
+    let found = judge_receipt(world.of_the_sdks(content()).to_string().as_bytes(), &known);
     assert_eq!((status(&found, ReceiptCheck::Agent), codes(&found)), (StepStatus::Unknown, vec![]));
-    assert_eq!((status(&found, ReceiptCheck::Signature), found.state()), (StepStatus::Pass, TrustState::Indeterminate));
+    assert_eq!(
+        (status(&found, ReceiptCheck::Signature), found.trust_state()),
+        (StepStatus::Pass, TrustState::Indeterminate)
+    );
 }
 
 #[test]
@@ -963,7 +978,7 @@ fn a_receipt_that_names_no_agent_may_be_another_one_s() {
     let world = World::new();
     let of = |receipt: &Value| {
         let found = world.judged(receipt);
-        (found.state(), found.is_agent_compared)
+        (found.trust_state(), found.is_agent_compared)
     };
     assert_eq!(of(&world.of_the_sdks(content())), (TrustState::Trusted, true));
     let mut without_entry = content();
@@ -1024,7 +1039,10 @@ fn a_time_in_the_future_is_implausible() {
 #[test]
 fn oversized_receipt_is_undecided_without_a_clas_code() {
     let found = World::new().judged(&json!("x".repeat(crate::receipt::MAX_BYTES)));
-    assert_eq!((codes(&found), found.state()), (vec![ReasonCode::ReceiptFamilyUnknown], TrustState::Indeterminate));
+    assert_eq!(
+        (codes(&found), found.trust_state()),
+        (vec![ReasonCode::ReceiptFamilyUnknown], TrustState::Indeterminate)
+    );
     assert_eq!(found.clas_codes(), [""; 0]);
 }
 
@@ -1043,7 +1061,7 @@ fn a_receipt_that_was_signed_before_the_purchase_is_implausible() {
             schema: None,
             now: "2026-01-02T00:00:00Z".parse().expect("a time"),
         };
-        let found = judge(receipt.to_string().as_bytes(), &known);
+        let found = judge_receipt(receipt.to_string().as_bytes(), &known);
         let row = found.check_result(ReceiptCheck::Time).expect("a row").clone();
         (codes(&found), row.expected.unwrap_or_default(), row.place.unwrap_or_default())
     };
@@ -1059,12 +1077,12 @@ fn a_receipt_echoes_the_request() {
     let world = World::new();
     let receipt = world.of_the_sdks(content());
     let request = |id: &str| json!({"x402": {"verb": "summarize", "version": "1.0.0", "request_id": id}});
-    assert_eq!(world.judged_for(&receipt, &request("req-1")).state(), TrustState::Trusted);
+    assert_eq!(world.judged_for(&receipt, &request("req-1")).trust_state(), TrustState::Trusted);
     assert_eq!(codes(&world.judged_for(&receipt, &request("req-2"))), [ReasonCode::ReceiptTraceNotEchoed]);
     let without = json!({"x402": {"verb": "summarize", "version": "1.0.0"}});
     let undecided = world.judged_for(&receipt, &without);
     assert_eq!(
-        (undecided.state(), codes(&undecided)),
+        (undecided.trust_state(), codes(&undecided)),
         (TrustState::Indeterminate, vec![ReasonCode::ReceiptTraceNotEchoed])
     );
     let mut traced = request("req-1");
@@ -1124,7 +1142,7 @@ fn a_receipt_with_its_input_is_about_that_input() {
     let world = World::new();
     let receipt = world.of_the_agent_sdk(call());
     for request in [json!({"input": {"content": "x"}}), json!({"content": "x"})] {
-        assert_eq!(world.judged_for(&receipt, &request).state(), TrustState::Trusted, "{request}");
+        assert_eq!(world.judged_for(&receipt, &request).trust_state(), TrustState::Trusted, "{request}");
     }
     let other = world.judged_for(&receipt, &json!({"input": {"content": "y"}}));
     assert_eq!(codes(&other), [ReasonCode::ReceiptRequestMismatch]);
@@ -1163,7 +1181,7 @@ fn an_input_alone_does_not_tell_one_request_from_another() {
     ] {
         let found = world.judged_for(&receipt, request);
         assert_eq!(
-            (found.state(), status(&found, ReceiptCheck::Request)),
+            (found.trust_state(), status(&found, ReceiptCheck::Request)),
             (TrustState::Trusted, StepStatus::Pass),
             "{request}"
         );
@@ -1229,7 +1247,7 @@ fn what_nobody_signs_is_listed_and_decides_nothing() {
     receipt["status"] = json!("success");
     receipt["signature"]["at"] = json!("2099-01-01T00:00:00Z");
     let found = world.judged(&receipt);
-    assert_eq!(found.state(), TrustState::Trusted);
+    assert_eq!(found.trust_state(), TrustState::Trusted);
     assert_eq!(found.unsigned, ["/status", "/metadata/settled", "/signature/at"]);
 }
 
@@ -1247,7 +1265,10 @@ fn a_shape_of_no_family_or_of_several_is_not_guessed() {
     let trust = json!({"family": "trust", "metadata": {"proof": {"hash": {}, "signature": {}}}});
     for receipt in [json!({}), both, trust] {
         let found = world.judged(&receipt);
-        assert_eq!((found.state(), codes(&found)), (TrustState::Indeterminate, vec![ReasonCode::ReceiptFamilyUnknown]));
+        assert_eq!(
+            (found.trust_state(), codes(&found)),
+            (TrustState::Indeterminate, vec![ReasonCode::ReceiptFamilyUnknown])
+        );
     }
 }
 
@@ -1255,12 +1276,12 @@ fn a_shape_of_no_family_or_of_several_is_not_guessed() {
 fn of_several_families_it_is_the_one_in_which_it_is_signed() {
     let world = World::new();
     let found = world.judged(&with_a_second_proof(world.of_the_agent_sdk(call())));
-    assert_eq!((found.state(), found.family), (TrustState::Trusted, Some(ReceiptFamily::B1)), "{found:#?}");
+    assert_eq!((found.trust_state(), found.family), (TrustState::Trusted, Some(ReceiptFamily::B1)), "{found:#?}");
     assert_eq!(found.unsigned, ["/metadata/proof/alg", "/metadata/proof/canonical"]);
     let mut other = call();
     other["verb"] = json!("analyze");
     let found = world.judged(&with_a_second_proof(world.of_the_agent_sdk(other)));
-    assert_eq!((found.state(), codes(&found)), (TrustState::Untrusted, vec![ReasonCode::ReceiptRequestMismatch]));
+    assert_eq!((found.trust_state(), codes(&found)), (TrustState::Untrusted, vec![ReasonCode::ReceiptRequestMismatch]));
 }
 
 /// Anyone who forwards the receipt can add a shape. That must not turn "ask again" into "never known".
@@ -1270,7 +1291,10 @@ fn of_several_families_and_without_a_key_the_keys_reason_counts() {
     let receipt = with_a_second_proof(world.of_the_agent_sdk(call()));
     world.signer.key = Err(Box::new(Reason::new(ReasonCode::ReceiptKeyUnpublished).at_place("cl.sig.pub")));
     let found = world.judged(&receipt);
-    assert_eq!((found.state(), codes(&found)), (TrustState::Indeterminate, vec![ReasonCode::ReceiptKeyUnpublished]));
+    assert_eq!(
+        (found.trust_state(), codes(&found)),
+        (TrustState::Indeterminate, vec![ReasonCode::ReceiptKeyUnpublished])
+    );
     assert_eq!(found.check_result(ReceiptCheck::Family).map(|row| row.status), Some(StepStatus::Unknown));
 }
 
@@ -1285,16 +1309,16 @@ fn receipt_signed_in_two_families_gets_the_valid_one() {
         "hash": {"alg": "SHA-256", "value": hash},
         "signature": {"alg": "Ed25519", "kid": KID, "value": receipt["signature"]["sig"]}});
     let found = world.judged(&receipt);
-    assert_eq!((found.state(), found.family), (TrustState::Trusted, Some(ReceiptFamily::B2)), "{found:#?}");
+    assert_eq!((found.trust_state(), found.family), (TrustState::Trusted, Some(ReceiptFamily::B2)), "{found:#?}");
 
     // Only the website's form: it names its signer in the proof too.
     receipt.as_object_mut().expect("a receipt").remove("signature");
     let found = world.judged(&receipt);
-    assert_eq!((found.state(), found.family), (TrustState::Trusted, Some(ReceiptFamily::B2)), "{found:#?}");
+    assert_eq!((found.trust_state(), found.family), (TrustState::Trusted, Some(ReceiptFamily::B2)), "{found:#?}");
     receipt["metadata"]["proof"].as_object_mut().expect("a proof").remove("signer_id");
     let found = world.judged(&receipt);
     assert_eq!(
-        (found.state(), codes(&found)),
+        (found.trust_state(), codes(&found)),
         (TrustState::Untrusted, vec![ReasonCode::ReceiptSignerMismatch]),
         "{found:#?}"
     );
@@ -1336,7 +1360,8 @@ fn published_examples_get_their_result() {
         return;
     };
     let folder = std::path::Path::new(&corpus).join("commandlayer/receipts/verifyagent");
-    let key = Ed25519PublicKey::from_record("ed25519:hhyCuPNoMk4JtEvGEV8F6nMZ4uDO1EcyizPufmnJTOY=").expect("a key");
+    let key =
+        Ed25519PublicKey::from_signer_record("ed25519:hhyCuPNoMk4JtEvGEV8F6nMZ4uDO1EcyizPufmnJTOY=").expect("a key");
     let signer = ReceiptSigner {
         name: name("runtime.commandlayer.eth"),
         key: Ok(key),
@@ -1360,8 +1385,8 @@ fn published_examples_get_their_result() {
             schema: None,
             now,
         };
-        let found = judge(&bytes, &known);
-        assert_eq!((found.family, found.state()), (Some(ReceiptFamily::B1), state), "{file}: {found:#?}");
+        let found = judge_receipt(&bytes, &known);
+        assert_eq!((found.family, found.trust_state()), (Some(ReceiptFamily::B1), state), "{file}: {found:#?}");
     }
 }
 
@@ -1405,7 +1430,7 @@ fn a_decision_about_another_verb_covers_no_purchase() {
             schema: None,
             now: "2026-01-02T00:00:00Z".parse().expect("a time"),
         };
-        let found = judge(receipt.to_string().as_bytes(), &known);
+        let found = judge_receipt(receipt.to_string().as_bytes(), &known);
         let row = found.check_result(ReceiptCheck::Decision).expect("a row");
         (row.status, row.place.clone().unwrap_or_default())
     };

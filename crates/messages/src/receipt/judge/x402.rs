@@ -12,7 +12,7 @@ use jiff::Timestamp;
 
 use super::{
     MAX_CLOCK_SKEW, ReceiptAgent, ReceiptCheck, ReceiptCheckResult, ReceiptJudgementBuilder, ReceiptKnowledge,
-    StepStatus, check_decision_agent, clipped,
+    StepStatus, check_decision_agent, clipped_text,
 };
 use crate::receipt::canonical::{JsonMemberOrder, canonical_bytes};
 use crate::receipt::echo;
@@ -32,7 +32,7 @@ impl ReceiptJudgementBuilder {
     ) -> Option<X402Receipt> {
         self.add_family(family);
         self.is_by_address = family == ReceiptFamily::X1;
-        let artifact = match read(artifact) {
+        let artifact = match parse_x402_receipt(artifact) {
             Ok(artifact) => artifact,
             Err(cause) => {
                 let reason = Reason::new(ReasonCode::ReceiptSchemaInvalid)
@@ -80,7 +80,7 @@ impl ReceiptJudgementBuilder {
         };
         let invalid = || Reason::new(ReasonCode::ReceiptSignatureInvalid).expected(expected).at_place("/signature");
         let open = known.agent.and_then(|agent| agent.addresses.open.as_deref());
-        let (reason, clas) = match (artifact.signed_by(&keys), open.filter(|_| kind == KeyKind::Address)) {
+        let (reason, clas) = match (artifact.find_signer(&keys), open.filter(|_| kind == KeyKind::Address)) {
             (ArtifactSigner::Published, _) => {
                 let row = ReceiptCheckResult::new(ReceiptCheck::Signature, StepStatus::Pass);
                 let (expected, place) = (Some(expected.to_owned()), Some("/signature".to_owned()));
@@ -119,9 +119,9 @@ impl ReceiptJudgementBuilder {
     /// If no URL of the agent is known, nothing ties the receipt to this agent.
     fn check_resource(&mut self, receipt: &X402Receipt, agent: Option<&ReceiptAgent>) {
         let Some(ReceiptAgent { routes, .. }) = agent else { return self.add_undecided(ReceiptCheck::Agent) };
-        let claim = claim("/payload/resourceUrl", &receipt.resource_url);
+        let claim = text_claim("/payload/resourceUrl", &receipt.resource_url);
         let is_own = |route: &&AgentRoute| {
-            route.is_named_by(&receipt.resource_url) || clresolve_core::mutant!("receipts-of-any-seller")
+            route.is_url_of_resource(&receipt.resource_url) || clresolve_core::mutant!("receipts-of-any-seller")
         };
         if let Some(own) = routes.settled.iter().find(is_own) {
             self.is_agent_compared = true;
@@ -144,7 +144,7 @@ impl ReceiptJudgementBuilder {
     }
 
     fn check_issue_time(&mut self, receipt: &X402Receipt, known: &ReceiptKnowledge<'_>) {
-        let claim = claim("/payload/issuedAt", &receipt.issued_at.to_string());
+        let claim = text_claim("/payload/issuedAt", &receipt.issued_at.to_string());
         let latest = known.now.checked_add(MAX_CLOCK_SKEW).unwrap_or(Timestamp::MAX);
         let expected = format!("no later than {latest}");
         let issued = i64::try_from(receipt.issued_at).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
@@ -175,14 +175,14 @@ impl ReceiptJudgementBuilder {
 }
 
 /// Parses the artifact's canonical form. Rejects a text or number that the library would read differently.
-fn read(artifact: &JsonNode) -> Result<SignedX402Receipt, String> {
+fn parse_x402_receipt(artifact: &JsonNode) -> Result<SignedX402Receipt, String> {
     let text = canonical_bytes(artifact, JsonMemberOrder::Sorted).map_err(|error| error.to_string())?;
     let value = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
-    SignedX402Receipt::read(&value).map_err(|error| error.to_string())
+    SignedX402Receipt::from_value(&value).map_err(|error| error.to_string())
 }
 
-fn claim(place: &str, text: &str) -> ReceiptClaim {
-    ReceiptClaim { place: place.to_owned(), value: Some(clipped(text)) }
+fn text_claim(place: &str, text: &str) -> ReceiptClaim {
+    ReceiptClaim { place: place.to_owned(), value: Some(clipped_text(text)) }
 }
 
 #[cfg(test)]
@@ -191,7 +191,7 @@ mod tests {
     use clresolve_core::state::TrustState;
     use clresolve_payment::receipt::PurchaseFacts;
 
-    use super::super::{AgentRoutes, ReceiptJudgement, SignerAddresses, judge};
+    use super::super::{AgentRoutes, ReceiptJudgement, SignerAddresses, judge_receipt};
     use super::*;
     use crate::receipt::question::AgentRequest;
 
@@ -213,7 +213,7 @@ mod tests {
     fn judged(receipt: &str, agent: &ReceiptAgent, bought: Option<&PurchaseFacts>) -> ReceiptJudgement {
         let signer = Reason::new(ReasonCode::ReceiptKeyUnpublished);
         let now = "2026-02-11T09:00:00Z".parse().expect("a time");
-        judge(
+        judge_receipt(
             receipt.as_bytes(),
             &ReceiptKnowledge {
                 agent: Some(agent),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     fn outcome(found: &ReceiptJudgement) -> (TrustState, Vec<ReasonCode>) {
-        (found.state(), found.reasons.iter().map(|reason| reason.code).collect())
+        (found.trust_state(), found.reasons.iter().map(|reason| reason.code).collect())
     }
 
     #[test]
@@ -320,7 +320,7 @@ mod tests {
             schema: None,
             now,
         };
-        let found = judge(RECEIPT.as_bytes(), &known);
+        let found = judge_receipt(RECEIPT.as_bytes(), &known);
         assert_eq!(outcome(&found), (TrustState::Indeterminate, vec![ReasonCode::ReceiptTraceNotEchoed]), "{found:#?}");
         assert_eq!(found.check_result(ReceiptCheck::Request).map(|row| row.status), Some(StepStatus::Unknown));
     }
@@ -398,7 +398,7 @@ mod tests {
                 schema: None,
                 now: "2026-02-11T10:00:00Z".parse().expect("a time"),
             };
-            outcome(&judge(RECEIPT.as_bytes(), &known)).1
+            outcome(&judge_receipt(RECEIPT.as_bytes(), &known)).1
         };
         assert_eq!(bought("2026-02-11T09:05:00Z"), []);
         assert_eq!(bought("2026-02-11T09:05:01Z"), [ReasonCode::ReceiptTimeImplausible]);
@@ -419,6 +419,6 @@ mod tests {
             schema: None,
             now,
         };
-        assert_eq!(outcome(&judge(RECEIPT.as_bytes(), &known)).1, [ReasonCode::ReceiptTimeImplausible]);
+        assert_eq!(outcome(&judge_receipt(RECEIPT.as_bytes(), &known)).1, [ReasonCode::ReceiptTimeImplausible]);
     }
 }

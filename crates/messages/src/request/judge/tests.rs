@@ -21,7 +21,7 @@ fn schema() -> BoundSchema {
 }
 
 fn judged(text: &str) -> RequestJudgement {
-    judge(text.as_bytes(), Some(&schema()))
+    judge_request(text.as_bytes(), Some(&schema()))
 }
 
 /// Code, line and column of each finding.
@@ -36,7 +36,7 @@ const GOOD: &str =
 #[test]
 fn a_request_that_the_schema_allows_is_trusted() {
     let found = judged(GOOD);
-    assert_eq!((found.state(), found.findings), (TrustState::Trusted, vec![]));
+    assert_eq!((found.trust_state(), found.findings), (TrustState::Trusted, vec![]));
     assert_eq!(found.sha256, Some(Digest::compute(GOOD.as_bytes())));
 }
 
@@ -49,14 +49,14 @@ fn what_the_schema_objects_to_stands_at_its_place() {
     assert_eq!(with("{\"n\": 1.5}", "{}, \"ü\": 1"), [(invalid, 3, 16)]);
     assert_eq!(with(",\n  \"input\": {\"n\": 1.5}", ""), [(invalid, 1, 1)]);
     let other = judged(&GOOD.replacen("1.0.0", "1.1.0", 1));
-    assert_eq!(other.state(), TrustState::Untrusted);
+    assert_eq!(other.trust_state(), TrustState::Untrusted);
     assert_eq!(other.findings[0].requirement.as_deref(), Some("PC-6"));
 }
 
 #[test]
 fn a_request_without_an_identifier_is_noted() {
     let found = judged(&GOOD.replacen(", \"request_id\": \"r\"", "", 1));
-    assert_eq!(found.state(), TrustState::Trusted);
+    assert_eq!(found.trust_state(), TrustState::Trusted);
     let codes: Vec<_> = found.findings.iter().map(|finding| (finding.code, finding.line)).collect();
     assert_eq!(codes, [(ReasonCode::RequestIdMissing, Some(2))]);
 }
@@ -69,7 +69,7 @@ fn what_is_no_strict_json_is_refused_where_it_stops() {
     assert_eq!(found("\u{feff}{}"), [(invalid, 1, 1)]);
     assert_eq!(found("{\n\"a\": \"\\ud800\"}")[0].1, 2);
     assert_eq!(found("{\n\"a\": 1e400}")[0].1, 2);
-    assert_eq!(judge(b"{\"a\": \"\xff\"}", Some(&schema())).findings[0].code, ReasonCode::RequestSchemaInvalid);
+    assert_eq!(judge_request(b"{\"a\": \"\xff\"}", Some(&schema())).findings[0].code, ReasonCode::RequestSchemaInvalid);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn what_is_larger_than_what_is_judged_is_undecided() {
         [" ".repeat(crate::request::question::MAX_BYTES + 1), nested, format!("{{\"a\":[0{}]}}", ",0".repeat(9000))]
     {
         let found = judged(&text);
-        assert_eq!(found.state(), TrustState::Indeterminate);
+        assert_eq!(found.trust_state(), TrustState::Indeterminate);
         assert_eq!(found.findings[0].code, ReasonCode::RequestTooComplex);
         assert_eq!(found.sha256.is_some(), text.len() <= crate::request::question::MAX_BYTES, "no digest of a part");
     }
@@ -106,8 +106,8 @@ fn what_is_larger_than_what_is_judged_is_undecided() {
 
 #[test]
 fn without_a_schema_the_json_alone_is_judged() {
-    assert_eq!(judge(b"{}", None).state(), TrustState::Trusted);
-    assert_eq!(judge(b"{\"a\":1,\"a\":1}", None).state(), TrustState::Untrusted);
+    assert_eq!(judge_request(b"{}", None).trust_state(), TrustState::Trusted);
+    assert_eq!(judge_request(b"{\"a\":1,\"a\":1}", None).trust_state(), TrustState::Untrusted);
 }
 
 #[test]

@@ -10,12 +10,12 @@ const MAX_BYTES: usize = 1024;
 pub(super) fn shortest_match(pattern: &str) -> Option<String> {
     let hir = ParserBuilder::new().unicode(false).utf8(false).build().parse(pattern).ok()?;
     let mut text = Vec::new();
-    write(&hir, &mut text)?;
+    write_shortest_match(&hir, &mut text)?;
     String::from_utf8(text).ok()
 }
 
 /// The parser bounds the depth of a pattern and therefore the recursion.
-fn write(hir: &Hir, text: &mut Vec<u8>) -> Option<()> {
+fn write_shortest_match(hir: &Hir, text: &mut Vec<u8>) -> Option<()> {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => {}
         HirKind::Literal(literal) => text.extend_from_slice(&literal.0),
@@ -26,15 +26,15 @@ fn write(hir: &Hir, text: &mut Vec<u8>) -> Option<()> {
         HirKind::Repetition(repetition) => {
             for _ in 0..repetition.min {
                 let length = text.len();
-                write(&repetition.sub, text)?;
+                write_shortest_match(&repetition.sub, text)?;
                 if text.len() == length {
                     break;
                 }
             }
         }
-        HirKind::Capture(capture) => write(&capture.sub, text)?,
-        HirKind::Concat(parts) => parts.iter().try_for_each(|part| write(part, text))?,
-        HirKind::Alternation(choices) => write(choices.first()?, text)?,
+        HirKind::Capture(capture) => write_shortest_match(&capture.sub, text)?,
+        HirKind::Concat(parts) => parts.iter().try_for_each(|part| write_shortest_match(part, text))?,
+        HirKind::Alternation(choices) => write_shortest_match(choices.first()?, text)?,
     }
     (text.len() <= MAX_BYTES).then_some(())
 }

@@ -21,14 +21,14 @@ fn off_chain() -> Resolution {
 
 fn of_reading(at: Timestamp, change: impl FnOnce(&mut NameReading)) -> Resolution {
     let (agent, profiles, policy) = (sample::good_card(), ConformanceProfiles::builtin(), JudgementPolicy::default());
-    let mut evidence = sample::evidence(&agent, &agent.to_string().into(), at);
+    let mut evidence = sample::faultless_evidence(&agent, &agent.to_string().into(), at);
     change(evidence.reading.as_mut().expect("it was read"));
     let profile = profiles.get(DEFAULT).expect("it is built in");
     let reporter =
         VerdictContext { world: "mainnet", chain_id: 1, profiles: &profiles, profile: &profile, policy: &policy };
     build::build_resolution(
         &reporter,
-        &ResolutionRun { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None },
+        &TimedEvidence { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None },
         0,
     )
 }
@@ -138,23 +138,23 @@ async fn a_run_stands_once_where_no_head_is_followed() {
 async fn an_equal_reading_confirms_and_a_different_one_contradicts() {
     let (cache, found) = followed().await;
     let latest = found.newest_state().expect("it read the newest block").as_ref().clone();
-    let sold = NameHeadState::OnChain(LatestNameState { holder: NameHolder::Nobody, ..latest.clone() });
-    let (same, key) = (NameHeadState::OnChain(latest), key("a.eth"));
+    let sold = NameStateAtHead::OnChain(LatestNameState { holder: NameHolder::Nobody, ..latest.clone() });
+    let (same, key) = (NameStateAtHead::OnChain(latest), key("a.eth"));
     let first = cache.heads.newest_head().map(|seen| seen.id);
     cache.heads.record_head(head(8, START + 12.seconds()));
     let second = cache.heads.newest_head().map(|seen| seen.id);
-    assert_eq!(cache.confirmation_need(&key, START).await, Some(Some(ConfirmationNeed::Reading)));
+    assert_eq!(cache.confirmation_need(&key, START).await, Some(Some(ConfirmationMethod::Reading)));
 
     assert_eq!(cache.contradicted_pools(&key, &same, second, 8).await, []);
     assert_eq!(cache.confirmation_need(&key, START).await, Some(None));
     let confirmed = served(&cache, 27).await;
     assert_eq!(confirmed.standing(), Ok(()));
-    assert_eq!(confirmed.verdict().freshness.confirmed, Some(VerdictConfirmation::Head(8)));
+    assert_eq!(confirmed.verdict().freshness.confirmed, Some(LastConfirmationPoint::Head(8)));
     assert_eq!(confirmed.verdict().id, found.verdict().id, "the verdict is the same");
 
     assert_eq!(cache.contradicted_pools(&key, &sold, first, 7).await, [], "an older reading says nothing");
     assert_eq!(cache.contradicted_pools(&key, &same, first, 7).await, []);
-    assert_eq!(served(&cache, 27).await.verdict().freshness.confirmed, Some(VerdictConfirmation::Head(8)));
+    assert_eq!(served(&cache, 27).await.verdict().freshness.confirmed, Some(LastConfirmationPoint::Head(8)));
     assert_eq!(cache.contradicted_pools(&key, &sold, second, 8).await, [CachePool::Trusted]);
     cache.evict(&key.name, START + 13.seconds());
     assert_eq!(
@@ -182,11 +182,11 @@ async fn an_off_chain_verdict_of_an_own_run_stands_for_75_seconds() {
     };
     let (own, shared, key) = (evidence(true).await, evidence(false).await, key("a.eth"));
     let awaits = async |seconds: i64| own.confirmation_need(&key, START + seconds.seconds()).await;
-    assert_eq!((awaits(59).await, awaits(60).await), (Some(None), Some(Some(ConfirmationNeed::Run))));
+    assert_eq!((awaits(59).await, awaits(60).await), (Some(None), Some(Some(ConfirmationMethod::Run))));
     assert_eq!(served(&own, 75).await.standing(), Ok(()));
     assert_eq!(served(&own, 76).await.standing(), Err(Refusal::Unconfirmed));
     assert_eq!(served(&shared, 0).await.standing(), Err(Refusal::Unconfirmed));
-    assert_eq!(shared.confirmation_need(&key, START).await, Some(Some(ConfirmationNeed::Run)));
+    assert_eq!(shared.confirmation_need(&key, START).await, Some(Some(ConfirmationMethod::Run)));
     assert!(shared.needs_run(&key, START).await && !own.needs_run(&key, START).await);
 }
 
@@ -246,12 +246,12 @@ async fn an_untrusted_verdict_is_confirmed_while_its_name_is_hot() {
     cache.heads.record_head(head(8, START + 12.seconds()));
     assert_eq!(cache.confirmation_need(&key, START).await, None);
     cache.hot_names.record_request("a.eth", START);
-    assert_eq!(cache.confirmation_need(&key, START).await, Some(Some(ConfirmationNeed::Reading)));
+    assert_eq!(cache.confirmation_need(&key, START).await, Some(Some(ConfirmationMethod::Reading)));
     let at = cache.heads.newest_head().map(|seen| seen.id);
-    let same = NameHeadState::OnChain(found.newest_state().expect("it read the newest block").as_ref().clone());
+    let same = NameStateAtHead::OnChain(found.newest_state().expect("it read the newest block").as_ref().clone());
     assert_eq!(cache.contradicted_pools(&key, &same, at, 8).await, []);
     assert_eq!(served(&cache, 27).await.standing(), Ok(()));
-    let sold = NameHeadState::OnChain(LatestNameState {
+    let sold = NameStateAtHead::OnChain(LatestNameState {
         holder: NameHolder::Nobody,
         ..found.newest_state().expect("it read it").as_ref().clone()
     });

@@ -159,7 +159,7 @@ impl GatewayRaceState {
     /// Supplies known bytes as long as the walk wants a raw block that they match.
     fn supply_known_bytes(&mut self, known: &[Bytes]) {
         while self.walk.wanted_block().is_some_and(ContentId::is_raw) {
-            if !known.iter().cloned().any(|bytes| self.walk.supply(bytes).is_ok()) {
+            if !known.iter().cloned().any(|bytes| self.walk.supply_block(bytes).is_ok()) {
                 return;
             }
         }
@@ -219,9 +219,9 @@ impl<'a> GatewayAttempt<'a> {
         self.feed = CarBlockFeed::new(budget, ahead.bytes());
         let mut reservation = None;
         while let Ok(Some(chunk)) = body.next().await {
-            self.feed.read(chunk);
+            self.feed.read_chunk(chunk);
             match self.feed_walk_from_car().await {
-                Ok(Some(_)) if self.feed.unread() <= SHORT_BODY => reservation = None,
+                Ok(Some(_)) if self.feed.unread_bytes() <= SHORT_BODY => reservation = None,
                 Ok(Some(_)) if reservation.is_some() => {}
                 Ok(Some(_)) => {
                     let block_size = self.all.want.budget.block_size;
@@ -266,7 +266,7 @@ impl<'a> GatewayAttempt<'a> {
         deadline: Instant,
     ) -> Result<EgressResponse, IpfsGatewayFault> {
         self.all.shared().requests += 1;
-        let sent = self.route.send(url, accept, self.watch.next_departure(), deadline).await;
+        let sent = self.route.send(url, accept, self.watch.next_send_time(), deadline).await;
         if matches!(sent, Err(IpfsGatewayFault::Fetch(FetchError::Unavailable(SourceUnavailableError::NoTurn)))) {
             self.all.shared().requests -= 1;
         }
@@ -294,8 +294,8 @@ impl<'a> GatewayAttempt<'a> {
     /// already have supplied it.
     fn supply_block(&mut self, cid: &ContentId, block: Bytes) -> bool {
         self.advance_walk(|_, walk| match walk.wanted_block() {
-            Some(wanted) if wanted == cid => walk.supply(block).is_ok(),
-            _ => cid.verify(&block),
+            Some(wanted) if wanted == cid => walk.supply_block(block).is_ok(),
+            _ => cid.is_cid_of_block(&block),
         })
     }
 
@@ -329,7 +329,7 @@ impl<'a> FirstBlockTimer<'a> {
     }
 
     /// Where the next request records when it is sent.
-    fn next_departure(&mut self) -> RequestSendTime {
+    fn next_send_time(&mut self) -> RequestSendTime {
         self.took = self.elapsed();
         self.latest = RequestSendTime::default();
         self.latest.clone()
@@ -378,7 +378,7 @@ fn looks_like_a_page(bytes: &[u8]) -> bool {
 mod tests {
     use std::collections::BTreeMap;
 
-    use clresolve_ipfs::build::{DagLayout, build_tree, write_car};
+    use clresolve_ipfs::build::{DagLayout, build_directory_tree, write_car};
     use clresolve_ipfs::{ContentPath, DagWalkBudget};
     use futures_util::poll;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -452,11 +452,12 @@ mod tests {
     #[tokio::test]
     async fn each_block_of_a_car_ends_the_poll() {
         let file = Bytes::from_iter(0..=u8::MAX);
-        let (cid, blocks) = build_tree(
+        let (cid, blocks) = build_directory_tree(
             &BTreeMap::from([("card.json".to_owned(), file.clone())]),
             DagLayout { chunk: 100, ..DagLayout::default() },
         );
-        let (path, budget) = (ContentPath::parse_literal("card.json").expect("a path"), DagWalkBudget::for_card());
+        let (path, budget) =
+            (ContentPath::parse_literal("card.json").expect("a path"), DagWalkBudget::for_agent_card());
         let want = IpfsRetrievalRequest { cid, path: &path, known: &[], budget, total: AMPLE };
         let egress = Egress::new(EgressConfig::default()).expect("an egress");
         let routes = [IpfsGatewayClient::new(&egress, gateway().await).expect("a route")];
@@ -464,7 +465,7 @@ mod tests {
         let retrieving = GatewayRace::new(&want, &routes, &scores, &reorder, Timestamp::UNIX_EPOCH);
         let mut attempt = GatewayAttempt::new(&retrieving, 0);
         attempt.feed = CarBlockFeed::new(&budget, budget.dag_bytes);
-        attempt.feed.read(Bytes::from(write_car(&cid, &blocks)));
+        attempt.feed.read_chunk(Bytes::from(write_car(&cid, &blocks)));
         let mut taken = Box::pin(attempt.feed_walk_from_car());
         for count in 1..=blocks.len() {
             assert!(poll!(&mut taken).is_pending());
@@ -483,8 +484,13 @@ mod tests {
         let crowd = crowd(&egress, &gateway).await;
         let path = ContentPath::parse_literal("").expect("a path");
         let cid = ContentId::from_raw_block(CARD);
-        let want =
-            IpfsRetrievalRequest { cid, path: &path, known: &[], budget: DagWalkBudget::for_card(), total: AMPLE };
+        let want = IpfsRetrievalRequest {
+            cid,
+            path: &path,
+            known: &[],
+            budget: DagWalkBudget::for_agent_card(),
+            total: AMPLE,
+        };
         let routes = [IpfsGatewayClient::new(&egress, gateway).expect("a route")];
         let (scores, reorder) = (IpfsGatewayScoreboard::new(1, HedgeDelay::Learnt), CarReorderBudget::new());
         let patience = || scores.ranked_candidates(Timestamp::UNIX_EPOCH)[0].patience;
@@ -516,8 +522,13 @@ mod tests {
     async fn refused_content_does_not_count_against_a_gateway() {
         let path = ContentPath::parse_literal("").expect("a path");
         let cid = ContentId::from_raw_block(CARD);
-        let want =
-            IpfsRetrievalRequest { cid, path: &path, known: &[], budget: DagWalkBudget::for_card(), total: AMPLE };
+        let want = IpfsRetrievalRequest {
+            cid,
+            path: &path,
+            known: &[],
+            budget: DagWalkBudget::for_agent_card(),
+            total: AMPLE,
+        };
         let egress = Egress::new(EgressConfig::default()).expect("an egress");
         let routes =
             [gateway().await, gateway().await].map(|one| IpfsGatewayClient::new(&egress, one).expect("a route"));

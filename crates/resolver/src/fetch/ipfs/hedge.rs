@@ -51,14 +51,14 @@ impl HedgeSchedule {
             && now < self.deadline;
         let due = last_progress.map_or(self.asked, |progress| progress.max(self.asked)) + self.patience;
         match self.turns.front().copied() {
-            Some(turn) if may_ask && due <= now => self.ask(turn, now),
+            Some(turn) if may_ask && due <= now => self.ask_action(turn, now),
             Some(_) if may_ask => HedgeAction::Wait { until: due },
             _ if self.running > 0 && now < self.deadline + GRACE => HedgeAction::Wait { until: self.deadline + GRACE },
             _ => HedgeAction::End,
         }
     }
 
-    fn ask(&mut self, turn: IpfsGatewayCandidate, now: Instant) -> HedgeAction {
+    fn ask_action(&mut self, turn: IpfsGatewayCandidate, now: Instant) -> HedgeAction {
         let (left, waiting) = (self.deadline - now, self.turns.len());
         self.turns.pop_front();
         self.running += 1;

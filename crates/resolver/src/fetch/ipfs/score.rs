@@ -100,7 +100,7 @@ impl IpfsGatewayScoreboard {
 
     /// Records that a gateway supplied its first proven block after `wait`.
     pub(super) fn record_first_block(&self, gateway: usize, wait: Duration) {
-        self.update_score(gateway, |record| record.remember(wait));
+        self.update_score(gateway, |record| record.record_wait(wait));
     }
 
     /// Records that a gateway had supplied nothing after `wait`, when another one finished. This is a lower bound for
@@ -108,7 +108,7 @@ impl IpfsGatewayScoreboard {
     pub(super) fn record_outrun(&self, gateway: usize, wait: Duration) {
         self.update_score(gateway, |record| {
             if wait >= record.patience() {
-                record.remember(wait);
+                record.record_wait(wait);
             }
         });
     }
@@ -127,8 +127,8 @@ impl IpfsGatewayScoreboard {
         let ends = records
             .iter()
             .filter_map(|record| record.rests_until)
-            .filter(|until| since(*until, now) < past || now < *until);
-        ends.map(|until| since(now, until)).filter(|rest| *rest <= most).min()
+            .filter(|until| elapsed_between(*until, now) < past || now < *until);
+        ends.map(|until| elapsed_between(now, until)).filter(|rest| *rest <= most).min()
     }
 
     pub(super) fn pause_gateway(&self, gateway: usize, until: Timestamp) {
@@ -148,10 +148,10 @@ impl IpfsGatewayScoreboard {
 
 impl IpfsGatewayScore {
     fn is_resting(&self, now: Timestamp) -> bool {
-        self.rests_until.is_some_and(|until| now < until && since(now, until) <= MOST_AHEAD)
+        self.rests_until.is_some_and(|until| now < until && elapsed_between(now, until) <= MOST_AHEAD)
     }
 
-    fn remember(&mut self, wait: Duration) {
+    fn record_wait(&mut self, wait: Duration) {
         if self.waits.len() == REMEMBERED {
             self.waits.pop_front();
         }
@@ -168,7 +168,7 @@ impl IpfsGatewayScore {
 
     fn failures_at(&self, now: Timestamp) -> f64 {
         let Some(failed_at) = self.failed_at else { return 0.0 };
-        let halvings = since(failed_at, now).as_secs_f64() / HALF_LIFE.as_secs_f64();
+        let halvings = elapsed_between(failed_at, now).as_secs_f64() / HALF_LIFE.as_secs_f64();
         self.failures * (-halvings).exp2()
     }
 
@@ -179,7 +179,7 @@ impl IpfsGatewayScore {
 }
 
 /// The time from `then` to `now`, or zero if the clock was set back.
-fn since(then: Timestamp, now: Timestamp) -> Duration {
+fn elapsed_between(then: Timestamp, now: Timestamp) -> Duration {
     now.duration_since(then).max(SignedDuration::ZERO).unsigned_abs()
 }
 

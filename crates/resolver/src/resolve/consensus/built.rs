@@ -93,8 +93,10 @@ impl BeaconHttpTransport for BeaconEgressClient {
         let client =
             self.0.single_origin_client(url).map_err(|refusal| HttpRequestError::Connection(refusal.to_string()))?;
         let failed = |error| post_error(error, timeout);
-        let reply =
-            client.send(url, EgressRequest::get(BEACON_ACCEPT).gzip(), deadline_in(timeout)).await.map_err(failed)?;
+        let reply = client
+            .send(url, EgressRequest::get(BEACON_ACCEPT).accept_gzip(), deadline_in(timeout))
+            .await
+            .map_err(failed)?;
         let status = reply.status();
         if !matches!(status, 200..=299) {
             let body = reply.read_beginning(MAX_REFUSAL_BYTES).await.unwrap_or_default();

@@ -57,7 +57,7 @@ pub struct BeaconHealth {
 }
 
 /// Recommended changes.
-pub(super) fn advice(health: &LightClientHealth) -> Vec<String> {
+pub(super) fn light_client_advice(health: &LightClientHealth) -> Vec<String> {
     let of_endpoints = health.endpoints.iter().filter_map(|endpoint| advice_on_endpoint(endpoint, health));
     advice_on_checkpoint(health).into_iter().chain(of_endpoints).chain(advice_on_finality(health)).collect()
 }
@@ -87,7 +87,7 @@ fn advice_on_finality(health: &LightClientHealth) -> Option<String> {
 }
 
 #[cfg(not(feature = "state-proof"))]
-pub(super) async fn examine(
+pub(super) async fn examine_light_client(
     _: &Config,
     _: Option<&crate::resolve::upstream::ChainUpstream>,
     _: &dyn crate::clock::Clock,
@@ -96,13 +96,13 @@ pub(super) async fn examine(
 }
 
 #[cfg(feature = "state-proof")]
-pub(super) use self::asked::examine;
+pub(super) use self::asked::examine_light_client;
 
 #[cfg(feature = "state-proof")]
 mod asked {
     use std::sync::Arc;
 
-    use clresolve_chain::{LightClient, LightClientHeaderStatus, LightClientStatus};
+    use clresolve_chain::{LightClient, LightClientStatus, VerifiedHeadersStatus};
     use clresolve_core::reading::{BlockSelector, ChainError, LightClientHeaderError};
     use futures_util::future::join_all;
     use jiff::SignedDuration;
@@ -121,7 +121,7 @@ mod asked {
     }
 
     /// Starts a light client for each endpoint. `None` if headers need no consensus, or cannot be had as configured.
-    pub(in crate::resolve::doctor) async fn examine(
+    pub(in crate::resolve::doctor) async fn examine_light_client(
         config: &Config,
         upstream: Option<&ChainUpstream>,
         clock: &dyn Clock,
@@ -141,7 +141,8 @@ mod asked {
             _ => None,
         });
         let headers = seen.iter().filter_map(|seen| seen.status.headers).max_by_key(|seen| seen.optimistic_slot);
-        let health = |(endpoint, seen): (&BeaconEndpointConfig, &LightClientProbe)| health(&endpoint.label, seen);
+        let health =
+            |(endpoint, seen): (&BeaconEndpointConfig, &LightClientProbe)| beacon_health(&endpoint.label, seen);
         Some(LightClientHealth {
             checkpoint: settings.checkpoint.to_string(),
             checkpoint_age_s: checkpoint_age,
@@ -205,7 +206,7 @@ mod asked {
         }
     }
 
-    fn health(label: &str, seen: &LightClientProbe) -> BeaconHealth {
+    fn beacon_health(label: &str, seen: &LightClientProbe) -> BeaconHealth {
         let status = seen.status.endpoints.first();
         let failure = status.and_then(|status| status.failure.as_ref()).map(|(_, cause)| cause.clone());
         let set_aside = status.and_then(|status| status.set_aside.as_ref());
@@ -217,8 +218,8 @@ mod asked {
         }
     }
 
-    impl From<LightClientHeaderStatus> for VerifiedHeaderHealth {
-        fn from(status: LightClientHeaderStatus) -> Self {
+    impl From<VerifiedHeadersStatus> for VerifiedHeaderHealth {
+        fn from(status: VerifiedHeadersStatus) -> Self {
             Self {
                 finalized_slot: status.finalized_slot,
                 finalized_age_s: status.finalized_age.as_secs(),
@@ -256,14 +257,14 @@ mod tests {
 
     #[test]
     fn each_fault_of_a_beacon_endpoint_has_its_advice() {
-        assert_eq!(advice(&health(vec![well("a")])), Vec::<String>::new());
+        assert_eq!(light_client_advice(&health(vec![well("a")])), Vec::<String>::new());
         let liar = BeaconHealth { violated_rule: Some("the signature is invalid".to_owned()), ..well("b") };
         let down = BeaconHealth { error: Some("no connection".to_owned()), headers: None, ..well("c") };
         let expected = [
             "b sends false light-client data (the signature is invalid): take it out of beacon.endpoints",
             "c gives no valid header (no connection): correct its URL, or take it out of beacon.endpoints",
         ];
-        assert_eq!(advice(&health(vec![well("a"), liar, down])), expected);
+        assert_eq!(light_client_advice(&health(vec![well("a"), liar, down])), expected);
     }
 
     #[test]
@@ -272,24 +273,24 @@ mod tests {
         let unused = BeaconHealth { error: Some("it is too old".to_owned()), ..well("a") };
         let health = LightClientHealth { checkpoint_error: Some(error.to_owned()), ..health(vec![unused]) };
         let expected = format!("{error}: set beacon.checkpoint to the root of a newer finalized block that you trust");
-        assert_eq!(advice(&health), [expected]);
+        assert_eq!(light_client_advice(&health), [expected]);
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn liar_is_named_and_the_honest_endpoint_is_well() {
         use crate::clock::SystemClock;
-        use crate::config::ProofDemand;
+        use crate::config::ChainProofMode;
         use crate::resolve::doctor;
-        use crate::sandbox::{BeaconBehaviour, CustomSandbox};
+        use crate::sandbox::{CustomSandbox, SandboxBeaconBehaviour};
         use clresolve_sandbox::spec::SandboxSpec;
 
         let world = CustomSandbox::start(&SandboxSpec::parse("").expect("it is a world")).await.expect("it starts");
         let mut config = world.config();
-        config.chain.proof = Some(ProofDemand::ConsensusProof);
-        let liar = world.beacon_endpoint(BeaconBehaviour::OtherCommittee).await.expect("a port");
-        let few = world.beacon_endpoint(BeaconBehaviour::LowParticipation).await.expect("a port");
+        config.chain.proof = Some(ChainProofMode::ConsensusProof);
+        let liar = world.start_beacon_endpoint(SandboxBeaconBehaviour::OtherCommittee).await.expect("a port");
+        let few = world.start_beacon_endpoint(SandboxBeaconBehaviour::LowParticipation).await.expect("a port");
         config.beacon.endpoints.extend([liar, few]);
-        let found = doctor::examine(&config, &SystemClock).await.expect("the configuration is good");
+        let found = doctor::examine_upstreams(&config, &SystemClock).await.expect("the configuration is good");
         let health = found.light_client.as_ref().expect("headers need consensus");
         let [honest, liar, few] = &health.endpoints[..] else { panic!("{health:?}") };
         assert_eq!((&honest.error, &honest.violated_rule), (&None, &None), "{health:?}");
@@ -311,6 +312,6 @@ mod tests {
         let still = LightClientHealth { headers: Some(headers(1560)), ..health(vec![well("a")]) };
         let expected =
             "the newest finalized header is 26 minutes old: wait until the chain finalizes, or add endpoints";
-        assert_eq!(advice(&still), [expected]);
+        assert_eq!(light_client_advice(&still), [expected]);
     }
 }

@@ -9,9 +9,9 @@ use clresolve_core::state::TrustState;
 use clresolve_jose::Ed25519PublicKey;
 use clresolve_messages::receipt::judge::ReceiptSigner;
 
-use super::{SignerLookupCache, SignerRecords, SignerRecordsError, SignerRecordsResult, look_up, read_signer};
+use super::{SignerLookupCache, SignerRecords, SignerRecordsError, SignerRecordsResult, look_up_signer, read_signer};
 use crate::resolve::cached::CachingResolver;
-use crate::resolve::look_ups::{LookupCacheValue, LookupVerdictKey};
+use crate::resolve::look_ups::{LookupCacheValue, ResolvedVerdictKey};
 use crate::resolve::walk::UncachedResolver;
 
 /// The signer of an agent's receipts, or why it is unknown.
@@ -41,14 +41,14 @@ impl LookupCacheValue for ReceiptSignerResult {
 pub(in crate::resolve) async fn receipt_signer_of_agent(
     signers: &ReceiptSignerCache,
     cached: &CachingResolver,
-    beside: &LookupVerdictKey,
+    beside: &ResolvedVerdictKey,
 ) -> ReceiptSignerResult {
-    look_up(signers, cached, beside, counts_as_objection, receipt_signer_from).await
+    look_up_signer(signers, cached, beside, counts_as_objection, receipt_signer_from_records).await
 }
 
 /// Reads the signer from the chain. The records of the agent and of its signer are from the same block.
 pub(in crate::resolve) async fn read_receipt_signer(walker: &UncachedResolver, agent: &EnsName) -> ReceiptSignerResult {
-    receipt_signer_from(read_signer(walker, agent, counts_as_objection).await)
+    receipt_signer_from_records(read_signer(walker, agent, counts_as_objection).await)
 }
 
 /// A reading from a single third-party endpoint is reported in the verdict, and is not a reason to refuse.
@@ -56,7 +56,7 @@ fn counts_as_objection(reason: &Reason) -> bool {
     reason.effect != ReasonEffect::Warn
 }
 
-fn receipt_signer_from(signer: SignerRecordsResult) -> ReceiptSignerResult {
+fn receipt_signer_from_records(signer: SignerRecordsResult) -> ReceiptSignerResult {
     match signer {
         Ok((name, records)) => Ok(records.into_signer(name)),
         Err(error) => Err(unpublished_key_reason(RecordKey::ReceiptSigner, &error)),
@@ -71,7 +71,8 @@ impl SignerRecords {
     fn into_signer(self, name: EnsName) -> ReceiptSigner {
         let key =
             self.public_key().map_err(|error| unpublished_key_reason(RecordKey::SigPub, &error)).and_then(|text| {
-                Ed25519PublicKey::from_record(text).map_err(|error| unpublished_key_reason(RecordKey::SigPub, &error))
+                Ed25519PublicKey::from_signer_record(text)
+                    .map_err(|error| unpublished_key_reason(RecordKey::SigPub, &error))
             });
         let kid = self.key_id().map_err(|error| unpublished_key_reason(RecordKey::SigKid, &error));
         let kid = kid.and_then(|kid| {
@@ -93,14 +94,15 @@ mod tests {
     use clresolve_core::records::TextRecord;
     use clresolve_jose::Ed25519KeyError;
 
-    use super::super::read_at_one_block;
+    use super::super::read_signer_at_one_block;
     use super::super::tests::{InTurn, records};
     use super::*;
 
     /// The block at which the signer was read, or why it was not, and how many names were read.
     async fn read_at(blocks: &[u8]) -> (Result<u64, ReasonCode>, usize) {
         let chain = InTurn::at(blocks);
-        let signer = receipt_signer_from(read_at_one_block(&chain.agent(), |name| chain.read(&name)).await);
+        let signer =
+            receipt_signer_from_records(read_signer_at_one_block(&chain.agent(), |name| chain.read(&name)).await);
         (signer.map(|signer| signer.block).map_err(|why| why.code), chain.reads())
     }
 

@@ -13,21 +13,22 @@ use futures_util::stream;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::response::{json as json_response, plain, with_type};
-use crate::keys::stranger;
+use super::response::{json_http_response as json_response, response_with_type, status_response};
+use crate::keys::stranger_address;
 use crate::web::DroppedConnectionError;
 
-/// Number of body chunks under [`RpcFault::HugeBody`]: 64 MiB in total, far beyond any client's limit.
+/// Number of body chunks under [`SandboxRpcFault::HugeBody`]: 64 MiB in total, far beyond any client's limit.
 const HUGE_CHUNKS: usize = 1024;
 /// One chunk: 64 KiB of a hex string.
 const HUGE_CHUNK: &[u8] = &[b'0'; 64 << 10];
-/// Number of array elements under [`RpcFault::AliasedOffsets`], all of which are the same [`ALIASED_BYTES`] bytes.
+/// Number of array elements under [`SandboxRpcFault::AliasedOffsets`], all of which are the same [`ALIASED_BYTES`]
+/// bytes.
 const ALIASED_ELEMENTS: usize = 4096;
 /// A client that copies each element needs 64 MiB for a response of 150 KB.
 const ALIASED_BYTES: usize = 16 << 10;
-/// How often each log is repeated under [`RpcFault::FloodOfLogs`].
+/// How often each log is repeated under [`SandboxRpcFault::FloodOfLogs`].
 const FLOOD: usize = 1000;
-/// Number of logs per response under [`RpcFault::InventedBlocks`]: about half of a client's maximum.
+/// Number of logs per response under [`SandboxRpcFault::InventedBlocks`]: about half of a client's maximum.
 const FILL: usize = 500;
 /// The key that signs the sandbox's receipts, and the third party's key (`receipts.rs`).
 const RECEIPT_KEY: &[u8; 44] = b"6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=";
@@ -38,7 +39,7 @@ static INVENTED: AtomicU64 = AtomicU64::new(0);
 /// The fault of an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum RpcFault {
+pub enum SandboxRpcFault {
     /// Nothing.
     #[default]
     None,
@@ -71,7 +72,7 @@ pub enum RpcFault {
     OtherGenesis,
     /// In every record, the scheme `x402` is replaced by `x403`.
     OtherRecords,
-    /// Like [`RpcFault::OtherRecords`], at the newest block only.
+    /// Like [`SandboxRpcFault::OtherRecords`], at the newest block only.
     OtherLatest,
     /// In every record, the key of the sandbox's receipts is replaced by a third party's.
     OtherKeys,
@@ -97,9 +98,9 @@ pub enum RpcFault {
     EveryLog,
     /// Every `eth_getLogs` returns the matching logs of the whole chain, attributed to the last block of the range.
     RestampedLogs,
-    /// Like [`RpcFault::RestampedLogs`], with each log repeated a thousand times.
+    /// Like [`SandboxRpcFault::RestampedLogs`], with each log repeated a thousand times.
     FloodOfLogs,
-    /// Logs as with [`RpcFault::RestampedLogs`]. The number of the newest block is increased by this value.
+    /// Logs as with [`SandboxRpcFault::RestampedLogs`]. The number of the newest block is increased by this value.
     BlocksToCome(u64),
     /// Each request for the newest block returns another block with the same number, and each response has 500 logs
     /// that announce changes to all names in it.
@@ -120,7 +121,7 @@ pub enum RpcFault {
     OtherCallees,
 }
 
-impl RpcFault {
+impl SandboxRpcFault {
     /// Applies the fault below JSON-RPC. Returns the response, if the fault spoils it.
     pub(super) async fn apply_to_transport(
         self,
@@ -128,16 +129,16 @@ impl RpcFault {
     ) -> Result<Option<Response<Body>>, DroppedConnectionError> {
         match self {
             Self::Status(code) => {
-                Ok(Some(plain(StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR))))
+                Ok(Some(status_response(StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR))))
             }
             Self::Html => {
                 let page = "<!doctype html><title>Sign in</title><p>Please sign in to this network.";
-                Ok(Some(with_type(Body::from(page), "text/html")))
+                Ok(Some(response_with_type(Body::from(page), "text/html")))
             }
             Self::NotJson => Ok(Some(json_response("this is not JSON".to_owned()))),
-            Self::HugeBody => Ok(Some(with_type(huge(), "application/json"))),
+            Self::HugeBody => Ok(Some(response_with_type(huge_body(), "application/json"))),
             Self::Stall => std::future::pending().await,
-            Self::StalledBlockReceipts if asks_for(request, "eth_getBlockReceipts") => std::future::pending().await,
+            Self::StalledBlockReceipts if calls_method(request, "eth_getBlockReceipts") => std::future::pending().await,
             Self::DropConnection => Err(DroppedConnectionError),
             Self::None
             | Self::ErrorReply
@@ -182,7 +183,7 @@ impl RpcFault {
             Self::OtherRecords => forge_records(&sound),
             Self::OtherLatest if *id == BlockId::latest() => forge_records(&sound),
             Self::OtherKeys => replace_bytes(&sound, RECEIPT_KEY, STRANGERS_KEY),
-            Self::OtherWallets if sound.len() == 32 => stranger().into_word().into(),
+            Self::OtherWallets if sound.len() == 32 => stranger_address().into_word().into(),
             _ => sound,
         }
     }
@@ -228,7 +229,7 @@ impl RpcFault {
             said["blockHash"] = json!(B256::repeat_byte(0x5a));
         }
         if self == Self::OtherCallees && said.get("logs").is_some() {
-            said["to"] = json!(stranger());
+            said["to"] = json!(stranger_address());
         }
         said
     }
@@ -290,7 +291,7 @@ impl RpcFault {
     }
 }
 
-fn asks_for(request: &[u8], method: &str) -> bool {
+fn calls_method(request: &[u8], method: &str) -> bool {
     request.windows(method.len()).any(|part| part == method.as_bytes())
 }
 
@@ -314,7 +315,7 @@ fn replace_bytes<const N: usize>(sound: &[u8], honest: &[u8; N], lie: &[u8; N]) 
     bytes.into()
 }
 
-fn huge() -> Body {
+fn huge_body() -> Body {
     let head = Bytes::from_static(br#"{"jsonrpc":"2.0","id":0,"result":"0x"#);
     let chunks = std::iter::once(head).chain(std::iter::repeat_n(Bytes::from_static(HUGE_CHUNK), HUGE_CHUNKS));
     Body::from_stream(stream::iter(chunks.map(|chunk| Ok::<_, std::convert::Infallible>(chunk.0))))

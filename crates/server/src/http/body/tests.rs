@@ -43,7 +43,7 @@ impl Daemon {
 
     async fn decide(&self, body: serde_json::Value) -> Response {
         let (state, in_force) = (State(self.state()), Extension(Arc::clone(&self.in_force)));
-        decisions::decide(state, in_force, Extension(CLIENT), posted(body)).await
+        decisions::serve_decision(state, in_force, Extension(CLIENT), posted(body)).await
     }
 
     /// Starts `question`, disconnects once it has a job in the pool, and returns whether its document kept its slots
@@ -89,7 +89,10 @@ async fn a_client_that_hangs_up_frees_no_place_before_its_document_is_read() {
     let request = json!({"name": NAME, "verb": "summarize", "request": {}});
     assert!(daemon.keeps_its_place(daemon.decide(about_a_payment()), busy()).await, "decisions");
     assert!(daemon.keeps_its_place(lint::lint_card(state(), client(), posted(json!({}))), busy()).await, "lint");
-    assert!(daemon.keeps_its_place(receipts::verify(state(), client(), posted(receipt)), busy()).await, "receipts");
+    assert!(
+        daemon.keeps_its_place(receipts::serve_verification(state(), client(), posted(receipt)), busy()).await,
+        "receipts"
+    );
     assert!(
         daemon.keeps_its_place(agent_requests::check_agent_request(state(), client(), posted(request)), busy()).await,
         "requests"

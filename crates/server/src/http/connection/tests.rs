@@ -56,7 +56,7 @@ async fn serve_all(near: DuplexStream, limits: HttpServerConfig) {
         response
     };
     let (_end, ended) = watch::channel(false);
-    let _ = serve(near, &limits, &activity, handle, ended).await;
+    let _ = serve_connection(near, &limits, &activity, handle, ended).await;
 }
 
 /// The responses to `sent`, after which the client closes its sending side.
@@ -181,7 +181,7 @@ async fn a_body_without_end_is_cut_after_its_answer() {
 #[tokio::test]
 async fn a_client_that_keeps_its_side_open_is_left_after_a_time() {
     let (near, mut far) = duplex(1 << 12);
-    linger(near, Duration::from_millis(10)).await;
+    linger_before_close(near, Duration::from_millis(10)).await;
     let mut said = String::new();
     far.read_to_string(&mut said).await.expect("the pipe is open");
     assert_eq!(said, "");
@@ -196,8 +196,9 @@ async fn a_client_that_does_not_read_its_answer_is_left() {
     let (_end, ended) = watch::channel(false);
     far.write_all(b"GET / HTTP/1.1\r\n\r\n").await.expect("the pipe has room");
     let activity = Arc::new(ConnectionActivity::new());
-    let served =
-        timeout(STALLED, serve(near, &limits, &activity, handle, ended)).await.expect("the connection is left");
+    let served = timeout(STALLED, serve_connection(near, &limits, &activity, handle, ended))
+        .await
+        .expect("the connection is left");
     assert!(served.is_err(), "an answer that was not read was not given");
 }
 
@@ -219,9 +220,10 @@ async fn a_connection_whose_body_does_not_come_makes_room() {
         }
         activity.request_close();
     };
-    let (served, ()) = timeout(STALLED, async { tokio::join!(serve(near, &limits, &activity, handle, ended), stalls) })
-        .await
-        .expect("it waits for its client");
+    let (served, ()) =
+        timeout(STALLED, async { tokio::join!(serve_connection(near, &limits, &activity, handle, ended), stalls) })
+            .await
+            .expect("it waits for its client");
     served.expect("it ends in order");
 }
 
@@ -240,7 +242,7 @@ async fn a_connection_that_lingers_makes_room() {
         answer
     };
     let began = Instant::now();
-    let (_, answer) = tokio::join!(serve(near, &limits, &activity, handle, ended), client);
+    let (_, answer) = tokio::join!(serve_connection(near, &limits, &activity, handle, ended), client);
     assert_eq!(statuses(&answer), ["400"]);
     assert!(began.elapsed() < LINGER_TIME, "it reads on for a client that has its answer");
 }
@@ -272,7 +274,7 @@ async fn a_connection_that_makes_room_gives_the_answer_in_work_and_no_other() {
         answers
     };
     let (served, answers) =
-        timeout(STALLED, async { tokio::join!(serve(near, &limits, &activity, handle, ended), client) })
+        timeout(STALLED, async { tokio::join!(serve_connection(near, &limits, &activity, handle, ended), client) })
             .await
             .expect("it ends");
     served.expect("it ends in order");

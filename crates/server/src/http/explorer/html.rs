@@ -18,18 +18,18 @@ pub(super) fn foreign_text(text: &str) -> Markup {
 }
 
 /// Foreign text in a `code` element.
-pub(super) fn code(text: &str) -> Markup {
+pub(super) fn foreign_code(text: &str) -> Markup {
     html! { code { (foreign_text(text)) } }
 }
 
 /// The URL of the explorer's page with these query parameters.
-pub(super) fn link<V: AsRef<str>>(parameters: impl IntoIterator<Item = (&'static str, V)>) -> String {
+pub(super) fn explorer_url<V: AsRef<str>>(parameters: impl IntoIterator<Item = (&'static str, V)>) -> String {
     let query = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
     format!("/?{query}")
 }
 
 /// A list of the facts that have a value. Empty if none has.
-pub(super) fn facts<L: Render>(rows: impl IntoIterator<Item = (L, Option<Markup>)>) -> Markup {
+pub(super) fn fact_list<L: Render>(rows: impl IntoIterator<Item = (L, Option<Markup>)>) -> Markup {
     let mut rows = rows.into_iter().filter_map(|(label, value)| Some((label, value?))).peekable();
     html! {
         @if rows.peek().is_some() {
@@ -38,7 +38,7 @@ pub(super) fn facts<L: Render>(rows: impl IntoIterator<Item = (L, Option<Markup>
     }
 }
 
-pub(super) fn section(id: &str, heading: &str, body: &Markup) -> Markup {
+pub(super) fn page_section(id: &str, heading: &str, body: &Markup) -> Markup {
     html! { section.facts aria-labelledby=(id) { h2 #(id) { (heading) } (body) } }
 }
 

@@ -8,7 +8,7 @@ use clresolve_core::name_hint::{NameSuggestion, NonNameInputKind};
 use clresolve_core::reading::{ProofGrade, ProofStrength};
 use clresolve_core::reason::{FixerRole, Reason, ReasonCode, ReasonEffect, Refusal, ResolutionStep, title_of};
 use clresolve_core::state::TrustState;
-use clresolve_core::text::{capitalized, shell_quote};
+use clresolve_core::text::{capitalize_first, shell_quote};
 use clresolve_payment::check::SellerCheckDocument;
 use clresolve_resolver::config::{DEFAULT_PROFILE, EnsChainConfig};
 use clresolve_verdict::verdict::{
@@ -17,7 +17,7 @@ use clresolve_verdict::verdict::{
 use maud::{DOCTYPE, Markup, Render, html};
 use serde_json::Value;
 
-use super::html::{code, facts, foreign_text, group_thousands, link, section, time_element};
+use super::html::{explorer_url, fact_list, foreign_code, foreign_text, group_thousands, page_section, time_element};
 use super::walk::{self, DiagramStageStatus, status_icon};
 use super::{samples, seller};
 
@@ -35,7 +35,7 @@ const MAX_LISTED: usize = 20;
 
 /// The query of a page, as typed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct PageQuery<'a> {
+pub(super) struct ExplorerPageQuery<'a> {
     pub(super) name: &'a str,
     pub(super) profile: Option<&'a str>,
     pub(super) depth: Option<ResolutionDepth>,
@@ -43,9 +43,9 @@ pub(super) struct PageQuery<'a> {
     pub(super) accepts_urls: bool,
 }
 
-impl PageQuery<'_> {
+impl ExplorerPageQuery<'_> {
     /// The query's choices besides the name, keyed by parameter.
-    fn choices(self) -> impl Iterator<Item = (&'static str, String)> {
+    fn choice_parameters(self) -> impl Iterator<Item = (&'static str, String)> {
         let profile = self.profile.map(|profile| ("profile", profile.to_owned()));
         profile.into_iter().chain(self.depth.map(|depth| ("depth", depth.to_string())))
     }
@@ -53,7 +53,7 @@ impl PageQuery<'_> {
 
 /// The gate's view of a name.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct GateView<'a> {
+pub(super) struct ExplorerGateView<'a> {
     /// The verdict under the gate's own rules.
     pub(super) verdict: &'a Verdict,
     /// The code of the gate's objection to the agent.
@@ -67,7 +67,7 @@ pub(super) enum ExplorerPageContent<'a> {
     Verdict {
         verdict: &'a Verdict,
         /// The gate's decision, or why it could not be obtained.
-        gate: Result<GateView<'a>, Refusal>,
+        gate: Result<ExplorerGateView<'a>, Refusal>,
         /// The route through which the seller is queried, if that is permitted.
         sellers: Option<&'static str>,
         /// The network that was queried.
@@ -91,7 +91,7 @@ pub(super) struct InvalidNameExplanation<'a> {
 
 impl<'a> InvalidNameExplanation<'a> {
     /// Recognises text that is not an ENS name, before the resolution. A name without a dot counts as a typing error.
-    pub(super) fn recognize(typed: &'a str) -> Option<Self> {
+    pub(super) fn from_typed_text(typed: &'a str) -> Option<Self> {
         if let Some(NameSuggestion { what, meant }) = NameSuggestion::from_text(typed) {
             let why = match what {
                 NonNameInputKind::Entry => "This is the entry of an agent.",
@@ -112,35 +112,40 @@ impl<'a> InvalidNameExplanation<'a> {
     /// The explanation from the verdict, if the text has no normal form.
     pub(super) fn from_verdict(verdict: &'a Verdict) -> Option<Self> {
         let reason = verdict.reasons.iter().find(|reason| reason.code == ReasonCode::NameInvalid)?;
-        let why = reason.observed.as_ref().map_or_else(String::new, |rule| format!("{}.", capitalized(rule)));
+        let why = reason.observed.as_ref().map_or_else(String::new, |rule| format!("{}.", capitalize_first(rule)));
         Some(Self { why: why.into(), meant: None })
     }
 }
 
 /// The page before a name is entered.
-pub(super) fn start(query: PageQuery<'_>, profile: &str, chain: &EnsChainConfig) -> Markup {
+pub(super) fn start_page(query: ExplorerPageQuery<'_>, profile: &str, chain: &EnsChainConfig) -> Markup {
     let result = html! {
         p.lead {
             "An ENS name says where an agent’s card is, what its hash is, and which entry to call. This page proves \
              that they belong together, or says what is wrong. It asks the chain, the web host and IPFS, and believes \
-             none of them alone. Rules: " (code(profile)) "."
+             none of them alone. Rules: " (foreign_code(profile)) "."
         }
-        @if chain.world == SANDBOX { (samples::section()) }
+        @if chain.world == SANDBOX { (samples::samples_section()) }
         (walk::empty_diagram())
     };
     html_document("clresolve: is this agent real?", "start", query, &result)
 }
 
-pub(super) fn write(query: PageQuery<'_>, shown: &ExplorerPageContent<'_>) -> Markup {
+pub(super) fn result_page(query: ExplorerPageQuery<'_>, shown: &ExplorerPageContent<'_>) -> Markup {
     let title = |word: &str, name: &str| html! { (word) ": " (foreign_text(name)) };
     match shown {
         ExplorerPageContent::Verdict { verdict, gate, sellers, chain } => {
-            let title = title(&conclusion(verdict, *gate).1, name_of(verdict));
+            let title = title(&verdict_conclusion(verdict, *gate).1, displayed_name(verdict));
             html_document(title, "about", query, &verdict_section(query, verdict, *gate, *sellers, chain))
         }
         ExplorerPageContent::Seller(check) => {
-            let title = title(&capitalized(check.decision.as_str()), query.name);
-            html_document(title, "about", query, &seller::seller_section(query.name, check, &articles(&check.reasons)))
+            let title = title(&capitalize_first(check.decision.as_str()), query.name);
+            html_document(
+                title,
+                "about",
+                query,
+                &seller::seller_section(query.name, check, &reason_articles(&check.reasons)),
+            )
         }
         ExplorerPageContent::NoName(shown) => {
             html_document(title("Not an ENS name", query.name), "about", query, &invalid_name_section(query, shown))
@@ -152,21 +157,21 @@ pub(super) fn write(query: PageQuery<'_>, shown: &ExplorerPageContent<'_>) -> Ma
 }
 
 /// Choices that also apply to the next question, unless the user clears them.
-fn choices(query: PageQuery<'_>) -> Markup {
-    let mut choices = query.choices().peekable();
+fn choices_form(query: ExplorerPageQuery<'_>) -> Markup {
+    let mut choices = query.choice_parameters().peekable();
     html! {
         @if choices.peek().is_some() {
             p.choices {
                 "Judged by: "
                 @for (key, value) in choices {
-                    label { input type="checkbox" name=(key) value=(value) checked; " " (key) " " (code(&value)) }
+                    label { input type="checkbox" name=(key) value=(value) checked; " " (key) " " (foreign_code(&value)) }
                 }
             }
         }
     }
 }
 
-fn html_document(title: impl Render, class: &str, query: PageQuery<'_>, result: &Markup) -> Markup {
+fn html_document(title: impl Render, class: &str, query: ExplorerPageQuery<'_>, result: &Markup) -> Markup {
     let (longest, or_url) = if query.accepts_urls { (2048, ", or the URL of an x402 seller") } else { (255, "") };
     html! {
         (DOCTYPE)
@@ -192,7 +197,7 @@ fn html_document(title: impl Render, class: &str, query: PageQuery<'_>, result: 
                             button { "Check" }
                         }
                         p.hint #hint { "The ENS name of an agent, such as summarizeagent.eth" (or_url) }
-                        (choices(query))
+                        (choices_form(query))
                     }
                     p.unseen #live role="status" {}
                     div #result tabindex="-1" { (result) }
@@ -206,13 +211,13 @@ fn html_document(title: impl Render, class: &str, query: PageQuery<'_>, result: 
     }
 }
 
-fn invalid_name_section(query: PageQuery<'_>, shown: &InvalidNameExplanation<'_>) -> Markup {
+fn invalid_name_section(query: ExplorerPageQuery<'_>, shown: &InvalidNameExplanation<'_>) -> Markup {
     html! {
         section.hero.no-name aria-labelledby="state" {
-            (walk::headline(DiagramStageStatus::Skip, "Not an ENS name", query.name))
+            (walk::answer_heading(DiagramStageStatus::Skip, "Not an ENS name", query.name))
             p.summary { (foreign_text(&shown.why)) }
             @if let Some(name) = &shown.meant {
-                p.advice { "Did you mean " a href=(link_to(name, query)) { (foreign_text(name)) } "?" }
+                p.advice { "Did you mean " a href=(name_page_url(name, query)) { (foreign_text(name)) } "?" }
             }
         }
         (walk::empty_diagram())
@@ -232,9 +237,9 @@ fn refusal_section(refusal: Refusal, detail: &str) -> Markup {
 }
 
 fn verdict_section(
-    query: PageQuery<'_>,
+    query: ExplorerPageQuery<'_>,
     verdict: &Verdict,
-    gate: Result<GateView<'_>, Refusal>,
+    gate: Result<ExplorerGateView<'_>, Refusal>,
     sellers: Option<&str>,
     chain: &EnsChainConfig,
 ) -> Markup {
@@ -247,25 +252,25 @@ fn verdict_section(
 }
 
 /// The normalized name, or else the name as typed.
-fn name_of(verdict: &Verdict) -> &str {
+fn displayed_name(verdict: &Verdict) -> &str {
     verdict.name.normalized.as_deref().unwrap_or(&verdict.name.input)
 }
 
 /// The headline with the state and what to do. `seller` is the route through which the script queries the seller if the
 /// gate admits the agent.
-fn headline_section(verdict: &Verdict, gate: Result<GateView<'_>, Refusal>, seller: Option<&str>) -> Markup {
-    let name = name_of(verdict);
-    let (mark, word) = conclusion(verdict, gate);
+fn headline_section(verdict: &Verdict, gate: Result<ExplorerGateView<'_>, Refusal>, seller: Option<&str>) -> Markup {
+    let name = displayed_name(verdict);
+    let (mark, word) = verdict_conclusion(verdict, gate);
     let is_trusted = verdict.state == TrustState::Trusted;
-    let seller = seller.filter(|_| is_trusted && passes(gate));
+    let seller = seller.filter(|_| is_trusted && is_passed_by_gate(gate));
     let verb = verdict.identity.as_ref().and_then(|identity| identity.verbs.first());
     html! {
-        section.hero.(verdict.state).held[is_trusted && !passes(gate)] aria-labelledby="state" data-name=(name)
+        section.hero.(verdict.state).held[is_trusted && !is_passed_by_gate(gate)] aria-labelledby="state" data-name=(name)
             data-verb=(verb.map_or("", String::as_str)) data-seller=[seller] {
-            (walk::headline(mark, &word, name))
-            @if name != verdict.name.input { p.typed { "typed as " (code(&verdict.name.input)) } }
+            (walk::answer_heading(mark, &word, name))
+            @if name != verdict.name.input { p.typed { "typed as " (foreign_code(&verdict.name.input)) } }
             p.summary { (foreign_text(&verdict.summary)) }
-            p.advice { (advice(verdict, gate)) }
+            p.advice { (verdict_advice(verdict, gate)) }
             (rules_section(verdict, gate))
             @if verdict.anchor.as_ref().is_some_and(|anchor| anchor.world == SANDBOX) {
                 p.world { strong { "Sandbox." } " These names are samples; this proves nothing about real ones." }
@@ -276,29 +281,29 @@ fn headline_section(verdict: &Verdict, gate: Result<GateView<'_>, Refusal>, sell
 
 /// The conclusion for a reader who stops here. A trusted verdict is shown as "trusted" only if the gate admits the
 /// agent.
-fn conclusion(verdict: &Verdict, gate: Result<GateView<'_>, Refusal>) -> (DiagramStageStatus, String) {
+fn verdict_conclusion(verdict: &Verdict, gate: Result<ExplorerGateView<'_>, Refusal>) -> (DiagramStageStatus, String) {
     match (verdict.state, gate) {
-        (TrustState::Trusted, Ok(GateView { objection: Some(_), .. })) => {
+        (TrustState::Trusted, Ok(ExplorerGateView { objection: Some(_), .. })) => {
             (DiagramStageStatus::Fail, "Denied".to_owned())
         }
         (TrustState::Trusted, Err(_)) => (DiagramStageStatus::Unknown, "Undecided".to_owned()),
-        (state, _) => (state.into(), capitalized(state.as_str())),
+        (state, _) => (state.into(), capitalize_first(state.as_str())),
     }
 }
 
-fn passes(gate: Result<GateView<'_>, Refusal>) -> bool {
+fn is_passed_by_gate(gate: Result<ExplorerGateView<'_>, Refusal>) -> bool {
     gate.is_ok_and(|gate| gate.objection.is_none())
 }
 
 /// The rules, if they differ from the gate's.
-fn rules_section(verdict: &Verdict, gate: Result<GateView<'_>, Refusal>) -> Markup {
+fn rules_section(verdict: &Verdict, gate: Result<ExplorerGateView<'_>, Refusal>) -> Markup {
     let used = &verdict.profile;
-    let of = |used: &AppliedProfile| html! { (code(&used.id)) " at depth " (used.depth) };
+    let of = |used: &AppliedProfile| html! { (foreign_code(&used.id)) " at depth " (used.depth) };
     let are_of_gate = |gate: &AppliedProfile| gate.id == used.id && gate.depth == used.depth;
     html! {
         @match gate {
-            Ok(GateView { verdict, .. }) if are_of_gate(&verdict.profile) => {},
-            Ok(GateView { verdict, objection }) => p.rules {
+            Ok(ExplorerGateView { verdict, .. }) if are_of_gate(&verdict.profile) => {},
+            Ok(ExplorerGateView { verdict, objection }) => p.rules {
                 "Judged by " (of(used)) ". The gate judges by " (of(&verdict.profile)) ", and "
                 (if objection.is_none() { "lets it pass." } else { "denies it." })
             },
@@ -310,7 +315,7 @@ fn rules_section(verdict: &Verdict, gate: Result<GateView<'_>, Refusal>) -> Mark
 }
 
 /// The recommended action.
-fn advice(verdict: &Verdict, gate: Result<GateView<'_>, Refusal>) -> Markup {
+fn verdict_advice(verdict: &Verdict, gate: Result<ExplorerGateView<'_>, Refusal>) -> Markup {
     let fixer = verdict.reasons.first().map(|reason| reason.code.entry().fixer);
     html! {
         @match (verdict.state, fixer) {
@@ -323,13 +328,13 @@ fn advice(verdict: &Verdict, gate: Result<GateView<'_>, Refusal>) -> Markup {
             (TrustState::Untrusted, Some(FixerRole::Publisher) | None) => {
                 "Do not call or pay it; its publisher has to fix this."
             },
-            (TrustState::Indeterminate, _) => { "Do not rely on it yet." (when_to_ask_again(verdict)) },
+            (TrustState::Indeterminate, _) => { "Do not rely on it yet." (next_ask_text(verdict)) },
         }
     }
 }
 
 /// When asking again may give a different answer, as the end of a paragraph.
-fn when_to_ask_again(verdict: &Verdict) -> String {
+fn next_ask_text(verdict: &Verdict) -> String {
     match (verdict.reasons.first(), verdict.freshness.retry_after) {
         // An earlier question costs a resolution and finds no newer finalized block.
         (Some(reason), _) if reason.code == ReasonCode::RecordPending => " Ask again in about 15 minutes.".to_owned(),
@@ -339,28 +344,28 @@ fn when_to_ask_again(verdict: &Verdict) -> String {
 }
 
 /// The recommended action for a trusted agent: it follows the gate's decision.
-fn gate_advice(gate: Result<GateView<'_>, Refusal>) -> Markup {
-    let Ok(GateView { verdict, objection }) = gate else { return html! { "Do not rely on it yet." } };
+fn gate_advice(gate: Result<ExplorerGateView<'_>, Refusal>) -> Markup {
+    let Ok(ExplorerGateView { verdict, objection }) = gate else { return html! { "Do not rely on it yet." } };
     if let Some(slug) = objection {
         let title = title_of(slug).unwrap_or_default();
-        return html! { "Do not call or pay it: the gate denies it, " (code(slug)) ". " (title) };
+        return html! { "Do not call or pay it: the gate denies it, " (foreign_code(slug)) ". " (title) };
     }
     let entry = verdict.identity.as_ref().and_then(|identity| identity.entry.as_deref());
     html! {
         "The name is bound to this card"
-        @if let Some(entry) = entry { " and to the entry " (code(entry)) }
+        @if let Some(entry) = entry { " and to the entry " (foreign_code(entry)) }
         ". This does not cover whom to pay: " code { "POST /v1/decisions" } " judges the terms of a seller."
     }
 }
 
 /// Every reason: its meaning, the expected and observed values, and the fix.
-fn reasons_section(query: PageQuery<'_>, verdict: &Verdict) -> Markup {
+fn reasons_section(query: ExplorerPageQuery<'_>, verdict: &Verdict) -> Markup {
     let near = html! {
         @for near in &verdict.profile.near_misses {
-            @let query = PageQuery { profile: Some(&near.profile), ..query };
+            @let query = ExplorerPageQuery { profile: Some(&near.profile), ..query };
             p.near {
-                "The same evidence is trusted under " (code(&near.profile)) ". "
-                a href=(link_to(name_of(verdict), query)) { "Ask under these rules" }
+                "The same evidence is trusted under " (foreign_code(&near.profile)) ". "
+                a href=(name_page_url(displayed_name(verdict), query)) { "Ask under these rules" }
             }
         }
     };
@@ -370,16 +375,16 @@ fn reasons_section(query: PageQuery<'_>, verdict: &Verdict) -> Markup {
         more => format!("{more} reasons"),
     };
     html! {
-        section.reasons aria-labelledby="reasons" { h2 #reasons { (heading) } (articles(&verdict.reasons)) (near) }
+        section.reasons aria-labelledby="reasons" { h2 #reasons { (heading) } (reason_articles(&verdict.reasons)) (near) }
     }
 }
 
 /// The URL of the page for `name` with the choices of `query`.
-fn link_to(name: &str, query: PageQuery<'_>) -> String {
-    link([("name", name.to_owned())].into_iter().chain(query.choices()))
+fn name_page_url(name: &str, query: ExplorerPageQuery<'_>) -> String {
+    explorer_url([("name", name.to_owned())].into_iter().chain(query.choice_parameters()))
 }
 
-fn articles(reasons: &[Reason]) -> Markup {
+fn reason_articles(reasons: &[Reason]) -> Markup {
     html! { @for one in reasons { (reason_article(one)) } }
 }
 
@@ -395,7 +400,7 @@ fn reason_article(reason: &Reason) -> Markup {
             p.where {
                 (word) ", in the step " (reason.step)
                 @if let Some(rule) = &reason.requirement { ", rule " (foreign_text(rule)) }
-                @if let Some(place) = &reason.place { ", at " (code(place)) }
+                @if let Some(place) = &reason.place { ", at " (foreign_code(place)) }
             }
             p { (foreign_text(&reason.message)) }
             (reason_values(reason))
@@ -413,8 +418,8 @@ fn reason_values(reason: &Reason) -> Markup {
     html! {
         @if reason.expected.is_some() || reason.observed.is_some() {
             dl.values {
-                @if let Some(value) = &reason.expected { div.expected { dt { "Expected" } dd { (code(value)) } } }
-                @if let Some(value) = &reason.observed { div.observed { dt { "Observed" } dd { (code(value)) } } }
+                @if let Some(value) = &reason.expected { div.expected { dt { "Expected" } dd { (foreign_code(value)) } } }
+                @if let Some(value) = &reason.observed { div.observed { dt { "Observed" } dd { (foreign_code(value)) } } }
             }
         }
     }
@@ -441,31 +446,31 @@ fn agent_section(verdict: &Verdict) -> Markup {
         Some(identity) => html! { p { "As described by its card." } (identity_facts(identity)) },
         None => html! { p { "Nothing is known about the agent, because no card was read." } },
     };
-    section("agent", "The agent", &body)
+    page_section("agent", "The agent", &body)
 }
 
 fn identity_facts(identity: &AgentIdentity) -> Markup {
     let owner = identity.owner.as_ref().map(|owner| {
         let proven = if owner.proven { "proven on chain" } else { "not proven" };
-        html! { (code(&owner.name)) " " span.soft { (proven) } }
+        html! { (foreign_code(&owner.name)) " " span.soft { (proven) } }
     });
-    facts([
+    fact_list([
         ("Owner", owner),
         ("Class", identity.class.as_deref().map(foreign_text)),
         ("Status", identity.status.as_deref().map(foreign_text)),
         ("Version", identity.version.as_deref().map(foreign_text)),
-        ("Verbs", words(&identity.verbs)),
-        ("Entry", identity.entry.as_deref().map(code)),
-        ("Networks", words(&identity.networks)),
-        ("Card’s CID", identity.card.cid.as_deref().map(code)),
-        ("Card’s SHA-256", Some(&*identity.card.sha256).filter(|digest| !digest.is_empty()).map(code)),
+        ("Verbs", foreign_words(&identity.verbs)),
+        ("Entry", identity.entry.as_deref().map(foreign_code)),
+        ("Networks", foreign_words(&identity.networks)),
+        ("Card’s CID", identity.card.cid.as_deref().map(foreign_code)),
+        ("Card’s SHA-256", Some(&*identity.card.sha256).filter(|digest| !digest.is_empty()).map(foreign_code)),
     ])
 }
 
 /// Foreign words with spaces between them. `None` if there are none.
-fn words(words: &[String]) -> Option<Markup> {
+fn foreign_words(words: &[String]) -> Option<Markup> {
     let (first, others) = words.split_first()?;
-    Some(html! { (code(first)) @for word in others { " " (code(word)) } })
+    Some(html! { (foreign_code(first)) @for word in others { " " (foreign_code(word)) } })
 }
 
 /// Who vouches for the records, and at which block.
@@ -474,19 +479,19 @@ fn records_section(verdict: &Verdict) -> Markup {
         Some(anchor) => html! { p { (voucher_description(anchor)) } (anchor_description(anchor)) },
         None => html! { p { "Nobody: nothing was read from the chain." } },
     };
-    section("records", "Who vouches for the records", &body)
+    page_section("records", "Who vouches for the records", &body)
 }
 
 /// Where and when the records were read.
 fn anchor_description(anchor: &ChainAnchor) -> Markup {
     let block = &anchor.block;
     let at = html! { (group_thousands(block.number)) " " span.soft { (foreign_text(&block.tag)) ", " (time_element(&block.timestamp)) } };
-    facts([
-        ("Chain", Some(html! { (code(&anchor.chain)) " " span.soft { (foreign_text(&anchor.world)) } })),
+    fact_list([
+        ("Chain", Some(html! { (foreign_code(&anchor.chain)) " " span.soft { (foreign_text(&anchor.world)) } })),
         ("Block", Some(at)),
-        ("Block hash", Some(code(&block.hash))),
-        ("Resolver", anchor.resolver.as_deref().map(code)),
-        ("Wildcard of", anchor.wildcard.as_deref().map(code)),
+        ("Block hash", Some(foreign_code(&block.hash))),
+        ("Resolver", anchor.resolver.as_deref().map(foreign_code)),
+        ("Wildcard of", anchor.wildcard.as_deref().map(foreign_code)),
         ("Offchain", anchor.offchain.then(|| html! { "through CCIP-Read" })),
     ])
 }
@@ -528,8 +533,8 @@ fn payee_section(verdict: &Verdict) -> Markup {
     } else {
         "A payment to another address than these takes a signed offer, an ERC-8004 registration or the operator's list."
     };
-    let endpoints = set("endpoints").map(|(key, value)| (code(key), Some(record_value(value))));
-    section("payee", "Whom to pay", &html! { p { (lead) } (facts(addresses.into_iter().chain(endpoints))) })
+    let endpoints = set("endpoints").map(|(key, value)| (foreign_code(key), Some(record_value(value))));
+    page_section("payee", "Whom to pay", &html! { p { (lead) } (fact_list(addresses.into_iter().chain(endpoints))) })
 }
 
 /// The label of a coin type: its network.
@@ -547,8 +552,8 @@ fn coin_label(coin: &str) -> Markup {
 /// The value of a record, or why it is unusable.
 fn record_value(value: &Value) -> Markup {
     match value.as_str() {
-        Some(text) => code(text),
-        None => html! { "unusable: " (code(&value.to_string())) },
+        Some(text) => foreign_code(text),
+        None => html! { "unusable: " (foreign_code(&value.to_string())) },
     }
 }
 
@@ -571,13 +576,13 @@ fn memory_section(verdict: &Verdict) -> Markup {
         ("Seen trusted", seen.map(|(first, last)| html! { "from block " (first) " to block " (last) })),
         ("Versions seen", number("versions").map(|versions| html! { (versions) })),
     ];
-    section("memory", "What this daemon remembers", &facts(rows))
+    page_section("memory", "What this daemon remembers", &fact_list(rows))
 }
 
 /// The same question for other clients. The program's own defaults are omitted, those of this daemon are not.
 fn commands_section(verdict: &Verdict, chain: &EnsChainConfig) -> Markup {
     let Some(name) = &verdict.name.normalized else { return html! {} };
-    let world = world(chain);
+    let world = network_options(chain);
     let used = &verdict.profile;
     let profile = Some(used.id.as_str()).filter(|id| *id != DEFAULT_PROFILE);
     let profile = profile.map_or_else(String::new, |id| format!("--profile {} ", shell_quote(id)));
@@ -590,15 +595,15 @@ fn commands_section(verdict: &Verdict, chain: &EnsChainConfig) -> Markup {
             "This command resolves the name in your terminal, through the endpoints configured there. It does not rely \
              on this page."
         }
-        (facts([("Verdict", Some(code(&verdict.id)))]))
+        (fact_list([("Verdict", Some(foreign_code(&verdict.id)))]))
         (copyable_line(command))
     };
-    section("command", "Ask it yourself", &body)
+    page_section("command", "Ask it yourself", &body)
 }
 
 /// The command line options that select the same network, each followed by a space. Endpoints are omitted because their
 /// URLs may contain keys.
-fn world(chain: &EnsChainConfig) -> String {
+fn network_options(chain: &EnsChainConfig) -> String {
     let usual = EnsChainConfig::default();
     let is_sandbox = chain.world == SANDBOX;
     let sandbox = is_sandbox.then(|| "--sandbox ".to_owned());
@@ -618,7 +623,7 @@ mod tests {
 
     #[test]
     fn another_world_and_another_demand_are_asked_for() {
-        assert_eq!(world(&EnsChainConfig::default()), "");
+        assert_eq!(network_options(&EnsChainConfig::default()), "");
         let resolver = "0x5FbDB2315678afecb367f032d93F642f64180aa3";
         let text = format!(
             "world = \"dev\"\nchain-id = 31337\nuniversal-resolver = \"{resolver}\"\nblock = \"latest\"\n\
@@ -627,9 +632,9 @@ mod tests {
         let layer = ConfigLayer::from_toml(&text, "f.toml").expect("a configuration");
         let mut chain = Config::default().with_layers([layer]).unwrap_or_else(|e| panic!("{e}")).chain;
         let demand = "--block latest --proof quorum --quorum 3 ";
-        assert_eq!(world(&chain), format!("--chain-id 31337 --universal-resolver {resolver} {demand}"));
+        assert_eq!(network_options(&chain), format!("--chain-id 31337 --universal-resolver {resolver} {demand}"));
         chain.world = SANDBOX.to_owned();
-        assert_eq!(world(&chain), format!("--sandbox {demand}"), "it has a chain of its own");
+        assert_eq!(network_options(&chain), format!("--sandbox {demand}"), "it has a chain of its own");
     }
 
     #[test]

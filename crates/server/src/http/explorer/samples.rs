@@ -3,11 +3,11 @@
 use std::sync::LazyLock;
 
 use clresolve_core::state::TrustState;
-use clresolve_core::text::capitalized;
+use clresolve_core::text::capitalize_first;
 use clresolve_resolver::sandbox::Sandbox;
 use maud::{Markup, html};
 
-use super::html::{foreign_text, link};
+use super::html::{explorer_url, foreign_text};
 
 /// The section. It is rendered once, because every sandbox of this version has the same names.
 static SECTION: LazyLock<Markup> = LazyLock::new(|| {
@@ -21,7 +21,7 @@ static SECTION: LazyLock<Markup> = LazyLock::new(|| {
 });
 
 /// The names of the sandbox, grouped by expected state.
-pub(super) fn section() -> &'static Markup {
+pub(super) fn samples_section() -> &'static Markup {
     &SECTION
 }
 
@@ -32,11 +32,11 @@ fn samples_in(state: TrustState) -> Markup {
     html! {
         // A newcomer should see good agents first.
         details open[state == TrustState::Trusted] {
-            summary { (capitalized(state.as_str())) " (" (expected.len()) ")" }
+            summary { (capitalize_first(state.as_str())) " (" (expected.len()) ")" }
             ul {
                 @for sample in &expected {
                     @let (name, about) = (foreign_text(&sample.name), foreign_text(&sample.about));
-                    li { a href=(link([("name", &*sample.name)])) { (name) } " " span.soft { (about) } }
+                    li { a href=(explorer_url([("name", &*sample.name)])) { (name) } " " span.soft { (about) } }
                 }
             }
         }

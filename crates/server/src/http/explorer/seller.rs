@@ -1,21 +1,21 @@
 //! Renders the check of a seller: the conclusion, a row for each kind of evidence, the demand, and each reason.
 
-use clresolve_core::text::capitalized;
+use clresolve_core::text::capitalize_first;
 use clresolve_payment::check::{PayeeEvidenceRow, SellerCheckDocument};
 use clresolve_payment::decision::DecisionOutcome;
 use maud::{Markup, html};
 
-use super::html::{code, facts, foreign_text, section};
-use super::walk::{self, DiagramStageStatus, headline};
+use super::html::{fact_list, foreign_code, foreign_text, page_section};
+use super::walk::{self, DiagramStageStatus, answer_heading};
 
 /// The part of the page below the form. `reasons` shows the check's reasons.
 pub(super) fn seller_section(url: &str, check: &SellerCheckDocument, reasons: &Markup) -> Markup {
     let evidence =
-        html! { p { "Rows are never added up to a score." } (facts(check.evidence.iter().map(evidence_fact))) };
+        html! { p { "Rows are never added up to a score." } (fact_list(check.evidence.iter().map(evidence_fact))) };
     html! {
         (seller_headline(url, check))
-        (section("evidence", "What proves who is paid", &evidence))
-        (section("payee", "What it demands", &demand_section(check)))
+        (page_section("evidence", "What proves who is paid", &evidence))
+        (page_section("payee", "What it demands", &demand_section(check)))
         @if !check.reasons.is_empty() { section.reasons { (reasons) } }
         (walk::empty_diagram())
     }
@@ -30,7 +30,7 @@ fn seller_headline(url: &str, check: &SellerCheckDocument) -> Markup {
     };
     html! {
         section.hero.(class) aria-labelledby="state" {
-            (headline(mark, &capitalized(check.decision.as_str()), url))
+            (answer_heading(mark, &capitalize_first(check.decision.as_str()), url))
             p.summary { (foreign_text(&check.reason)) }
             p.advice {
                 (if check.abort { "Do not pay." } else { "It may be paid." })
@@ -42,17 +42,17 @@ fn seller_headline(url: &str, check: &SellerCheckDocument) -> Markup {
 
 fn evidence_fact(row: &PayeeEvidenceRow) -> (&'static str, Option<Markup>) {
     let shown = html! {
-        strong { (capitalized(row.state.as_str())) "." } " " (foreign_text(&row.detail))
-        @if let Some(place) = &row.place { " " (code(place)) }
+        strong { (capitalize_first(row.state.as_str())) "." } " " (foreign_text(&row.detail))
+        @if let Some(place) = &row.place { " " (foreign_code(place)) }
     };
     (row.kind.as_str(), Some(shown))
 }
 
 fn demand_section(check: &SellerCheckDocument) -> Markup {
     let price = check.price.as_ref();
-    facts([
-        ("Price", price.map(|price| code(&format!("{} of {}", price.amount, price.asset)))),
-        ("Network", price.map(|price| code(price.network.as_str()))),
-        ("Payee", check.payee.as_ref().map(|payee| code(&payee.address.to_string()))),
+    fact_list([
+        ("Price", price.map(|price| foreign_code(&format!("{} of {}", price.amount, price.asset)))),
+        ("Network", price.map(|price| foreign_code(price.network.as_str()))),
+        ("Payee", check.payee.as_ref().map(|payee| foreign_code(&payee.address.to_string()))),
     ])
 }

@@ -21,7 +21,7 @@ pub(super) enum DiagramStageStatus {
 
 impl DiagramStageStatus {
     /// The class in the style sheet.
-    const fn class(self) -> &'static str {
+    const fn css_class(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
             Self::Pass => "pass",
@@ -32,7 +32,7 @@ impl DiagramStageStatus {
     }
 
     /// The icon's text.
-    const fn word(self) -> &'static str {
+    const fn icon_text(self) -> &'static str {
         match self {
             Self::Waiting => "to be proven",
             Self::Pass => "holds",
@@ -43,7 +43,7 @@ impl DiagramStageStatus {
     }
 
     /// The worst of several marks. A stage whose steps are all skipped is skipped.
-    fn worst(marks: impl Iterator<Item = Self>) -> Self {
+    fn worst_status(marks: impl Iterator<Item = Self>) -> Self {
         let weight = |mark: &Self| match mark {
             Self::Skip | Self::Waiting => 0,
             Self::Pass => 1,
@@ -94,7 +94,7 @@ pub(super) fn status_icon(mark: DiagramStageStatus) -> Markup {
 }
 
 /// The heading of an answer about `name`: a conclusion in one word, with its icon.
-pub(super) fn headline(mark: DiagramStageStatus, word: &str, name: &str) -> Markup {
+pub(super) fn answer_heading(mark: DiagramStageStatus, word: &str, name: &str) -> Markup {
     html! { h2 #state { span.seal { (status_icon(mark)) } span.state { (word) } " " span.name { (foreign_text(name)) } } }
 }
 
@@ -146,7 +146,7 @@ const VERDICT: DiagramStage =
 /// The diagram before a name is entered.
 pub(super) fn empty_diagram() -> Markup {
     let mark = DiagramStageStatus::Waiting;
-    draw_diagram(&|stage| (mark, mark.word(), stage.asks.to_owned()))
+    draw_diagram(&|stage| (mark, mark.icon_text(), stage.asks.to_owned()))
 }
 
 /// The diagram of a verdict.
@@ -156,7 +156,7 @@ pub(super) fn verdict_diagram(verdict: &Verdict) -> Markup {
             return (verdict.state.into(), verdict.state.as_str(), reason_count_text(verdict));
         }
         let mark = stage_status(stage, verdict);
-        (mark, mark.word(), stage_summary(stage, mark, verdict))
+        (mark, mark.icon_text(), stage_summary(stage, mark, verdict))
     })
 }
 
@@ -167,7 +167,7 @@ fn draw_diagram(caption: &dyn Fn(&DiagramStage) -> (DiagramStageStatus, &'static
         let DiagramStage { id, title, steps, .. } = stage;
         let steps: Vec<_> = steps.iter().map(|step| step.slug()).collect();
         html! {
-            li.stage.(mark.class()) data-stage=(id) data-steps=(steps.join(" ")) {
+            li.stage.(mark.css_class()) data-stage=(id) data-steps=(steps.join(" ")) {
                 span.head { span.dot { (status_icon(mark)) } span.title { (title) } }
                 " " span.word { (word) }
                 " " span.seen { (foreign_text(&seen)) }
@@ -184,7 +184,7 @@ fn draw_diagram(caption: &dyn Fn(&DiagramStage) -> (DiagramStageStatus, &'static
             }
             // For the script, which shows a resolution while it runs.
             @for mark in [DiagramStageStatus::Pass, DiagramStageStatus::Fail, DiagramStageStatus::Unknown, DiagramStageStatus::Skip] {
-                template data-mark=(mark.class()) data-word=(mark.word()) { (status_icon(mark)) }
+                template data-mark=(mark.css_class()) data-word=(mark.icon_text()) { (status_icon(mark)) }
             }
         }
     }
@@ -201,7 +201,9 @@ fn reason_count_text(verdict: &Verdict) -> String {
 fn stage_status(stage: &DiagramStage, verdict: &Verdict) -> DiagramStageStatus {
     let steps = verdict.steps.iter().filter(|report| stage.steps.contains(&report.step));
     let by_steps = steps.map(|report| DiagramStageStatus::from(report.status));
-    DiagramStageStatus::worst(by_steps.chain(wrong_bytes_reason(stage, verdict).map(|_| DiagramStageStatus::Fail)))
+    DiagramStageStatus::worst_status(
+        by_steps.chain(wrong_bytes_reason(stage, verdict).map(|_| DiagramStageStatus::Fail)),
+    )
 }
 
 /// The reason of a source that returned wrong bytes. The proof step detects them, but the failure is shown at the

@@ -71,7 +71,7 @@ impl OpenApiComponent {
         }
     }
 
-    fn schema(self) -> Value {
+    fn component_schema(self) -> Value {
         let published = match self {
             Self::Check => include_str!("../../../schemas/check.schema.json"),
             Self::Decision => include_str!("../../../schemas/decision.schema.json"),
@@ -82,10 +82,10 @@ impl OpenApiComponent {
             Self::Request => include_str!("../../../schemas/request.schema.json"),
             Self::Step => include_str!("../../../schemas/step.schema.json"),
             Self::Verdict => include_str!("../../../schemas/verdict.schema.json"),
-            Self::Line => return line(),
-            Self::Objection => return objection(),
-            Self::Problem => return problem(),
-            Self::WalkEvent => return walk_event(),
+            Self::Line => return batch_line_schema(),
+            Self::Objection => return objection_schema(),
+            Self::Problem => return problem_schema(),
+            Self::WalkEvent => return resolution_event_schema(),
         };
         serde_json::from_str(published).expect("a published schema is JSON")
     }
@@ -99,20 +99,20 @@ const PLACE: &str = "#/components/schemas/";
 
 /// All schemas by name. The `$defs` of a schema become schemas of their own (`Verdict.digest`), and its `$id` is
 /// removed, because client generators do not resolve references by `$id`.
-pub(super) fn all() -> Map<String, Value> {
+pub(super) fn all_schemas() -> Map<String, Value> {
     let mut schemas = Map::new();
     for component in OpenApiComponent::ALL {
-        let mut schema = component.schema();
+        let mut schema = component.component_schema();
         let definitions = schema.as_object_mut().and_then(|members| {
             members.remove("$id");
             members.remove("$schema");
             members.remove("$defs")
         });
         for (name, mut definition) in definitions.into_iter().filter_map(into_members).flatten() {
-            relocate(&mut definition, component);
+            relocate_references(&mut definition, component);
             schemas.insert(format!("{}.{name}", component.name()), definition);
         }
-        relocate(&mut schema, component);
+        relocate_references(&mut schema, component);
         schemas.insert(component.name().to_owned(), schema);
     }
     schemas
@@ -125,8 +125,8 @@ fn into_members(value: Value) -> Option<Map<String, Value>> {
     }
 }
 
-/// Rewrites references to the `$defs` of the component's own file, which [`all`] moves.
-fn relocate(schema: &mut Value, component: OpenApiComponent) {
+/// Rewrites references to the `$defs` of the component's own file, which [`all_schemas`] moves.
+fn relocate_references(schema: &mut Value, component: OpenApiComponent) {
     match schema {
         Value::Object(members) => {
             if let Some(Value::String(reference)) = members.get_mut("$ref")
@@ -134,15 +134,15 @@ fn relocate(schema: &mut Value, component: OpenApiComponent) {
             {
                 *reference = format!("{PLACE}{}.{name}", component.name());
             }
-            members.values_mut().for_each(|member| relocate(member, component));
+            members.values_mut().for_each(|member| relocate_references(member, component));
         }
-        Value::Array(elements) => elements.iter_mut().for_each(|element| relocate(element, component)),
+        Value::Array(elements) => elements.iter_mut().for_each(|element| relocate_references(element, component)),
         _ => {}
     }
 }
 
 /// A problem document (RFC 9457) with the daemon's additional members.
-fn problem() -> Value {
+fn problem_schema() -> Value {
     let codes = Refusal::ALL.iter().map(|refusal| refusal.slug()).chain(ReasonCode::ALL.iter().map(|code| code.slug()));
     json!({
         "title": "problem",
@@ -173,7 +173,7 @@ fn problem() -> Value {
 }
 
 /// A problem that carries a verdict.
-fn objection() -> Value {
+fn objection_schema() -> Value {
     json!({
         "title": "objection",
         "description": "A problem with the verdict's state and codes, because of which nothing is returned.",
@@ -182,7 +182,7 @@ fn objection() -> Value {
 }
 
 /// The data of an event of a resolution.
-fn walk_event() -> Value {
+fn resolution_event_schema() -> Value {
     json!({
         "title": "walk event",
         "description": "The data of an event `step`, and of the final event `verdict` or `problem`.",
@@ -191,7 +191,7 @@ fn walk_event() -> Value {
 }
 
 /// A line in the response to a batch.
-fn line() -> Value {
+fn batch_line_schema() -> Value {
     let refused = json!({"allOf": [OpenApiComponent::Problem.reference(), {"required": ["name"]}]});
     json!({
         "title": "line",

@@ -44,7 +44,7 @@ impl OpenApiTag {
     }
 
     /// The OpenAPI tag object.
-    pub(super) fn document(self) -> Value {
+    pub(super) fn tag_object(self) -> Value {
         let description = match self {
             Self::Ask => "Is the binding of a name, its card and its entry real?",
             Self::Pay => "May these terms be paid, and are request and receipt valid?",
@@ -91,24 +91,24 @@ impl OpenApiOperation {
         Self { id: Some(id), ..Self::without_id(tag, "get", summary) }.with_refusals(&GENERAL)
     }
 
-    pub(super) fn post(tag: OpenApiTag, id: &'static str, summary: &'static str) -> Self {
+    pub(super) fn for_post(tag: OpenApiTag, id: &'static str, summary: &'static str) -> Self {
         Self { id: Some(id), ..Self::without_id(tag, "post", summary) }
             .with_refusals(&GENERAL)
             .with_refusals(&WITHOUT_SLOT)
     }
 
-    pub(super) fn segment(self, name: &str, meaning: &str, example: &str) -> Self {
+    pub(super) fn with_path_segment(self, name: &str, meaning: &str, example: &str) -> Self {
         let schema = json!({"type": "string", "minLength": 1});
-        self.parameter(json!({
+        self.with_parameter(json!({
             "name": name, "in": "path", "required": true, "description": meaning, "schema": schema, "example": example,
         }))
     }
 
-    pub(super) fn query(self, name: &str, meaning: &str, schema: Value) -> Self {
-        self.parameter(json!({"name": name, "in": "query", "description": meaning, "schema": schema}))
+    pub(super) fn with_query_parameter(self, name: &str, meaning: &str, schema: Value) -> Self {
+        self.with_parameter(json!({"name": name, "in": "query", "description": meaning, "schema": schema}))
     }
 
-    pub(super) fn parameter(mut self, parameter: Value) -> Self {
+    pub(super) fn with_parameter(mut self, parameter: Value) -> Self {
         self.parameters.push(parameter);
         self
     }
@@ -158,7 +158,7 @@ impl OpenApiOperation {
         let answer = self.answers.entry(StatusCode::CONFLICT.as_u16()).or_default();
         answer.meaning = "The name is not trusted.";
         answer.content.insert(PROBLEM.to_owned(), json!({"schema": OpenApiComponent::Objection.reference()}));
-        answer.headers.insert(RETRY_AFTER.to_owned(), retry_after());
+        answer.headers.insert(RETRY_AFTER.to_owned(), retry_after_header());
         self
     }
 
@@ -179,7 +179,7 @@ impl OpenApiOperation {
     pub(super) fn with_not_modified(self) -> Self {
         let (meaning, asks) = ("An entity tag; send it as If-None-Match.", "The entity tag of a body that you have.");
         let schema = json!({"type": "string"});
-        self.parameter(json!({"name": "If-None-Match", "in": "header", "description": asks, "schema": schema}))
+        self.with_parameter(json!({"name": "If-None-Match", "in": "header", "description": asks, "schema": schema}))
             .with_bare_response(StatusCode::NOT_MODIFIED, "The client has the current body.")
             .with_header("ETag", meaning)
     }
@@ -195,18 +195,18 @@ impl OpenApiOperation {
     }
 
     /// The method and the OpenAPI operation object.
-    pub(in crate::http) fn document(&self) -> (String, Value) {
+    pub(in crate::http) fn method_and_object(&self) -> (String, Value) {
         let mut responses: Map<String, Value> =
-            self.answers.iter().map(|(status, answer)| (status.to_string(), answer.document())).collect();
+            self.answers.iter().map(|(status, answer)| (status.to_string(), answer.response_object())).collect();
         for refusal in &self.refusals {
-            let response = responses.entry(problem::status(*refusal).as_str()).or_insert_with(problem_response);
+            let response = responses.entry(problem::refusal_status(*refusal).as_str()).or_insert_with(problem_response);
             let meaning = response["description"].as_str().unwrap_or_default();
             if !meaning.contains(refusal.title()) {
                 response["description"] = format!("{meaning} {}", refusal.title()).trim().into();
             }
             response["content"][PROBLEM] = json!({"schema": OpenApiComponent::Problem.reference()});
             if problem::retry_seconds(*refusal).is_some() {
-                response["headers"][RETRY_AFTER] = retry_after();
+                response["headers"][RETRY_AFTER] = retry_after_header();
             }
         }
         let mut operation = json!({
@@ -218,8 +218,8 @@ impl OpenApiOperation {
         if let Some(id) = self.id {
             operation["operationId"] = id.into();
             for (pointer, example) in [
-                ("/requestBody/content/application~1json", examples::request(id)),
-                ("/responses/200/content/application~1json", examples::response(id)),
+                ("/requestBody/content/application~1json", examples::request_example(id)),
+                ("/responses/200/content/application~1json", examples::response_example(id)),
             ] {
                 if let (Some(example), Some(body)) = (example, operation.pointer_mut(pointer)) {
                     body["example"] = example.clone();
@@ -231,7 +231,7 @@ impl OpenApiOperation {
 }
 
 impl OpenApiResponse {
-    fn document(&self) -> Value {
+    fn response_object(&self) -> Value {
         json!({"description": self.meaning, "headers": self.headers, "content": self.content})
     }
 }
@@ -240,7 +240,7 @@ fn problem_response() -> Value {
     json!({"description": "", "headers": {}, "content": {}})
 }
 
-fn retry_after() -> Value {
+fn retry_after_header() -> Value {
     let schema = json!({"type": "string", "pattern": "^[0-9]+$"});
     json!({"description": "Seconds after which to ask again.", "schema": schema})
 }

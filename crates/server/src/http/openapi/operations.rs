@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 
 use super::components::OpenApiComponent;
 use super::operation::{OpenApiOperation, OpenApiTag, RETRY_AFTER};
-use crate::http::probes::ProbeQuestion;
+use crate::http::probes::SellerProbeQuestion;
 use crate::http::verdicts::VerdictBatchDocument;
 use crate::http::{discover, events, explorer, gate_path, lint, problem, system_cards, verdicts};
-use crate::registries::ProfileList;
+use crate::registries::ConformanceProfileList;
 
 /// The methods with which a proxy may call the gate.
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
@@ -37,29 +37,33 @@ const TEXT: &str = "text/plain";
 const HTML: &str = "text/html";
 
 /// `/v1/gate/{name}`
-pub(in crate::http) fn gate_for_name() -> Vec<OpenApiOperation> {
-    gate(|operation| with_network(with_name(operation)))
+pub(in crate::http) fn gate_for_name_operations() -> Vec<OpenApiOperation> {
+    gate_operations(|operation| add_network_parameter(add_name_segment(operation)))
 }
 
 /// `/v1/gate/{name}/{verb}`
-pub(in crate::http) fn gate_for_verb() -> Vec<OpenApiOperation> {
-    gate(|operation| with_network(with_verb(with_name(operation))))
+pub(in crate::http) fn gate_for_verb_operations() -> Vec<OpenApiOperation> {
+    gate_operations(|operation| add_network_parameter(add_verb_segment(add_name_segment(operation))))
 }
 
 /// `/v1/envoy/{name}/{verb}`
-pub(in crate::http) fn envoy() -> Vec<OpenApiOperation> {
-    gate(|operation| with_verb(with_name(operation)))
+pub(in crate::http) fn envoy_operations() -> Vec<OpenApiOperation> {
+    gate_operations(|operation| add_verb_segment(add_name_segment(operation)))
 }
 
 /// `/v1/envoy/{name}/{verb}/{*ignored}`
-pub(in crate::http) fn envoy_for_path() -> Vec<OpenApiOperation> {
-    gate(|operation| {
-        with_verb(with_name(operation)).segment("ignored", "Path of the request being judged; ignored.", "v1")
+pub(in crate::http) fn envoy_for_path_operations() -> Vec<OpenApiOperation> {
+    gate_operations(|operation| {
+        add_verb_segment(add_name_segment(operation)).with_path_segment(
+            "ignored",
+            "Path of the request being judged; ignored.",
+            "v1",
+        )
     })
 }
 
 /// An operation for every method of a gate path.
-fn gate(describe: impl Fn(OpenApiOperation) -> OpenApiOperation) -> Vec<OpenApiOperation> {
+fn gate_operations(describe: impl Fn(OpenApiOperation) -> OpenApiOperation) -> Vec<OpenApiOperation> {
     let one = |method| {
         describe(OpenApiOperation::without_id(
             OpenApiTag::Ask,
@@ -76,7 +80,7 @@ fn gate(describe: impl Fn(OpenApiOperation) -> OpenApiOperation) -> Vec<OpenApiO
     METHODS.into_iter().map(one).collect()
 }
 
-pub(in crate::http) fn explorer(profiles: &ConformanceProfiles) -> OpenApiOperation {
+pub(in crate::http) fn explorer_operation(profiles: &ConformanceProfiles) -> OpenApiOperation {
     let refusals = [
         Refusal::RequestMalformed,
         Refusal::ProfileUnknown,
@@ -87,36 +91,36 @@ pub(in crate::http) fn explorer(profiles: &ConformanceProfiles) -> OpenApiOperat
     ];
     let [name, profile, depth] = explorer::PARAMETERS;
     let page = OpenApiOperation::get(OpenApiTag::Ask, "explorer", "The explorer, a page that shows a verdict")
-        .query(name, "ENS name of the agent, or the URL of a seller if the daemon may ask sellers; without it the page is empty.", text_schema())
-        .query(profile, PROFILE, one_of_schema(ids(profiles).chain([""])))
-        .query(depth, DEPTH, one_of_schema(depths().chain([""])))
+        .with_query_parameter(name, "ENS name of the agent, or the URL of a seller if the daemon may ask sellers; without it the page is empty.", text_schema())
+        .with_query_parameter(profile, PROFILE, one_of_schema(profile_ids(profiles).chain([""])))
+        .with_query_parameter(depth, DEPTH, one_of_schema(depth_names().chain([""])))
         .with_response(StatusCode::OK, "The page.", HTML, text_schema());
     let refused = |page: OpenApiOperation, refusal| {
-        page.with_response(problem::status(refusal), refusal.title(), HTML, text_schema())
+        page.with_response(problem::refusal_status(refusal), refusal.title(), HTML, text_schema())
     };
     refusals.into_iter().fold(page, refused).with_run_refusals().with_refusals(&refusals)
 }
 
-pub(in crate::http) fn explorer_style() -> OpenApiOperation {
+pub(in crate::http) fn explorer_style_operation() -> OpenApiOperation {
     OpenApiOperation::get(OpenApiTag::Ask, "explorerStyle", "Style sheet of the explorer")
         .with_response(StatusCode::OK, "CSS.", "text/css", text_schema())
         .with_not_modified()
 }
 
-pub(in crate::http) fn explorer_script() -> OpenApiOperation {
+pub(in crate::http) fn explorer_script_operation() -> OpenApiOperation {
     let meaning = "JavaScript.";
     OpenApiOperation::get(OpenApiTag::Ask, "explorerScript", "Script of the explorer")
         .with_response(StatusCode::OK, meaning, "text/javascript", text_schema())
         .with_not_modified()
 }
 
-pub(in crate::http) fn verdict(profiles: &ConformanceProfiles) -> OpenApiOperation {
+pub(in crate::http) fn verdict_operation(profiles: &ConformanceProfiles) -> OpenApiOperation {
     let meaning = "The verdict, whatever its state.";
     let [profile, depth] = verdicts::PARAMETERS;
-    with_name(OpenApiOperation::get(OpenApiTag::Ask, "verdict", "Verdict on a name"))
-        .query(profile, PROFILE, one_of_schema(ids(profiles).chain([""])))
-        .query(depth, DEPTH, one_of_schema(depths().chain([""])))
-        .parameter(json!({"name": "Cache-Control", "in": "header", "description": ANEW, "schema": text_schema()}))
+    add_name_segment(OpenApiOperation::get(OpenApiTag::Ask, "verdict", "Verdict on a name"))
+        .with_query_parameter(profile, PROFILE, one_of_schema(profile_ids(profiles).chain([""])))
+        .with_query_parameter(depth, DEPTH, one_of_schema(depth_names().chain([""])))
+        .with_parameter(json!({"name": "Cache-Control", "in": "header", "description": ANEW, "schema": text_schema()}))
         .with_json_response(OpenApiComponent::Verdict.reference(), meaning)
         .with_response(StatusCode::OK, meaning, MEDIA_TYPE, text_schema())
         .with_stream_response(meaning, "text/event-stream", OpenApiComponent::WalkEvent)
@@ -127,32 +131,32 @@ pub(in crate::http) fn verdict(profiles: &ConformanceProfiles) -> OpenApiOperati
         .with_refusals(&[Refusal::ProfileUnknown, Refusal::NotAcceptable])
 }
 
-pub(in crate::http) fn batch(profiles: &ConformanceProfiles) -> OpenApiOperation {
+pub(in crate::http) fn batch_operation(profiles: &ConformanceProfiles) -> OpenApiOperation {
     let mut body = deserialize_schema::<VerdictBatchDocument>();
-    body["properties"]["profile"]["enum"] = nullable_one_of_schema(ids(profiles));
-    body["properties"]["depth"]["enum"] = nullable_one_of_schema(depths());
-    OpenApiOperation::post(OpenApiTag::Ask, "verdicts", "Verdicts on many names")
+    body["properties"]["profile"]["enum"] = nullable_one_of_schema(profile_ids(profiles));
+    body["properties"]["depth"]["enum"] = nullable_one_of_schema(depth_names());
+    OpenApiOperation::for_post(OpenApiTag::Ask, "verdicts", "Verdicts on many names")
         .with_body(body)
         .with_stream_response("One verdict or problem per line.", "application/x-ndjson", OpenApiComponent::Line)
         .with_run_refusals()
         .with_refusals(&[Refusal::ProfileUnknown])
 }
 
-pub(in crate::http) fn events() -> OpenApiOperation {
+pub(in crate::http) fn events_operation() -> OpenApiOperation {
     let names = json!({"type": "array", "items": text_schema(), "minItems": 1, "maxItems": events::MAX_NAMES});
     let (name, last) =
         ("ENS names of agents; repeat the parameter for each.", "Id of the last event received, to resume from.");
     OpenApiOperation::get(OpenApiTag::Ask, "events", "Stream changes of the verdicts on names")
-        .parameter(
+        .with_parameter(
             json!({"name": events::PARAMETER, "in": "query", "required": true, "description": name, "schema": names}),
         )
-        .parameter(json!({"name": "Last-Event-ID", "in": "header", "description": last, "schema": text_schema()}))
+        .with_parameter(json!({"name": "Last-Event-ID", "in": "header", "description": last, "schema": text_schema()}))
         .with_stream_response("Events, as they happen.", "text/event-stream", OpenApiComponent::Event)
         .with_refusals(&[Refusal::Draining])
 }
 
-pub(in crate::http) fn card() -> OpenApiOperation {
-    with_name(OpenApiOperation::get(OpenApiTag::Ask, "card", "Exact verified bytes of a trusted agent's card"))
+pub(in crate::http) fn card_operation() -> OpenApiOperation {
+    add_name_segment(OpenApiOperation::get(OpenApiTag::Ask, "card", "Exact verified bytes of a trusted agent's card"))
         .with_json_response(json!({"type": "object"}), "The card, as it was published.")
         .with_header("Repr-Digest", "SHA-256 of the card (RFC 9530).")
         .with_cache_headers()
@@ -161,18 +165,22 @@ pub(in crate::http) fn card() -> OpenApiOperation {
         .with_run_refusals()
 }
 
-pub(in crate::http) fn agent_card() -> OpenApiOperation {
-    with_name(OpenApiOperation::get(OpenApiTag::Ask, "agentCard", "Card of a trusted agent, converted to A2A 1.0"))
-        .with_json_response(json!({"type": "object"}), "An A2A 1.0 card.")
-        .with_cache_headers()
-        .with_not_modified()
-        .with_untrusted_response()
-        .with_run_refusals()
+pub(in crate::http) fn agent_card_operation() -> OpenApiOperation {
+    add_name_segment(OpenApiOperation::get(
+        OpenApiTag::Ask,
+        "agentCard",
+        "Card of a trusted agent, converted to A2A 1.0",
+    ))
+    .with_json_response(json!({"type": "object"}), "An A2A 1.0 card.")
+    .with_cache_headers()
+    .with_not_modified()
+    .with_untrusted_response()
+    .with_run_refusals()
 }
 
-pub(in crate::http) fn check() -> OpenApiOperation {
-    OpenApiOperation::post(OpenApiTag::Pay, "check", "Check who is paid by payment terms, and what proves it")
-        .with_body(SellerCheckRequest::schema())
+pub(in crate::http) fn check_operation() -> OpenApiOperation {
+    OpenApiOperation::for_post(OpenApiTag::Pay, "check", "Check who is paid by payment terms, and what proves it")
+        .with_body(SellerCheckRequest::input_schema())
         .with_json_response(
             OpenApiComponent::Check.reference(),
             "The check, with its evidence. Pay only where `abort` is false.",
@@ -180,18 +188,18 @@ pub(in crate::http) fn check() -> OpenApiOperation {
         .with_run_refusals()
 }
 
-pub(in crate::http) fn decide() -> OpenApiOperation {
+pub(in crate::http) fn decide_operation() -> OpenApiOperation {
     let none = json!({"type": "null"});
     let question = decision_input_schema(&none, &[]);
-    OpenApiOperation::post(OpenApiTag::Pay, "decide", "Decide whether payment terms may be paid")
+    OpenApiOperation::for_post(OpenApiTag::Pay, "decide", "Decide whether payment terms may be paid")
         .with_body(question)
         .with_decision_response()
 }
 
-pub(in crate::http) fn decide_signed() -> OpenApiOperation {
+pub(in crate::http) fn decide_signed_operation() -> OpenApiOperation {
     let header = json!({"type": "string", "description": "The payment header about to be sent."});
     let question = decision_input_schema(&header, &["header"]);
-    OpenApiOperation::post(
+    OpenApiOperation::for_post(
         OpenApiTag::Pay,
         "decideSigned",
         "Check a signed payment against the decision before it is sent",
@@ -200,42 +208,42 @@ pub(in crate::http) fn decide_signed() -> OpenApiOperation {
     .with_decision_response()
 }
 
-pub(in crate::http) fn probe() -> OpenApiOperation {
+pub(in crate::http) fn probe_operation() -> OpenApiOperation {
     let terms = nullable_schema(json!({"type": "object", "required": ["x402Version", "accepts"]}));
     let answer = json!({
         "type": "object",
         "properties": {"terms": terms, "decision": OpenApiComponent::Decision.reference()},
         "required": ["terms", "decision"],
     });
-    OpenApiOperation::post(
+    OpenApiOperation::for_post(
         OpenApiTag::Pay,
         "probe",
         "Fetch the payment terms of an agent without paying, and decide on them",
     )
-    .with_body(deserialize_schema::<ProbeQuestion>())
+    .with_body(deserialize_schema::<SellerProbeQuestion>())
     .with_json_response(answer, "The seller's terms, and the decision. Nothing was paid.")
     .with_run_refusals()
 }
 
-pub(in crate::http) fn check_request() -> OpenApiOperation {
-    OpenApiOperation::post(OpenApiTag::Pay, "checkRequest", "Check a request against the agent's schema")
-        .with_body(OutgoingAgentRequest::schema())
+pub(in crate::http) fn check_request_operation() -> OpenApiOperation {
+    OpenApiOperation::for_post(OpenApiTag::Pay, "checkRequest", "Check a request against the agent's schema")
+        .with_body(OutgoingAgentRequest::input_schema())
         .with_json_response(OpenApiComponent::Request.reference(), "The findings, each with its place.")
         .with_run_refusals()
 }
 
-pub(in crate::http) fn verify_receipt() -> OpenApiOperation {
-    OpenApiOperation::post(OpenApiTag::Pay, "verifyReceipt", "Verify a receipt")
-        .with_body(ReceiptVerificationRequest::schema())
+pub(in crate::http) fn verify_receipt_operation() -> OpenApiOperation {
+    OpenApiOperation::for_post(OpenApiTag::Pay, "verifyReceipt", "Verify a receipt")
+        .with_body(ReceiptVerificationRequest::input_schema())
         .with_json_response(OpenApiComponent::Receipt.reference(), "The findings, check by check.")
         .with_response(StatusCode::OK, "The same, signed.", MEDIA_TYPE, text_schema())
         .with_run_refusals()
         .with_refusals(&[Refusal::NotAcceptable])
 }
 
-pub(in crate::http) fn mcp() -> OpenApiOperation {
+pub(in crate::http) fn mcp_operation() -> OpenApiOperation {
     let message = || json!({"type": "object", "description": "A message of the Model Context Protocol, in JSON-RPC."});
-    OpenApiOperation::post(
+    OpenApiOperation::for_post(
         OpenApiTag::Operate,
         "mcp",
         "Model Context Protocol: the same operations as tools for agents",
@@ -248,44 +256,44 @@ pub(in crate::http) fn mcp() -> OpenApiOperation {
     .with_refusals(&[Refusal::HostUnexpected, Refusal::NotAcceptable])
 }
 
-pub(in crate::http) fn lint(profiles: &ConformanceProfiles) -> OpenApiOperation {
+pub(in crate::http) fn lint_operation(profiles: &ConformanceProfiles) -> OpenApiOperation {
     let [system, profile] = lint::PARAMETERS;
-    OpenApiOperation::post(OpenApiTag::Publish, "lint", "Validate a card of any system")
-        .query(system, SYSTEM, systems())
-        .query(profile, PROFILE, one_of_schema(ids(profiles)))
+    OpenApiOperation::for_post(OpenApiTag::Publish, "lint", "Validate a card of any system")
+        .with_query_parameter(system, SYSTEM, card_system_schema())
+        .with_query_parameter(profile, PROFILE, one_of_schema(profile_ids(profiles)))
         .with_body(json!({}))
-        .with_json_response(card_judgement(), "The findings.")
+        .with_json_response(card_judgement_schema(), "The findings.")
         .with_problem_response(StatusCode::UNPROCESSABLE_ENTITY, "The card exceeds a limit of validation.")
         .with_run_refusals()
         .with_refusals(&[Refusal::ProfileUnknown])
 }
 
-pub(in crate::http) fn discover() -> OpenApiOperation {
+pub(in crate::http) fn discover_operation() -> OpenApiOperation {
     let [url, card_system, system, bind] = discover::PARAMETERS;
     let url = json!({"name": url, "in": "query", "required": true, "description": "URL of the host.", "schema": text_schema()});
     OpenApiOperation::get(OpenApiTag::Ask, "discover", "Find and validate the cards of a host")
-        .parameter(url)
-        .query(card_system, SYSTEM, systems())
-        .query(system, "Name of the AgentSystem, if the host serves several.", text_schema())
-        .query(bind, "Whether to resolve the ENS names in the card.", one_of_schema(["true", "false"]))
+        .with_parameter(url)
+        .with_query_parameter(card_system, SYSTEM, card_system_schema())
+        .with_query_parameter(system, "Name of the AgentSystem, if the host serves several.", text_schema())
+        .with_query_parameter(bind, "Whether to resolve the ENS names in the card.", one_of_schema(["true", "false"]))
         .with_json_response(OpenApiComponent::Discovery.reference(), "The findings.")
         .with_run_refusals()
 }
 
-pub(in crate::http) fn root_card() -> OpenApiOperation {
+pub(in crate::http) fn root_card_operation() -> OpenApiOperation {
     OpenApiOperation::get(OpenApiTag::Publish, "rootCard", "Agent card of the only exposed Orloj AgentSystem")
         .with_generated_card()
 }
 
-pub(in crate::http) fn system_card() -> OpenApiOperation {
+pub(in crate::http) fn system_card_operation() -> OpenApiOperation {
     let [namespace] = system_cards::PARAMETERS;
     OpenApiOperation::get(OpenApiTag::Publish, "systemCard", "Agent card of an Orloj AgentSystem")
-        .segment("name", "Name of the AgentSystem.", "research")
-        .query(namespace, "Namespace of the AgentSystem.", text_schema())
+        .with_path_segment("name", "Name of the AgentSystem.", "research")
+        .with_query_parameter(namespace, "Namespace of the AgentSystem.", text_schema())
         .with_generated_card()
 }
 
-pub(in crate::http) fn keys() -> OpenApiOperation {
+pub(in crate::http) fn keys_operation() -> OpenApiOperation {
     let members = [
         ("kty", json!({"const": "OKP"})),
         ("crv", json!({"const": "Ed25519"})),
@@ -300,7 +308,7 @@ pub(in crate::http) fn keys() -> OpenApiOperation {
         .with_not_modified()
 }
 
-pub(in crate::http) fn reasons() -> OpenApiOperation {
+pub(in crate::http) fn reasons_operation() -> OpenApiOperation {
     let codes = ["reasons", "refusals"].map(|kind| (kind, list_schema(OpenApiComponent::Reason.reference())));
     OpenApiOperation::get(OpenApiTag::Ask, "reasons", "All reason codes").with_json_response(
         object_schema(codes, []),
@@ -308,25 +316,25 @@ pub(in crate::http) fn reasons() -> OpenApiOperation {
     )
 }
 
-pub(in crate::http) fn reason() -> OpenApiOperation {
+pub(in crate::http) fn reason_operation() -> OpenApiOperation {
     OpenApiOperation::get(OpenApiTag::Ask, "reason", "Meaning of a reason code")
-        .segment("code", "The reason code: the last part of a problem's `type`.", "checksum-mismatch")
+        .with_path_segment("code", "The reason code: the last part of a problem's `type`.", "checksum-mismatch")
         .with_json_response(OpenApiComponent::Reason.reference(), "Its meaning.")
         .with_refusals(&[Refusal::RouteUnknown])
 }
 
-pub(in crate::http) fn profiles() -> OpenApiOperation {
-    let known = serialize_schema::<ProfileList<'_>>();
+pub(in crate::http) fn profiles_operation() -> OpenApiOperation {
+    let known = serialize_schema::<ConformanceProfileList<'_>>();
     OpenApiOperation::get(OpenApiTag::Ask, "profiles", "Profiles that a request may select")
         .with_json_response(known, "The profiles.")
 }
 
-pub(in crate::http) fn description() -> OpenApiOperation {
+pub(in crate::http) fn description_operation() -> OpenApiOperation {
     OpenApiOperation::get(OpenApiTag::Operate, "openapi", "OpenAPI description of this daemon")
         .with_json_response(json!({"type": "object"}), "OpenAPI 3.1.")
 }
 
-pub(in crate::http) fn livez() -> OpenApiOperation {
+pub(in crate::http) fn livez_operation() -> OpenApiOperation {
     OpenApiOperation::without_slot(OpenApiTag::Operate, "livez", "Liveness").with_response(
         StatusCode::OK,
         "The process answers.",
@@ -335,13 +343,13 @@ pub(in crate::http) fn livez() -> OpenApiOperation {
     )
 }
 
-pub(in crate::http) fn readyz() -> OpenApiOperation {
+pub(in crate::http) fn readyz_operation() -> OpenApiOperation {
     OpenApiOperation::without_slot(OpenApiTag::Operate, "readyz", "Readiness")
         .with_response(StatusCode::OK, "Ready; one line for each upstream that is down.", TEXT, text_schema())
         .with_refusals(&[Refusal::Draining, Refusal::NotReady])
 }
 
-pub(in crate::http) fn metrics() -> OpenApiOperation {
+pub(in crate::http) fn metrics_operation() -> OpenApiOperation {
     OpenApiOperation::without_slot(OpenApiTag::Operate, "metrics", "Metrics for Prometheus")
         .with_response(StatusCode::OK, "Prometheus text.", TEXT, text_schema())
         .with_refusals(&[Refusal::RouteUnknown])
@@ -369,23 +377,23 @@ impl OpenApiOperation {
     }
 }
 
-fn with_name(operation: OpenApiOperation) -> OpenApiOperation {
-    operation.segment("name", "ENS name of the agent.", "summarizeagent.eth")
+fn add_name_segment(operation: OpenApiOperation) -> OpenApiOperation {
+    operation.with_path_segment("name", "ENS name of the agent.", "summarizeagent.eth")
 }
 
-fn with_verb(operation: OpenApiOperation) -> OpenApiOperation {
-    operation.segment("verb", "Verb to be called.", "summarize")
+fn add_verb_segment(operation: OpenApiOperation) -> OpenApiOperation {
+    operation.with_path_segment("verb", "Verb to be called.", "summarize")
 }
 
-fn with_network(operation: OpenApiOperation) -> OpenApiOperation {
+fn add_network_parameter(operation: OpenApiOperation) -> OpenApiOperation {
     let [network] = gate_path::PARAMETERS;
-    operation.query(network, "A CAIP-2 network that the card must list.", text_schema())
+    operation.with_query_parameter(network, "A CAIP-2 network that the card must list.", text_schema())
 }
 
 /// The judgement of a card by itself.
-fn card_judgement() -> Value {
+fn card_judgement_schema() -> Value {
     let members = [
-        ("flavour", nullable_schema(systems())),
+        ("flavour", nullable_schema(card_system_schema())),
         ("version", nullable_schema(text_schema())),
         ("valid", json!({"type": "boolean"})),
         ("findings", list_schema(OpenApiComponent::Discovery.reference_to("finding"))),
@@ -396,7 +404,7 @@ fn card_judgement() -> Value {
 
 /// The input of a decision with this payment header schema and further required members.
 fn decision_input_schema(header: &Value, further: &[&str]) -> Value {
-    let mut question = PaymentDecisionRequest::schema();
+    let mut question = PaymentDecisionRequest::input_schema();
     for demand in question["oneOf"].as_array_mut().into_iter().flatten() {
         demand["properties"]["header"] = header.clone();
         let required = demand["required"].as_array_mut().into_iter();
@@ -430,15 +438,15 @@ fn nullable_one_of_schema<'a>(values: impl IntoIterator<Item = &'a str>) -> Valu
     values.into_iter().map(Value::from).chain([Value::Null]).collect()
 }
 
-fn depths() -> impl Iterator<Item = &'static str> {
+fn depth_names() -> impl Iterator<Item = &'static str> {
     ResolutionDepth::ALL.iter().map(|depth| depth.as_str())
 }
 
-fn ids(profiles: &ConformanceProfiles) -> impl Iterator<Item = &str> {
+fn profile_ids(profiles: &ConformanceProfiles) -> impl Iterator<Item = &str> {
     profiles.iter().map(|profile| profile.id())
 }
 
-fn systems() -> Value {
+fn card_system_schema() -> Value {
     one_of_schema(CardSystem::ALL.iter().map(|system| system.slug()))
 }
 

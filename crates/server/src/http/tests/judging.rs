@@ -90,7 +90,8 @@ impl Daemon {
                 .read_to_end(&mut Vec::new())
                 .await
                 .expect("a head");
-            let response = crate::http::request::answer(&in_force, ListenerRole::All, client, &activity, request).await;
+            let response =
+                crate::http::request::answer_request(&in_force, ListenerRole::All, client, &activity, request).await;
             let (status, body) = (response.status(), to_bytes(response.into_body(), 1 << 20).await.expect("a body"));
             (status, serde_json::from_slice(&body).unwrap_or_default())
         })
@@ -254,15 +255,15 @@ async fn one_client_leaves_others_their_places() {
         let busy = OccupiedCpuPool::occupy_all(daemon.pool());
         let most = MAX_THREADS + daemon.pool().permits_per_client();
         let flood: Vec<_> = (0..80).map(|_| daemon.ask(1, asked.clone())).collect();
-        while daemon.pool().jobs() < most {
+        while daemon.pool().unfinished_job_count() < most {
             tokio::task::yield_now().await;
         }
         // A verdict needs a resolution, as the gate does.
         let of_others =
             [lint(), Sent::get(&format!("/v1/verdicts/n{at}.wildcard.eth"))].map(|asked| daemon.ask(2, asked));
-        while daemon.pool().jobs() < most + of_others.len() {
+        while daemon.pool().unfinished_job_count() < most + of_others.len() {
             assert!(
-                daemon.pool().jobs() <= most + daemon.pool().permits_per_client(),
+                daemon.pool().unfinished_job_count() <= most + daemon.pool().permits_per_client(),
                 "{what} takes more than its places"
             );
             assert!(!of_others.iter().any(JoinHandle::is_finished), "{what} leaves others no place");

@@ -7,14 +7,14 @@ use clresolve_core::reason::Reason;
 use clresolve_payment::check::{SellerCheckRequest, SellerIdentitySource};
 use clresolve_payment::decision::DecisionOutcome;
 use clresolve_payment::request::PaymentDemand;
-use clresolve_payment::terms::check_meta;
-use clresolve_resolver::cpu_share::Urgency;
+use clresolve_payment::terms::check_meta_challenges;
+use clresolve_resolver::cpu_share::CpuJobUrgency;
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 
 use super::label::BoundedText;
 use super::tool::{McpTool, name_argument};
-use crate::mcp::answer::{ProgramText, ToolAnswer, ToolFailure};
+use crate::mcp::answer::{McpToolAnswer, McpToolFailure, ProgramText};
 use crate::mcp::asker::{McpBackend, parse_on_pool};
 use crate::mcp::form;
 
@@ -61,20 +61,20 @@ pub(super) static TOOL: McpTool = McpTool {
         (members, &[])
     },
     form: &form::CHECK,
-    urgency: Urgency::Decision,
+    urgency: CpuJobUrgency::Decision,
     call: |asker, given| check_payment(asker, given).boxed(),
 };
 
-async fn check_payment(asker: &dyn McpBackend, given: Value) -> Result<ToolAnswer, ToolFailure> {
-    let request = parse_on_pool(asker, move || request(given)).await??;
+async fn check_payment(asker: &dyn McpBackend, given: Value) -> Result<McpToolAnswer, McpToolFailure> {
+    let request = parse_on_pool(asker, move || seller_check_request(given)).await??;
     for text in [&request.name, &request.verb].into_iter().flatten() {
-        BoundedText::try_from(text.clone()).map_err(|error| ToolFailure::malformed(&error))?;
+        BoundedText::try_from(text.clone()).map_err(|error| McpToolFailure::malformed(&error))?;
     }
     let resolver = asker.resolver().clone();
     let work = async move {
         let check = resolver.check_seller(&request).await;
         let said = check_conclusion(check.decision, check.abort).with_codes(check.codes.iter().map(String::as_str));
-        ToolAnswer::from_document(&resolver, said, &form::CHECK, check).await
+        McpToolAnswer::from_document(&resolver, said, &form::CHECK, check).await
     };
     asker.run_admitted(Box::pin(work)).await
 }
@@ -88,9 +88,9 @@ fn check_conclusion(outcome: DecisionOutcome, abort: bool) -> ProgramText {
 }
 
 /// The question in the arguments. `url` is rejected beside `response`, which contains the URL that answered.
-fn request(mut given: Value) -> Result<SellerCheckRequest, ToolFailure> {
+fn seller_check_request(mut given: Value) -> Result<SellerCheckRequest, McpToolFailure> {
     if ["response", "url"].iter().all(|member| given.get(member).is_some_and(|value| !value.is_null())) {
-        return Err(ToolFailure::malformed(
+        return Err(McpToolFailure::malformed(
             "expected url only with paymentRequired or toolResult: a response has its own",
         ));
     }
@@ -98,7 +98,7 @@ fn request(mut given: Value) -> Result<SellerCheckRequest, ToolFailure> {
     let refused = take_meta(&mut given)?;
     let bytes = serde_json::to_vec(&given).unwrap_or_default();
     let mut request =
-        SellerCheckRequest::from_json(&bytes).map_err(|error| ToolFailure::malformed(&error.to_string()))?;
+        SellerCheckRequest::from_json(&bytes).map_err(|error| McpToolFailure::malformed(&error.to_string()))?;
     if !clresolve_core::mutant!("models-name-sellers") {
         request.named_by = SellerIdentitySource::Seller;
     }
@@ -112,14 +112,14 @@ fn request(mut given: Value) -> Result<SellerCheckRequest, ToolFailure> {
 }
 
 /// Removes the tool result from the arguments. It may be arbitrary, so nothing of it remains there.
-fn take_result(given: &mut Value) -> Result<Option<String>, ToolFailure> {
+fn take_result(given: &mut Value) -> Result<Option<String>, McpToolFailure> {
     let Some(members) = given.as_object_mut() else { return Ok(None) };
     let Some(result) = members.remove("toolResult") else { return Ok(None) };
     if members.contains_key("paymentRequired") || members.contains_key("response") {
-        return Err(ToolFailure::malformed("expected one of response, paymentRequired and toolResult"));
+        return Err(McpToolFailure::malformed("expected one of response, paymentRequired and toolResult"));
     }
     if !result.is_object() {
-        return Err(ToolFailure::malformed("toolResult: expected an object"));
+        return Err(McpToolFailure::malformed("toolResult: expected an object"));
     }
     members.insert("paymentRequired".to_owned(), json!({}));
     Ok(Some(result.to_string()))
@@ -128,10 +128,10 @@ fn take_result(given: &mut Value) -> Result<Option<String>, ToolFailure> {
 /// Replaces a `_meta` that contains a payment by that payment. It may be an object as in the specification, base64 as
 /// Cloudflare's client writes it, or the form of the specification's extension. Otherwise returns why that `_meta` must
 /// not be sent.
-fn take_meta(given: &mut Value) -> Result<Option<Box<Reason>>, ToolFailure> {
+fn take_meta(given: &mut Value) -> Result<Option<Box<Reason>>, McpToolFailure> {
     let Some(header) = given.get_mut("header") else { return Ok(None) };
     let Value::Object(meta) = header else { return Ok(None) };
-    if let Err(reason) = check_meta(meta) {
+    if let Err(reason) = check_meta_challenges(meta) {
         *header = Value::Null;
         return Ok(Some(reason));
     }
@@ -143,7 +143,7 @@ fn take_meta(given: &mut Value) -> Result<Option<Box<Reason>>, ToolFailure> {
     let encoded = match (meta.get("x402/payment"), of_extension) {
         (Some(payment), None) | (None, Some(payment)) => header_of(payment),
         _ => {
-            return Err(ToolFailure::malformed(
+            return Err(McpToolFailure::malformed(
                 "header: expected _meta with one payment, or the payment header as text",
             ));
         }
@@ -154,10 +154,10 @@ fn take_meta(given: &mut Value) -> Result<Option<Box<Reason>>, ToolFailure> {
 
 #[cfg(test)]
 mod tests {
-    use super::request as request_of;
+    use super::seller_check_request as request_of;
     use super::*;
 
-    fn asked(result: Value) -> Result<SellerCheckRequest, ToolFailure> {
+    fn asked(result: Value) -> Result<SellerCheckRequest, McpToolFailure> {
         request_of(json!({"name": "a.eth", "verb": "v", "toolResult": result}))
     }
 

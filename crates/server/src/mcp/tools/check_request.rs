@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use clresolve_core::state::TrustState;
 use clresolve_messages::request::OutgoingAgentRequest;
-use clresolve_resolver::cpu_share::Urgency;
+use clresolve_resolver::cpu_share::CpuJobUrgency;
 use clresolve_resolver::resolve::NameQuestion;
 use futures_util::FutureExt as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::label::BoundedText;
-use super::tool::{McpTool, arguments, name_argument};
-use crate::mcp::answer::{ProgramText, ToolAnswer, ToolFailure};
+use super::tool::{McpTool, name_argument, parse_arguments};
+use crate::mcp::answer::{McpToolAnswer, McpToolFailure, ProgramText};
 use crate::mcp::asker::{McpBackend, ResolverAnswer};
 use crate::mcp::form;
 
@@ -30,7 +30,7 @@ pub(super) static TOOL: McpTool = McpTool {
         (members, &["name", "verb", "request"])
     },
     form: &form::REQUEST,
-    urgency: Urgency::Document,
+    urgency: CpuJobUrgency::Document,
     call: |asker, given| check_request(asker, given).boxed(),
 };
 
@@ -43,19 +43,19 @@ struct CheckRequestArguments {
     request: String,
 }
 
-async fn check_request(asker: &dyn McpBackend, given: Value) -> Result<ToolAnswer, ToolFailure> {
-    let CheckRequestArguments { name, verb, request } = arguments(given)?;
+async fn check_request(asker: &dyn McpBackend, given: Value) -> Result<McpToolAnswer, McpToolFailure> {
+    let CheckRequestArguments { name, verb, request } = parse_arguments(given)?;
     let question =
         Arc::new(OutgoingAgentRequest { name: name.into(), verb: verb.into(), request: request.into_bytes() });
     let ResolverAnswer { resolver, resolution } = asker.ask(NameQuestion::new(&*question.name)).await?;
     let resolution = resolver.confirm_for_gate(resolution).await;
     let denied = resolver.gate_denial(&resolution, Some(&question.verb));
     let work = async move {
-        let found = resolver.check_request_of(&resolution, question).await;
+        let found = resolver.check_request_with_resolution(&resolution, question).await;
         let denied = denied.filter(|_| found.state == TrustState::Trusted);
         let said = if denied.is_some() { ProgramText::new(DENIED) } else { state_sentence(found.state) };
         let said = said.with_codes(denied.into_iter().chain(found.codes.iter().map(String::as_str)));
-        ToolAnswer::from_document(&resolver, said, &form::REQUEST, found).await
+        McpToolAnswer::from_document(&resolver, said, &form::REQUEST, found).await
     };
     asker.run_admitted(Box::pin(work)).await
 }

@@ -1,14 +1,14 @@
 //! `explain_reason`: explains a reason code.
 
 use clresolve_core::reason::{FixerRole, ReasonCode};
-use clresolve_resolver::cpu_share::Urgency;
+use clresolve_resolver::cpu_share::CpuJobUrgency;
 use futures_util::FutureExt as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::label::BoundedText;
-use super::tool::{McpTool, arguments};
-use crate::mcp::answer::{ProgramText, ToolAnswer, ToolFailure};
+use super::tool::{McpTool, parse_arguments};
+use crate::mcp::answer::{McpToolAnswer, McpToolFailure, ProgramText};
 use crate::mcp::asker::McpBackend;
 use crate::mcp::form;
 use crate::registries;
@@ -21,7 +21,7 @@ pub(super) static TOOL: McpTool = McpTool {
         (json!({"code": {"type": "string", "description": "A reason code, such as checksum-mismatch"}}), &["code"])
     },
     form: &form::REASON,
-    urgency: Urgency::Document,
+    urgency: CpuJobUrgency::Document,
     call: |asker, given| explain_reason(asker, given).boxed(),
 };
 
@@ -31,12 +31,12 @@ struct ExplainReasonArguments {
     code: BoundedText,
 }
 
-async fn explain_reason(asker: &dyn McpBackend, given: Value) -> Result<ToolAnswer, ToolFailure> {
-    let ExplainReasonArguments { code } = arguments(given)?;
+async fn explain_reason(asker: &dyn McpBackend, given: Value) -> Result<McpToolAnswer, McpToolFailure> {
+    let ExplainReasonArguments { code } = parse_arguments(given)?;
     let code = code.as_ref();
-    let document = registries::reason(code);
-    let document = document.ok_or_else(|| ToolFailure::malformed(&format!("no reason code is called {code}")))?;
-    ToolAnswer::from_document(asker.resolver(), reason_sentence(code), &form::REASON, document).await
+    let document = registries::reason_document(code);
+    let document = document.ok_or_else(|| McpToolFailure::malformed(&format!("no reason code is called {code}")))?;
+    McpToolAnswer::from_document(asker.resolver(), reason_sentence(code), &form::REASON, document).await
 }
 
 fn reason_sentence(slug: &str) -> ProgramText {

@@ -1,15 +1,15 @@
 //! `find_route`: finds the URL behind an agent's entry.
 
 use clresolve_core::state::TrustState;
-use clresolve_resolver::cpu_share::Urgency;
+use clresolve_resolver::cpu_share::CpuJobUrgency;
 use clresolve_resolver::resolve::{AgentRouteDocument, NameQuestion};
 use futures_util::FutureExt as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::label::BoundedText;
-use super::tool::{McpTool, arguments, name_argument};
-use crate::mcp::answer::{ProgramText, ToolAnswer, ToolFailure};
+use super::tool::{McpTool, name_argument, parse_arguments};
+use crate::mcp::answer::{McpToolAnswer, McpToolFailure, ProgramText};
 use crate::mcp::asker::{McpBackend, ResolverAnswer};
 use crate::mcp::form;
 
@@ -26,7 +26,7 @@ pub(super) static TOOL: McpTool = McpTool {
         (members, &["name"])
     },
     form: &form::ROUTE,
-    urgency: Urgency::Document,
+    urgency: CpuJobUrgency::Document,
     call: |asker, given| find_route(asker, given).boxed(),
 };
 
@@ -37,12 +37,12 @@ struct FindRouteArguments {
     verb: Option<BoundedText>,
 }
 
-async fn find_route(asker: &dyn McpBackend, given: Value) -> Result<ToolAnswer, ToolFailure> {
-    let FindRouteArguments { name, verb } = arguments(given)?;
+async fn find_route(asker: &dyn McpBackend, given: Value) -> Result<McpToolAnswer, McpToolFailure> {
+    let FindRouteArguments { name, verb } = parse_arguments(given)?;
     let (name, verb) = (name.as_ref(), verb.as_ref().map(BoundedText::as_ref));
     let ResolverAnswer { resolver, resolution } = asker.ask(NameQuestion::new(name)).await?;
     let resolution = resolver.confirm_for_gate(resolution).await;
-    let route = resolver.route(&resolution, verb);
+    let route = resolver.agent_route(&resolution, verb);
     let answer = AgentRouteDocument::new(&resolver, name, verb, &resolution, &route);
     let verdict = resolution.verdict();
     let said = match (&route, answer.gate_denial()) {
@@ -56,5 +56,5 @@ async fn find_route(asker: &dyn McpBackend, given: Value) -> Result<ToolAnswer, 
             .with_codes(verdict.reasons.iter().map(|reason| reason.code.slug())),
     };
     let document = serde_json::to_value(&answer).unwrap_or_default();
-    ToolAnswer::from_document(&resolver, said, &form::ROUTE, document).await
+    McpToolAnswer::from_document(&resolver, said, &form::ROUTE, document).await
 }

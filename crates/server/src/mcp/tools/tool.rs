@@ -3,15 +3,15 @@
 use std::sync::LazyLock;
 
 use clresolve_core::reason::Refusal;
-use clresolve_resolver::cpu_share::Urgency;
+use clresolve_resolver::cpu_share::CpuJobUrgency;
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::label::BoundedText;
-use crate::mcp::answer::{ToolAnswer, ToolFailure};
+use crate::mcp::answer::{McpToolAnswer, McpToolFailure};
 use crate::mcp::asker::McpBackend;
-use crate::mcp::form::ToolOutputSchema;
+use crate::mcp::form::McpToolOutputSchema;
 
 pub(in crate::mcp) struct McpTool {
     pub(in crate::mcp) name: &'static str,
@@ -21,13 +21,14 @@ pub(in crate::mcp) struct McpTool {
     pub(super) description: &'static str,
     /// The members of the arguments, as schemas, and which of them are required.
     pub(super) arguments: fn() -> (Value, &'static [&'static str]),
-    pub(in crate::mcp) form: &'static LazyLock<ToolOutputSchema>,
-    pub(in crate::mcp) urgency: Urgency,
-    pub(in crate::mcp) call: for<'a> fn(&'a dyn McpBackend, Value) -> BoxFuture<'a, Result<ToolAnswer, ToolFailure>>,
+    pub(in crate::mcp) form: &'static LazyLock<McpToolOutputSchema>,
+    pub(in crate::mcp) urgency: CpuJobUrgency,
+    pub(in crate::mcp) call:
+        for<'a> fn(&'a dyn McpBackend, Value) -> BoxFuture<'a, Result<McpToolAnswer, McpToolFailure>>,
 }
 
-pub(super) fn arguments<T: DeserializeOwned>(arguments: Value) -> Result<T, ToolFailure> {
-    serde_json::from_value(arguments).map_err(|error| ToolFailure::malformed(&error.to_string()))
+pub(super) fn parse_arguments<T: DeserializeOwned>(arguments: Value) -> Result<T, McpToolFailure> {
+    serde_json::from_value(arguments).map_err(|error| McpToolFailure::malformed(&error.to_string()))
 }
 
 /// The schema of the argument that names an agent.
@@ -36,9 +37,9 @@ pub(super) fn name_argument() -> Value {
 }
 
 /// Explains why a question with a profile has no answer.
-pub(super) fn explain_refusal(refusal: Refusal, profile: Option<BoundedText>) -> ToolFailure {
+pub(super) fn explain_refusal(refusal: Refusal, profile: Option<BoundedText>) -> McpToolFailure {
     match profile {
-        Some(id) if refusal == Refusal::ProfileUnknown => ToolFailure::from_refusal(refusal, id.as_ref()),
+        Some(id) if refusal == Refusal::ProfileUnknown => McpToolFailure::from_refusal(refusal, id.as_ref()),
         _ => refusal.into(),
     }
 }

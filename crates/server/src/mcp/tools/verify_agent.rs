@@ -1,7 +1,7 @@
 //! `verify_agent`: verifies that a name, its card and its entry belong together.
 
 use clresolve_core::state::TrustState;
-use clresolve_resolver::cpu_share::Urgency;
+use clresolve_resolver::cpu_share::CpuJobUrgency;
 use clresolve_resolver::resolve::NameQuestion;
 use clresolve_verdict::verdict::ResolutionDepth;
 use futures_util::FutureExt as _;
@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::label::BoundedText;
-use super::tool::{McpTool, arguments, explain_refusal, name_argument};
-use crate::mcp::answer::{ProgramText, ToolAnswer, ToolFailure};
+use super::tool::{McpTool, explain_refusal, name_argument, parse_arguments};
+use crate::mcp::answer::{McpToolAnswer, McpToolFailure, ProgramText};
 use crate::mcp::asker::{McpBackend, ResolverAnswer};
 use crate::mcp::form;
 
@@ -29,7 +29,7 @@ pub(super) static TOOL: McpTool = McpTool {
         (members, &["name"])
     },
     form: &form::VERDICT,
-    urgency: Urgency::Document,
+    urgency: CpuJobUrgency::Document,
     call: |asker, given| verify_agent(asker, given).boxed(),
 };
 
@@ -41,8 +41,8 @@ struct VerifyAgentArguments {
     depth: Option<ResolutionDepth>,
 }
 
-async fn verify_agent(asker: &dyn McpBackend, given: Value) -> Result<ToolAnswer, ToolFailure> {
-    let VerifyAgentArguments { name, profile, depth } = arguments(given)?;
+async fn verify_agent(asker: &dyn McpBackend, given: Value) -> Result<McpToolAnswer, McpToolFailure> {
+    let VerifyAgentArguments { name, profile, depth } = parse_arguments(given)?;
     let of_gate = NameQuestion::new(name);
     let mut question = of_gate.clone();
     question.profile = profile.clone().map(String::from);
@@ -64,7 +64,7 @@ async fn verify_agent(asker: &dyn McpBackend, given: Value) -> Result<ToolAnswer
     let said = if denied.is_some() { ProgramText::new(DENIED) } else { state_sentence(verdict.state) };
     let codes = verdict.reasons.iter().map(|reason| reason.code.slug()).filter(|code| Some(*code) != denied);
     let said = said.with_codes(denied.into_iter().chain(codes));
-    ToolAnswer::from_document(&resolver, said, &form::VERDICT, verdict).await
+    McpToolAnswer::from_document(&resolver, said, &form::VERDICT, verdict).await
 }
 
 /// The answer for an agent whose identity is proven but that the gate denies or cannot judge.

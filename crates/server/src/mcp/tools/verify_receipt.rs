@@ -6,15 +6,15 @@ use clresolve_core::state::TrustState;
 use clresolve_messages::receipt::question::AgentRequest;
 use clresolve_messages::receipt::{ReceiptVerificationDocument, ReceiptVerificationRequest};
 use clresolve_payment::settlement::Purchase;
-use clresolve_resolver::cpu_share::Urgency;
+use clresolve_resolver::cpu_share::CpuJobUrgency;
 use clresolve_resolver::resolve::NameQuestion;
 use futures_util::FutureExt as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::label::BoundedText;
-use super::tool::{McpTool, arguments, name_argument};
-use crate::mcp::answer::{ProgramText, ToolAnswer, ToolFailure};
+use super::tool::{McpTool, name_argument, parse_arguments};
+use crate::mcp::answer::{McpToolAnswer, McpToolFailure, ProgramText};
 use crate::mcp::asker::{McpBackend, ResolverAnswer, parse_on_pool};
 use crate::mcp::form;
 
@@ -38,7 +38,7 @@ pub(super) static TOOL: McpTool = McpTool {
         (members, &["name", "receipt"])
     },
     form: &form::RECEIPT,
-    urgency: Urgency::Document,
+    urgency: CpuJobUrgency::Document,
     call: |asker, given| verify_receipt(asker, given).boxed(),
 };
 
@@ -54,22 +54,22 @@ struct VerifyReceiptArguments {
     settlement: Option<String>,
 }
 
-async fn verify_receipt(asker: &dyn McpBackend, given: Value) -> Result<ToolAnswer, ToolFailure> {
-    let VerifyReceiptArguments { name, receipt, request, decision, payment, settlement } = arguments(given)?;
+async fn verify_receipt(asker: &dyn McpBackend, given: Value) -> Result<McpToolAnswer, McpToolFailure> {
+    let VerifyReceiptArguments { name, receipt, request, decision, payment, settlement } = parse_arguments(given)?;
     let read = move || -> Result<(Option<AgentRequest>, Purchase), String> {
         let request = request.map(|text| AgentRequest::from_bytes(text.as_bytes())).transpose();
         let request = request.map_err(|error| format!("request: {error}"))?;
         let decision = decision.as_deref().map(str::as_bytes);
-        Ok((request, Purchase::read(decision, payment.as_deref(), settlement)?))
+        Ok((request, Purchase::from_documents(decision, payment.as_deref(), settlement)?))
     };
-    let (request, purchase) = parse_on_pool(asker, read).await?.map_err(|why| ToolFailure::malformed(&why))?;
+    let (request, purchase) = parse_on_pool(asker, read).await?.map_err(|why| McpToolFailure::malformed(&why))?;
     let (name, receipt) = (name.into(), receipt.into_bytes());
     let question = Arc::new(ReceiptVerificationRequest { name, receipt, request, purchase });
     let ResolverAnswer { resolver, resolution } = asker.ask(NameQuestion::new(&*question.name)).await?;
     let work = async move {
-        let found = resolver.verify_receipt_of(&resolution, question).await;
+        let found = resolver.verify_receipt_with_resolution(&resolution, question).await;
         let said = receipt_sentence(&found).with_codes(found.codes.iter().map(String::as_str));
-        ToolAnswer::from_document(&resolver, said, &form::RECEIPT, found).await
+        McpToolAnswer::from_document(&resolver, said, &form::RECEIPT, found).await
     };
     asker.run_admitted(Box::pin(work)).await
 }
@@ -86,7 +86,7 @@ fn receipt_sentence(found: &ReceiptVerificationDocument) -> ProgramText {
         "trusted: the agent's signer has signed this receipt"
     });
     let signed = match found.tie {
-        Some(tie) => signed.with_sentence(" for ").with_sentence(tie.words()),
+        Some(tie) => signed.with_sentence(" for ").with_sentence(tie.match_description()),
         None => signed,
     };
     let signed = match found.settlement_phrase() {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use clresolve_resolver::config::{Config, ProofDemand};
+use clresolve_resolver::config::{ChainProofMode, Config};
 use clresolve_resolver::sandbox::CustomSandbox;
 use clresolve_sandbox::ServedChainState;
-use clresolve_sandbox::chain::RpcFault;
+use clresolve_sandbox::chain::SandboxRpcFault;
 use clresolve_sandbox::spec::SandboxSpec;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
@@ -69,7 +69,7 @@ impl Stage {
         config.http.cold_runs_per_minute = u32::MAX;
         // The sandbox network uses no shared cache, so this network gets another name.
         config.chain.world = "chaos".to_owned();
-        config.chain.proof = Some(ProofDemand::Quorum);
+        config.chain.proof = Some(ChainProofMode::Quorum);
         config.chain.head_poll = POLL;
         config.redis.url = Some(redis.url());
         config.redis.mac_key = Some(redis.key_file(&[MAC_KEY]));
@@ -77,7 +77,7 @@ impl Stage {
         for number in 0..DAEMONS {
             fleet.push(start(&config, folder.path(), number).await?);
         }
-        let liar = lying.endpoint(RpcFault::None, ServedChainState::Growing, false).await?;
+        let liar = lying.start_rpc_endpoint(SandboxRpcFault::None, ServedChainState::Growing, false).await?;
         Ok(Self {
             end: Instant::now() + time,
             fleet,
@@ -152,7 +152,7 @@ async fn lay_endpoints(world: &CustomSandbox, config: &mut Config) -> anyhow::Re
     config.chain.endpoints.clear();
     let mut laid = Vec::new();
     for operator in ["one.example", "two.example", "three.example"] {
-        let mut endpoint = world.endpoint(RpcFault::None, ServedChainState::Growing, false).await?;
+        let mut endpoint = world.start_rpc_endpoint(SandboxRpcFault::None, ServedChainState::Growing, false).await?;
         let line = leads_to(&endpoint.url)?;
         let before = Laid::new(line).await?;
         endpoint.url = format!("http://{}/", before.address).parse()?;

@@ -13,7 +13,9 @@ use clresolve_core::records::RecordKey;
 use clresolve_resolver::Resolver;
 use clresolve_resolver::config::RpcEndpointConfig;
 use clresolve_resolver::sandbox::CustomSandbox;
-use clresolve_sandbox::chain::{ChainBuilder, NameRegistration, RpcFault, RpcServer, SandboxChain};
+use clresolve_sandbox::chain::{
+    SandboxChain, SandboxChainBuilder, SandboxNameRegistration, SandboxRpcFault, SandboxRpcServer,
+};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::{Instant, sleep_until};
 
@@ -38,7 +40,8 @@ const CHANGED: &str = "changed";
 
 /// The lies of the lying endpoint, each for one block in turn: it changes the records in every answer, reports a head
 /// that is far ahead, and serves another block under every number.
-const LIES: [RpcFault; 3] = [RpcFault::OtherRecords, RpcFault::BlocksToCome(100), RpcFault::OtherBlocks];
+const LIES: [SandboxRpcFault; 3] =
+    [SandboxRpcFault::OtherRecords, SandboxRpcFault::BlocksToCome(100), SandboxRpcFault::OtherBlocks];
 
 /// How an endpoint treats the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +70,7 @@ pub(crate) struct HotRecord {
 
 /// The chain, and the endpoints that serve it.
 pub(crate) struct SlottedChain {
-    builder: ChainBuilder,
+    builder: SandboxChainBuilder,
     names: Vec<HotName>,
     newest: Arc<SandboxChain>,
     /// The chain without the newest block.
@@ -89,7 +92,7 @@ struct HotName {
 
 struct Node {
     conduct: Conduct,
-    server: RpcServer,
+    server: SandboxRpcServer,
     proxy: EndpointProxy,
 }
 
@@ -109,22 +112,22 @@ impl SlottedChain {
     /// final, and nothing that is written later becomes final.
     pub(crate) async fn start(world: &CustomSandbox) -> anyhow::Result<Self> {
         let names = read_names(world).await?;
-        let mut builder = ChainBuilder::new()?;
-        let publisher = NameRegistration::new(EnsName::parse(PUBLISHER)?, PUBLISHER_ACCOUNT);
-        builder.register(&NameRegistration { addr: Some(PUBLISHER_ACCOUNT), ..publisher })?;
+        let mut builder = SandboxChainBuilder::new()?;
+        let publisher = SandboxNameRegistration::new(EnsName::parse(PUBLISHER)?, PUBLISHER_ACCOUNT);
+        builder.register_name(&SandboxNameRegistration { addr: Some(PUBLISHER_ACCOUNT), ..publisher })?;
         for HotName { name, texts } in &names {
-            let registration = NameRegistration::new(name.clone(), PUBLISHER_ACCOUNT);
-            builder.register(&NameRegistration { texts: texts.clone(), ..registration })?;
+            let registration = SandboxNameRegistration::new(name.clone(), PUBLISHER_ACCOUNT);
+            builder.register_name(&SandboxNameRegistration { texts: texts.clone(), ..registration })?;
         }
         let now = Timestamp::now();
         let first = Timestamp::from_second(now.as_second() + 1)?;
         let began = Instant::now() + first.duration_since(now).unsigned_abs();
-        builder.seal(first - FINAL_SINCE)?;
-        builder.finalize()?;
+        builder.seal_block(first - FINAL_SINCE)?;
+        builder.finalize_newest_block()?;
         let newest = Arc::new(builder.build()?);
         let mut nodes = Vec::new();
         for (_, conduct) in ENDPOINTS {
-            let server = RpcServer::bind(Arc::clone(&newest)).await?;
+            let server = SandboxRpcServer::bind(Arc::clone(&newest)).await?;
             let address: SocketAddr = server.url().trim_start_matches("http://").parse()?;
             nodes.push(Node { conduct, proxy: EndpointProxy::start(address).await?, server });
         }
@@ -178,7 +181,7 @@ impl SlottedChain {
 
     /// Seals the block of this slot. No endpoint serves it yet.
     pub(crate) fn seal(&mut self) -> anyhow::Result<()> {
-        self.builder.seal(self.first + SLOT * self.slot)?;
+        self.builder.seal_block(self.first + SLOT * self.slot)?;
         self.heads += 1;
         self.before = replace(&mut self.newest, Arc::new(self.builder.build()?));
         Ok(())

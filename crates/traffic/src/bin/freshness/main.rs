@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use clresolve_resolver::config::{Config, ListenAddress, ProofDemand};
+use clresolve_resolver::config::{ChainProofMode, Config, ListenAddress};
 use clresolve_resolver::sandbox::CustomSandbox;
 use clresolve_sandbox::spec::SandboxSpec;
 use clresolve_traffic::{Daemon, exchange};
@@ -117,7 +117,7 @@ fn config(world: &CustomSandbox, chain: &SlottedChain) -> anyhow::Result<Config>
     config.http.cold_runs_per_minute = u32::MAX;
     config.chain.genesis = Some(chain.genesis());
     config.chain.endpoints = chain.endpoints()?;
-    config.chain.proof = Some(ProofDemand::Quorum);
+    config.chain.proof = Some(ChainProofMode::Quorum);
     config.chain.max_head_age = Some(SLOT * MAX_HEAD_AGE);
     config.chain.head_poll /= FACTOR;
     config.cache.max_unconfirmed /= FACTOR;

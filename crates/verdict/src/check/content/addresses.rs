@@ -7,8 +7,8 @@ use std::net::IpAddr;
 
 use self::local::is_local;
 use super::{
-    MarkerCharacters, TokenSeparators, colons, ends_with_ignore_case, last_run, last_word, split_at_mark,
-    starts_with_ignore_case,
+    MarkerCharacters, TokenSeparators, colon_positions, ends_with_ignore_case, last_fitting_run, last_word,
+    split_at_mark, starts_with_ignore_case,
 };
 use clresolve_core::address::{HostName, HostNameError, is_public_ip};
 
@@ -109,7 +109,7 @@ pub(super) fn find_private_address<'t>(
     marks: MarkerCharacters,
 ) -> Option<PrivateAddressMatch<'t>> {
     if !marks.has_any(MarkerCharacters::COLON | MarkerCharacters::DOT | MarkerCharacters::ESCAPE) {
-        return find_without_dots(text).or_else(|| service(member, text)).map(PrivateAddressMatch::Stated);
+        return find_undotted_host(text).or_else(|| service_name(member, text)).map(PrivateAddressMatch::Stated);
     }
     if let Some(stated) = find_in_urls(text, marks).or_else(|| whole_private_host(member, text, marks)) {
         return Some(PrivateAddressMatch::Stated(stated));
@@ -118,14 +118,14 @@ pub(super) fn find_private_address<'t>(
 }
 
 /// `localhost`, `localhost/path` and `/dns4/localhost/tcp/80`, in a text without a dot or a colon.
-fn find_without_dots(text: &str) -> Option<&str> {
+fn find_undotted_host(text: &str) -> Option<&str> {
     let host = split_at_mark(text, b'/').map_or(text, |(host, _)| host);
     host.eq_ignore_ascii_case("localhost").then_some(host).or_else(|| find_in_multiaddr(text))
 }
 
 /// A single-label service name on a private network: `redis`, `db01`. The list is closed and applies only if the
 /// member's name suggests nothing else, because such labels are also words or provider names.
-fn service<'t>(member: &str, text: &'t str) -> Option<&'t str> {
+fn service_name<'t>(member: &str, text: &'t str) -> Option<&'t str> {
     const MACHINES: [&str; 2] = ["host", "hostname"];
     const SERVICES: [&str; 26] = [
         "cassandra",
@@ -172,7 +172,7 @@ fn service<'t>(member: &str, text: &'t str) -> Option<&'t str> {
     // A cheap test first: most members are named for other things.
     let single = member.strip_suffix(['s', 'S']).unwrap_or(member);
     let may_name = MACHINES.iter().any(|word| ends_with_ignore_case(single, word));
-    if !may_name || !is_word(member, &MACHINES) || text.len() > MAX_LABEL_BYTES {
+    if !may_name || !has_last_word(member, &MACHINES) || text.len() > MAX_LABEL_BYTES {
         return None;
     }
     let mut parts = text.split(['-', '_']).map(|part| part.trim_end_matches(|c: char| c.is_ascii_digit()));
@@ -186,14 +186,14 @@ fn find_in_urls(text: &str, marks: MarkerCharacters) -> Option<&str> {
         return None;
     }
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
-    colons(text).find_map(|at| {
+    colon_positions(text).find_map(|at| {
         let rest = &text[at + 1..];
         let is_behind_scheme = text.as_bytes()[..at].last().is_some_and(|byte| fits(*byte));
         if !is_behind_scheme && !rest.starts_with("//") {
             return None;
         }
         let start = text.ceil_char_boundary(at.saturating_sub(MAX_SCHEME_BYTES));
-        find_in_url(last_run(&text[start..at], fits), rest)
+        find_in_url(last_fitting_run(&text[start..at], fits), rest)
     })
 }
 
@@ -204,17 +204,17 @@ fn find_in_url<'t>(scheme: &str, rest: &'t str) -> Option<&'t str> {
     let slashes = &rest[..rest.len() - after.len()];
     if !slashes.is_empty() && is(&OWN_MACHINE) {
         let is_path = after.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '%' | '.' | '~'));
-        return is_path.then(|| token(beginning(after)));
+        return is_path.then(|| leading_token(bounded_prefix(after)));
     }
     if is(&SPECIAL) {
         if slashes.is_empty() {
-            let host = host(beginning(after));
+            let host = authority_host(bounded_prefix(after));
             return (is_local(host) || host.eq_ignore_ascii_case("localhost")).then_some(host);
         }
-        let host = host(after);
+        let host = authority_host(after);
         return is_unreachable(host).then_some(host);
     }
-    let host = host(rest.strip_prefix("//")?);
+    let host = authority_host(rest.strip_prefix("//")?);
     let private = if scheme.split('+').any(|part| NETWORK.iter().any(|known| part.eq_ignore_ascii_case(known))) {
         is_unreachable(host)
     } else {
@@ -224,25 +224,25 @@ fn find_in_url<'t>(scheme: &str, rest: &'t str) -> Option<&'t str> {
 }
 
 /// The text before the next white space, quote or bracket.
-fn token(rest: &str) -> &str {
+fn leading_token(rest: &str) -> &str {
     const END: TokenSeparators = TokenSeparators::ascii(b"\"'`<>()|");
     END.first_token(rest)
 }
 
 /// The start of `rest`, up to the maximum token length. The bound keeps repeated `file:/_`, which ends no token,
 /// cheap.
-fn beginning(rest: &str) -> &str {
+fn bounded_prefix(rest: &str) -> &str {
     &rest[..rest.floor_char_boundary(MAX_TOKEN_BYTES)]
 }
 
 /// The host of the authority at the start of `rest`, without user info and port.
-fn host(rest: &str) -> &str {
+fn authority_host(rest: &str) -> &str {
     const END: TokenSeparators = TokenSeparators::ascii(b"/?#\\\"'`<>()|");
     const LIST: TokenSeparators = TokenSeparators::ascii(b",;");
     let authority = END.first_token(rest);
     if rest[authority.len()..].starts_with('<') {
         // A placeholder such as `https://host:<port>/` or `https://user:<password>@host`.
-        let is_password = || beginning(&rest[authority.len()..]).contains(">@");
+        let is_password = || bounded_prefix(&rest[authority.len()..]).contains(">@");
         if !authority.ends_with(':') || is_password() {
             return "";
         }
@@ -256,7 +256,7 @@ fn host(rest: &str) -> &str {
 
 /// A host outside of URLs, without its port. A placeholder counts as a port only after an address or `localhost`:
 /// `ens:{name}` and `read.internal:*` mean something else.
-fn without_port(host: &str) -> &str {
+fn strip_port(host: &str) -> &str {
     let is_address = |name: &str| name.parse::<IpAddr>().is_ok() || name.eq_ignore_ascii_case("localhost");
     strip_port_if(host, |name, port| is_port(port) || stands_for_port(port) && is_address(name))
 }
@@ -294,12 +294,12 @@ fn whole_private_host<'t>(member: &str, text: &'t str, marks: MarkerCharacters) 
     if host.is_empty() || text.contains(char::is_whitespace) {
         return None;
     }
-    let bare = without_port(host);
+    let bare = strip_port(host);
     let has_port = bare.len() < host.len();
-    let names_host = names_host(member);
+    let names_host = is_host_member(member);
     let label = || has_port && names_host && host.len() > bare.len() + 1 && is_label(bare);
     let certain = has_port || names_host || path.is_some_and(|path| !path.is_empty());
-    let named = (certain || names::is_private_name(bare) && !names_word(member)) && is_private_host(bare);
+    let named = (certain || names::is_private_name(bare) && !is_dotted_word_member(member)) && is_private_host(bare);
     let is_range = path.is_some_and(|path| path.len() <= 3 && path.bytes().all(|b| b.is_ascii_digit()));
     let reserved = || !is_range && names_host && is_reserved(bare, has_port);
     (named || label() || reserved() || has_port && is_local(bare)).then_some(bare)
@@ -346,8 +346,8 @@ fn find_in_tokens<'t>(member: &str, text: &'t str, marks: MarkerCharacters) -> O
     }
     let address = mentioned?;
     match () {
-        () if names_version(member) => None,
-        () if !is_prose || names_host(member) => Some(PrivateAddressMatch::Stated(address)),
+        () if is_version_word(member) => None,
+        () if !is_prose || is_host_member(member) => Some(PrivateAddressMatch::Stated(address)),
         () => Some(PrivateAddressMatch::Mentioned(address)),
     }
 }
@@ -381,10 +381,10 @@ fn find_in_token<'t>(token: &'t str, before: &str, marks: MarkerCharacters) -> O
     let assignment = marks.has_any(MarkerCharacters::EQUALS).then(|| token.rsplit_once('=')).flatten();
     let is_assigned = assignment.is_some();
     let (assigned, token) = assignment.unwrap_or(("", token));
-    if names_version(assigned) || names_version(before.trim_end_matches(':')) {
+    if is_version_word(assigned) || is_version_word(before.trim_end_matches(':')) {
         return None;
     }
-    let is_named = is_assigned_host(assigned) || before.ends_with(':') && names_host(before.trim_end_matches(':'));
+    let is_named = is_host_variable(assigned) || before.ends_with(':') && is_host_member(before.trim_end_matches(':'));
     let share = token.trim_start_matches(['/', '\\']);
     let is_share = token.len() >= share.len() + 2;
     let at = marks.has_any(MarkerCharacters::AT).then(|| share.rsplit_once('@')).flatten();
@@ -398,7 +398,7 @@ fn find_in_token<'t>(token: &'t str, before: &str, marks: MarkerCharacters) -> O
     if is_range || host.len() > MAX_TOKEN_BYTES {
         return None;
     }
-    let bare = without_port(host);
+    let bare = strip_port(host);
     let is_placed = bare.len() < host.len() || is_named || is_share;
     if is_local(bare) {
         let has_path = !path.is_empty() && path.parse::<IpAddr>().is_err();
@@ -422,7 +422,7 @@ fn find_in_token<'t>(token: &'t str, before: &str, marks: MarkerCharacters) -> O
 
 /// A cheap test whether a token can name a host: it has a dot, two colons or a slash, or room for `localhost`.
 fn may_name_host(token: &str) -> bool {
-    token.len() >= "localhost".len() || token.contains(['.', '/', '\\']) || colons(token).nth(1).is_some()
+    token.len() >= "localhost".len() || token.contains(['.', '/', '\\']) || colon_positions(token).nth(1).is_some()
 }
 
 /// The host in `host:path`, the form of scp and git after an account.
@@ -489,19 +489,19 @@ const HOST_WORDS: [&str; 27] = [
 const MIN_FUSED_BYTES: usize = 4;
 
 /// Whether a member of this name holds a host or an address.
-fn names_host(member: &str) -> bool {
-    is_word(member, &HOST_WORDS)
+fn is_host_member(member: &str) -> bool {
+    has_last_word(member, &HOST_WORDS)
 }
 
 /// Whether a value assigned to this name is a host or an address: `PGHOST`, `HOST:`.
-fn is_assigned_host(name: &str) -> bool {
+fn is_host_variable(name: &str) -> bool {
     let name = name.trim_end_matches(':');
     let is_end = |word: &&str| word.len() >= MIN_FUSED_BYTES && ends_with_ignore_case(name, word);
-    names_host(name) || HOST_WORDS.iter().any(is_end)
+    is_host_member(name) || HOST_WORDS.iter().any(is_end)
 }
 
 /// Whether a member of this name holds dotted words: in `scopes`, `read.internal` is a permission.
-fn names_word(member: &str) -> bool {
+fn is_dotted_word_member(member: &str) -> bool {
     const WORDS: [&str; 24] = [
         "scope",
         "permission",
@@ -528,16 +528,16 @@ fn names_word(member: &str) -> bool {
         "environment",
         "stage",
     ];
-    is_word(member, &WORDS)
+    has_last_word(member, &WORDS)
 }
 
 /// Whether the name denotes a version, as a member or as the word before a number.
-fn names_version(member: &str) -> bool {
-    is_word(member, &["version", "ver", "v", "build", "release", "revision", "firmware"])
+fn is_version_word(member: &str) -> bool {
+    has_last_word(member, &["version", "ver", "v", "build", "release", "revision", "firmware"])
 }
 
 /// Whether the last word of a name is one of `words`, singular or plural.
-fn is_word(name: &str, words: &[&str]) -> bool {
+fn has_last_word(name: &str, words: &[&str]) -> bool {
     // None of these words ends in a digit.
     if !name.ends_with(|last: char| last.is_ascii_alphabetic()) {
         return false;

@@ -36,7 +36,7 @@ const ENTITIES: [(&str, char); 22] = [
 ];
 
 /// The decoded text; `None` if nothing was encoded.
-pub(super) fn decode(text: &str, marks: MarkerCharacters) -> Option<String> {
+pub(super) fn decode_text(text: &str, marks: MarkerCharacters) -> Option<String> {
     if !marks.has_any(MarkerCharacters::ESCAPE) {
         return None;
     }
@@ -92,7 +92,7 @@ enum DecodedCharacter {
 
 /// `%3c`.
 fn decode_percent(rest: &[u8]) -> Option<(DecodedCharacter, usize)> {
-    let byte = u8::try_from(number(rest.get(1..3)?, 16)?).ok()?;
+    let byte = u8::try_from(parse_number(rest.get(1..3)?, 16)?).ok()?;
     Some((DecodedCharacter::Byte(byte), 3))
 }
 
@@ -103,7 +103,7 @@ fn decode_entity(rest: &[u8]) -> Option<(DecodedCharacter, usize)> {
         let is_digit = |byte: &u8| char::from(*byte).is_digit(radix);
         let length = rest[start.min(rest.len())..].iter().take_while(|byte| is_digit(byte)).count();
         let end = start + length;
-        let character = char::from_u32(number(rest.get(start..end)?, radix)?)?;
+        let character = char::from_u32(parse_number(rest.get(start..end)?, radix)?)?;
         return Some((DecodedCharacter::Char(character), end + usize::from(rest.get(end) == Some(&b';'))));
     }
     let name = &rest[1..1 + rest[1..].iter().position(|byte| *byte == b';')?];
@@ -122,10 +122,10 @@ fn decode_escape(rest: &[u8]) -> Option<(DecodedCharacter, usize)> {
         (b'x', _) => (rest.get(2..4)?, 4),
         _ => return None,
     };
-    Some((DecodedCharacter::Char(char::from_u32(number(digits, 16)?)?), end))
+    Some((DecodedCharacter::Char(char::from_u32(parse_number(digits, 16)?)?), end))
 }
 
-fn number(digits: &[u8], radix: u32) -> Option<u32> {
+fn parse_number(digits: &[u8], radix: u32) -> Option<u32> {
     let digits = std::str::from_utf8(digits).ok().filter(|digits| digits.bytes().all(|b| b.is_ascii_alphanumeric()))?;
     u32::from_str_radix(digits, radix).ok()
 }
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     fn plain(text: &str) -> Option<String> {
-        decode(text, MarkerCharacters::from_text(text))
+        decode_text(text, MarkerCharacters::from_text(text))
     }
 
     #[test]

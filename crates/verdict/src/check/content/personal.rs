@@ -8,7 +8,7 @@ use serde_json::Number;
 use super::{MarkerCharacters, TokenSeparators, contains_ignore_case};
 
 /// Names of members of `meta` that hold the publisher's contact data.
-pub(super) fn is_contact(name: &str) -> bool {
+pub(super) fn is_contact_member(name: &str) -> bool {
     const NAMES: [&str; 8] =
         ["publisher", "support", "security", "maintainer", "maintainers", "author", "authors", "abuse"];
     contains_ignore_case(name, "contact") || NAMES.iter().any(|known| name.eq_ignore_ascii_case(known))
@@ -19,11 +19,11 @@ pub(super) fn is_contact(name: &str) -> bool {
 const MAX_CANDIDATES: usize = 2048;
 
 /// The number of candidates in a card that may still be examined.
-pub(super) struct PersonalDataSearch {
+pub(super) struct PersonalDataSearchBudget {
     left: usize,
 }
 
-impl PersonalDataSearch {
+impl PersonalDataSearchBudget {
     pub(super) const fn new() -> Self {
         Self { left: MAX_CANDIDATES }
     }
@@ -40,7 +40,7 @@ impl PersonalDataSearch {
 pub(super) fn find_personal_datum(
     text: &str,
     marks: MarkerCharacters,
-    search: &mut PersonalDataSearch,
+    search: &mut PersonalDataSearchBudget,
 ) -> Option<String> {
     if marks.has_any(MarkerCharacters::AT) && has_email(text) {
         return Some("an e-mail address".to_owned());
@@ -163,7 +163,7 @@ fn personal_data_kind(name: &str) -> Option<PersonalDataKind> {
 }
 
 /// The kind of the personal datum in a member of this name, if its value has the matching form.
-pub(super) fn find_in_member(name: &str, text: &str, search: &mut PersonalDataSearch) -> Option<&'static str> {
+pub(super) fn find_in_member(name: &str, text: &str, search: &mut PersonalDataSearchBudget) -> Option<&'static str> {
     // Every datum contains a digit; most texts are long or contain none.
     let is_candidate = text.len() <= MAX_DATUM_BYTES && text.bytes().any(|b| b.is_ascii_digit());
     if is_candidate && search.try_spend() { find_in_member_with(name, || text) } else { None }
@@ -184,7 +184,7 @@ fn find_in_member_with<'t>(name: &str, text: impl FnOnce() -> &'t str) -> Option
             (digits >= 5 && text.len() <= 24 && fits(b" -./")).then_some("a national identifier")
         }
         PersonalDataKind::Passport => (digits >= 5 && text.len() <= 16 && fits(b" -<")).then_some("a passport number"),
-        PersonalDataKind::PaymentCard => find_in_digits(text, &mut PersonalDataSearch::new()),
+        PersonalDataKind::PaymentCard => find_in_digits(text, &mut PersonalDataSearchBudget::new()),
         PersonalDataKind::PostalAddress => {
             let has_words = text.chars().any(char::is_alphabetic) && text.contains(' ');
             (has_words && digits > 0 && !text.contains("://")).then_some("a postal address")
@@ -198,7 +198,11 @@ fn find_in_member_with<'t>(name: &str, text: impl FnOnce() -> &'t str) -> Option
 }
 
 /// Like [`find_in_member`], for a number.
-pub(super) fn find_in_number(name: &str, number: &Number, search: &mut PersonalDataSearch) -> Option<&'static str> {
+pub(super) fn find_in_number(
+    name: &str,
+    number: &Number,
+    search: &mut PersonalDataSearchBudget,
+) -> Option<&'static str> {
     let is_named = search.try_spend() && personal_data_kind(name).is_some();
     if is_named { find_in_member(name, &number.to_string(), search) } else { None }
 }
@@ -230,14 +234,14 @@ const MAX_ASSIGNED_BYTES: usize = 32;
 const MAX_NAME_WORDS: usize = 3;
 
 /// An assignment in a text, such as `ssn: 123-45-6789`, counts as a member.
-fn find_in_assignments(text: &str, search: &mut PersonalDataSearch) -> Option<&'static str> {
+fn find_in_assignments(text: &str, search: &mut PersonalDataSearchBudget) -> Option<&'static str> {
     let is_of_name = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b' ' | b'_' | b'-');
     let end = text.rfind(':').max(text.rfind('=')).map_or(0, |last| last + 1);
     let signs = text.as_bytes()[..end].windows(2).enumerate();
     let named = signs.filter(|(_, pair)| matches!(pair[1], b':' | b'=') && is_of_name(pair[0]));
     named.map(|(before, _)| before + 1).find_map(|at| {
         let head = &text[text.ceil_char_boundary(at.saturating_sub(MAX_NAME_BYTES))..at];
-        let name = super::last_run(head, is_of_name).trim();
+        let name = super::last_fitting_run(head, is_of_name).trim();
         if name.len() < MIN_NAME_BYTES || !search.try_spend() {
             return None;
         }
@@ -257,7 +261,7 @@ const CARD_SHAPES: [&[usize]; 11] =
 const MIN_CARD_DIGITS: usize = 13;
 
 /// A payment card number, or a CPF, among the groups of digits in a text.
-fn find_in_digits(text: &str, search: &mut PersonalDataSearch) -> Option<&'static str> {
+fn find_in_digits(text: &str, search: &mut PersonalDataSearchBudget) -> Option<&'static str> {
     let mut groups: Vec<&str> = Vec::new();
     let has_number = text.bytes().filter(u8::is_ascii_digit).count() >= MIN_CARD_DIGITS;
     let mut rest = if has_number { text } else { "" };
@@ -296,7 +300,7 @@ fn find_in_digits(text: &str, search: &mut PersonalDataSearch) -> Option<&'stati
 const MAX_GROUPS: usize = 5;
 
 /// Whether the last groups form a payment card number: a known grouping, an issuer's prefix, and the Luhn check digit.
-fn ends_in_card_number(groups: &[&str], search: &mut PersonalDataSearch) -> bool {
+fn ends_in_card_number(groups: &[&str], search: &mut PersonalDataSearchBudget) -> bool {
     if !groups.last().is_some_and(|group| matches!(group.len(), 3..=5 | 13..=19)) {
         return false;
     }
@@ -304,13 +308,13 @@ fn ends_in_card_number(groups: &[&str], search: &mut PersonalDataSearch) -> bool
         let Some(groups) = groups.len().checked_sub(shape.len()).map(|start| &groups[start..]) else { return false };
         groups.iter().zip(*shape).all(|(group, length)| group.len() == *length) && search.try_spend() && {
             let number = groups.concat();
-            is_issued_number(&number) && is_luhn(&number)
+            is_issued_card_number(&number) && has_luhn_checksum(&number)
         }
     })
 }
 
 /// The ISO/IEC 7812 ranges from which cards are issued, by their first four digits, with the lengths of the numbers.
-fn is_issued_number(number: &str) -> bool {
+fn is_issued_card_number(number: &str) -> bool {
     let prefix: u32 = number.get(..4).and_then(|head| head.parse().ok()).unwrap_or_default();
     let lengths = match prefix {
         4000..=4999 => [13, 16, 19].as_slice(),
@@ -323,7 +327,7 @@ fn is_issued_number(number: &str) -> bool {
     lengths.contains(&number.len())
 }
 
-fn is_luhn(number: &str) -> bool {
+fn has_luhn_checksum(number: &str) -> bool {
     let sum: u32 = number
         .bytes()
         .rev()
@@ -337,7 +341,7 @@ fn is_luhn(number: &str) -> bool {
 }
 
 /// A Brazilian CPF, `000.000.000-00`, with its two check digits.
-fn has_cpf(text: &str, search: &mut PersonalDataSearch) -> bool {
+fn has_cpf(text: &str, search: &mut PersonalDataSearchBudget) -> bool {
     const SHAPE: &[u8] = b"000.000.000-00";
     let is_cpf = |part: &[u8]| {
         let fits = part.iter().zip(SHAPE).all(|(b, s)| if *s == b'0' { b.is_ascii_digit() } else { b == s });
@@ -444,7 +448,7 @@ const IBAN_LENGTHS: [(&[u8; 2], usize); 81] = [
 ];
 
 /// An IBAN in upper case with a valid checksum, in one piece or in groups of four.
-fn has_iban(text: &str, search: &mut PersonalDataSearch) -> bool {
+fn has_iban(text: &str, search: &mut PersonalDataSearchBudget) -> bool {
     let bytes = text.as_bytes();
     let is_word = |byte: Option<&u8>| {
         byte.is_some_and(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'/') || !b.is_ascii())
@@ -511,12 +515,12 @@ fn is_top_level(label: &str) -> bool {
 }
 
 fn has_telephone(text: &str) -> bool {
-    let international = text.contains('+') && (contains_ignore_case(text, "tel:+") || has_international(text));
-    international || has_north_american(text)
+    let international = text.contains('+') && (contains_ignore_case(text, "tel:+") || has_international_number(text));
+    international || has_north_american_number(text)
 }
 
 /// `+` and 8 to 15 digits in at least two groups, the notation of E.164 numbers for people.
-fn has_international(text: &str) -> bool {
+fn has_international_number(text: &str) -> bool {
     text.match_indices('+').any(|(at, _)| {
         let free = text[..at].chars().next_back().is_none_or(|c| c.is_whitespace() || "(:,;".contains(c));
         let number = &text[at + 1..];
@@ -528,7 +532,7 @@ fn has_international(text: &str) -> bool {
 }
 
 /// Three, three and four digits, at the start or after a space: `415-555-2671`, `(415) 555-2671`, `415.555.2671`.
-fn has_north_american(text: &str) -> bool {
+fn has_north_american_number(text: &str) -> bool {
     const SHAPES: [&[u8]; 4] = [b"000-000-0000", b"000.000.0000", b"(000) 000-0000", b"(000)000-0000"];
     let fits = |text: &[u8], shape: &[u8]| {
         let same = |(b, s): (&u8, &u8)| if *s == b'0' { b.is_ascii_digit() } else { b == s };
@@ -545,7 +549,7 @@ mod tests {
     use super::*;
 
     fn text(text: &str) -> Option<String> {
-        find_personal_datum(text, MarkerCharacters::from_text(text), &mut PersonalDataSearch::new())
+        find_personal_datum(text, MarkerCharacters::from_text(text), &mut PersonalDataSearchBudget::new())
     }
 
     #[test]
@@ -606,7 +610,7 @@ mod tests {
     }
 
     fn member(name: &str, text: &str) -> Option<&'static str> {
-        find_in_member(name, text, &mut PersonalDataSearch::new())
+        find_in_member(name, text, &mut PersonalDataSearchBudget::new())
     }
 
     #[test]
@@ -647,7 +651,8 @@ mod tests {
         ] {
             assert_eq!(member(name, value), None, "{name}: {value}");
         }
-        let number = |name, number: u64| find_in_number(name, &Number::from(number), &mut PersonalDataSearch::new());
+        let number =
+            |name, number: u64| find_in_number(name, &Number::from(number), &mut PersonalDataSearchBudget::new());
         assert_eq!(number("ssn", 78_051_120), Some("a national identifier"));
         assert_eq!(number("max_tokens", 4_111_111_111_111_111), None);
     }

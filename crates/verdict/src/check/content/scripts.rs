@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
-use super::{MarkerCharacters, colons, ends_with_ignore_case, starts_with_ignore_case};
+use super::{MarkerCharacters, colon_positions, ends_with_ignore_case, starts_with_ignore_case};
 
 /// Media types that a program runs, or renders including their scripts, if they occur in a `data:` URL.
 const RUNNABLE: [&str; 28] = [
@@ -218,9 +218,9 @@ pub(super) fn find_script(text: &str, marks: MarkerCharacters) -> Option<&'stati
         }
         () if url() => Some("a script URL"),
         () if marks.has_any(MarkerCharacters::HASH_BANG) && holds(&SHEBANG) => Some("a shebang line"),
-        () if may_substitute(marks) && holds(&SUBSTITUTION) => Some("a command substitution"),
-        () if marks.has_any(MarkerCharacters::SHELL) && is_substitution(text) => Some("a command substitution"),
-        () if names_powershell(text, marks) && holds(&ENCODED) => Some("a program in base64"),
+        () if may_be_substitution(marks) && holds(&SUBSTITUTION) => Some("a command substitution"),
+        () if marks.has_any(MarkerCharacters::SHELL) && is_command_substitution(text) => Some("a command substitution"),
+        () if may_name_powershell(text, marks) && holds(&ENCODED) => Some("a program in base64"),
         () if has_function_mark(text, marks) && holds(&FUNCTION) => Some("a function with its body"),
         () if marks.has_any(MarkerCharacters::PAREN) && holds(&CALL) => Some("code for an interpreter"),
         () if may_be_binary(text, marks) && holds(&BINARY) => Some("a program in base64"),
@@ -232,7 +232,7 @@ pub(super) fn find_script(text: &str, marks: MarkerCharacters) -> Option<&'stati
 fn has_handler(text: &str) -> bool {
     let bytes = text.as_bytes();
     let mut at = 0;
-    while let Some(open) = position(bytes, at, b'<') {
+    while let Some(open) = find_byte(bytes, at, b'<') {
         at = open + 1;
         if !bytes.get(at).is_some_and(u8::is_ascii_alphabetic) {
             continue;
@@ -244,7 +244,7 @@ fn has_handler(text: &str) -> bool {
             if is_apart && is_handler(word, &bytes[at + word.len()..]) {
                 return true;
             }
-            let closing = if matches!(byte, b'"' | b'\'') { position(bytes, at + 1, *byte) } else { Some(at) };
+            let closing = if matches!(byte, b'"' | b'\'') { find_byte(bytes, at + 1, *byte) } else { Some(at) };
             let Some(closing) = closing else { break };
             is_apart = closing > at || is_white(*byte) || *byte == b'/';
             at = closing + word.len().max(1);
@@ -265,13 +265,13 @@ const fn is_white(byte: u8) -> bool {
     byte.is_ascii_whitespace() || byte == b'\x0b'
 }
 
-fn position(bytes: &[u8], from: usize, wanted: u8) -> Option<usize> {
+fn find_byte(bytes: &[u8], from: usize, wanted: u8) -> Option<usize> {
     bytes.get(from..)?.iter().position(|byte| *byte == wanted).map(|at| from + at)
 }
 
 /// Whether the text is exactly a command with arguments inside `$(…)`, or a command in backticks. In prose, `$(`
 /// introduces a price and backticks are Markdown.
-fn is_substitution(text: &str) -> bool {
+fn is_command_substitution(text: &str) -> bool {
     let inside = |begin: &str, end: &str| text.trim().strip_prefix(begin)?.strip_suffix(end);
     if let Some(quoted) = inside("`", "`") {
         return !quoted.contains('`') && QUOTED.is_match(quoted.as_bytes());
@@ -287,13 +287,13 @@ fn is_substitution(text: &str) -> bool {
 }
 
 /// A cheap test before [`SUBSTITUTION`].
-const fn may_substitute(marks: MarkerCharacters) -> bool {
+const fn may_be_substitution(marks: MarkerCharacters) -> bool {
     marks.has_any(MarkerCharacters::SHELL | MarkerCharacters::ANGLE)
         && marks.has_any(MarkerCharacters::PAREN | MarkerCharacters::EQUALS | MarkerCharacters::COLON)
 }
 
 /// A cheap test before [`ENCODED`].
-fn names_powershell(text: &str, marks: MarkerCharacters) -> bool {
+fn may_name_powershell(text: &str, marks: MarkerCharacters) -> bool {
     let names = |part: &[u8]| part.eq_ignore_ascii_case(b"hell") || part.eq_ignore_ascii_case(b"pwsh");
     let has_option = marks.has_any(MarkerCharacters::SPACE | MarkerCharacters::BREAK)
         && marks.has_any(MarkerCharacters::DASH | MarkerCharacters::SLASH);
@@ -323,7 +323,7 @@ fn is_script_url(text: &str, marks: MarkerCharacters) -> bool {
 /// `javascript:` or `vbscript:` where a URL may begin, followed by code; "JavaScript: a language" is prose.
 fn has_script_url(text: &str) -> bool {
     let text = text.trim_start_matches(|c: char| c.is_whitespace() || c.is_control());
-    colons(text).any(|at| {
+    colon_positions(text).any(|at| {
         if !ends_with_ignore_case(&text[..at], "script") {
             return false;
         }
@@ -334,10 +334,10 @@ fn has_script_url(text: &str) -> bool {
             let is_apart = plain.len() < code.len();
             let marked = || if is_apart { plain.contains(['(', '=']) } else { plain.contains(CODE_MARKS) };
             match text[..at - scheme.len()].chars().next_back() {
-                None => plain.starts_with('/') || marked() && !is_prose(plain),
+                None => plain.starts_with('/') || marked() && !is_followed_by_prose(plain),
                 // In an attribute or a Markdown link only a URL is expected.
                 Some(before) if "\"'`(=<>".contains(before) => {
-                    !plain.is_empty() && (!is_apart || marked() && !is_prose(plain))
+                    !plain.is_empty() && (!is_apart || marked() && !is_followed_by_prose(plain))
                 }
                 Some(before) if !before.is_whitespace() => false,
                 Some(_) if is_apart => CALL_FIRST.is_match(plain.as_bytes()),
@@ -348,25 +348,25 @@ fn has_script_url(text: &str) -> bool {
 }
 
 /// Whether prose, not code, follows the scheme.
-fn is_prose(text: &str) -> bool {
+fn is_followed_by_prose(text: &str) -> bool {
     PROSE.is_match(text.as_bytes()) && !HARM.is_match(text.as_bytes())
 }
 
 /// `data:` with a type that runs and with content, or without a type and with markup in base64. White space around the
 /// type indicates prose; `is_prose` states that the text contained some before it was removed.
 fn has_data_url(text: &str, is_prose: bool) -> bool {
-    colons(text).any(|at| {
+    colon_positions(text).any(|at| {
         if !ends_with_ignore_case(&text[..at], "data") {
             return false;
         }
         let url = text[at + 1..].trim_start();
         let is_prose = is_prose || url.len() < text.len() - at - 1;
-        RUNNABLE.iter().any(|kind| has_running_content(url, kind, is_prose)) || is_bare_markup(url)
+        RUNNABLE.iter().any(|kind| has_executable_content(url, kind, is_prose)) || is_bare_markup(url)
     })
 }
 
 /// Whether content of this type follows. In prose, further types may follow instead.
-fn has_running_content(url: &str, kind: &str, is_prose: bool) -> bool {
+fn has_executable_content(url: &str, kind: &str, is_prose: bool) -> bool {
     if !starts_with_ignore_case(url, kind) {
         return false;
     }

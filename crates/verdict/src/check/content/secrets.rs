@@ -14,25 +14,22 @@ use serde_json::{Map, Number, Value};
 pub(super) use self::phrase::SeedPhraseSearch;
 use self::placeholder::is_placeholder;
 use self::random::{has_digit, is_random, is_scrambled};
-use self::remark::{is_reference, is_remark, is_single_case, names_algorithm};
+use self::remark::{is_algorithm_name, is_remark, is_secret_reference, is_single_case};
 use super::{
-    MarkerCharacters, TokenSeparators, colons, ends_with_ignore_case, last_word, split_at_mark,
+    MarkerCharacters, TokenSeparators, colon_positions, ends_with_ignore_case, last_word, split_at_mark,
     starts_with_ignore_case, texts_after_schemes,
 };
 
 /// The kind of a credential in any text: a token in an issuer's format, a private key block, credentials in a URL, or
 /// an assignment to a name that indicates one.
 pub(super) fn find_in_text(text: &str, marks: MarkerCharacters) -> Option<&'static str> {
+    let is_named = marks.has_any(MarkerCharacters::COLON | MarkerCharacters::EQUALS);
     if text.len() < issuers::SHORTEST {
-        return marks
-            .has_any(MarkerCharacters::COLON | MarkerCharacters::EQUALS)
-            .then(|| find_assigned(text, marks))
-            .flatten();
+        return is_named.then(|| find_assigned_secret(text, marks)).flatten();
     }
     if marks.has_any(MarkerCharacters::DASH) && marks.has_any(MarkerCharacters::UPPER) && has_private_key_block(text) {
         return Some("a private key block");
     }
-    let is_named = marks.has_any(MarkerCharacters::COLON | MarkerCharacters::EQUALS);
     if !marks.has_any(MarkerCharacters::DIGIT) && !is_named {
         // Tokens without a digit all contain an underscore, and the value of an Authorization header needs neither `:`
         // nor `=`.
@@ -47,14 +44,14 @@ pub(super) fn find_in_text(text: &str, marks: MarkerCharacters) -> Option<&'stat
         && marks.has_any(MarkerCharacters::SPACE | MarkerCharacters::COMMA | MarkerCharacters::EQUALS);
     issued_token_kind(text)
         .or_else(|| marks.has_any(MarkerCharacters::COLON).then(|| find_in_url(text)).flatten())
-        .or_else(|| find_assigned(text, marks))
+        .or_else(|| find_assigned_secret(text, marks))
         .or_else(|| find_separated_token(text, marks))
-        .or_else(|| find_after_user(text, marks))
+        .or_else(|| find_password_after_user(text, marks))
         .or_else(|| {
             (is_prose && marks.has_any(MarkerCharacters::DIGIT) && NAMED_KEY.is_match(text.as_bytes()))
                 .then_some("a private key")
         })
-        .or_else(|| (is_prose && is_named).then(|| named_phrase(text)).flatten())
+        .or_else(|| (is_prose && is_named).then(|| find_labelled_phrase(text)).flatten())
 }
 
 /// A credential as the value of a member whose name indicates one.
@@ -82,8 +79,8 @@ fn repeats_name(text: &str, name: &str) -> bool {
 }
 
 /// A seed phrase in a member of any name.
-pub(super) fn seed_phrase(text: &str, search: &mut SeedPhraseSearch) -> Option<&'static str> {
-    search.is_in_text(text).then_some(phrase::KIND)
+pub(super) fn find_seed_phrase(text: &str, search: &mut SeedPhraseSearch) -> Option<&'static str> {
+    search.is_phrase_in_text(text).then_some(phrase::KIND)
 }
 
 /// A number in a member whose name indicates a password. `pass` is excluded: it counts what has passed.
@@ -165,7 +162,7 @@ fn find_in_group(name: &str, members: &Map<String, Value>) -> Option<&'static st
     let is_secret = |text: &str| {
         let is_word =
             || text.bytes().all(|b| b.is_ascii_alphanumeric()) && text.bytes().any(|b| b.is_ascii_alphabetic());
-        is_key(text) && !is_time(text) && (is_word() || is_random(text))
+        is_key(text) && !is_iso_date(text) && (is_word() || is_random(text))
     };
     let is_metadata = |owner: &str| {
         METADATA.iter().any(|word| last_word(owner).eq_ignore_ascii_case(word))
@@ -176,7 +173,7 @@ fn find_in_group(name: &str, members: &Map<String, Value>) -> Option<&'static st
 }
 
 /// An ISO 8601 date, with or without a time of day: `2025-11-22`, `2025-11-22T00:00:00Z`.
-fn is_time(text: &str) -> bool {
+fn is_iso_date(text: &str) -> bool {
     let is_date = |date: &[u8; 10]| {
         date.iter().enumerate().all(|(at, b)| if matches!(at, 4 | 7) { *b == b'-' } else { b.is_ascii_digit() })
     };
@@ -190,43 +187,43 @@ fn issued_token_kind(text: &str) -> Option<&'static str> {
         return None;
     }
     let mut tokens = TOKENS.split(text).filter(|token| token.len() >= issuers::SHORTEST);
-    tokens.find_map(|token| issuers::kind(token).or_else(|| structured_token_kind(token)))
+    tokens.find_map(|token| issuers::issued_kind(token).or_else(|| structured_token_kind(token)))
 }
 
 /// A token without a prefix, recognized by its structure.
 fn structured_token_kind(token: &str) -> Option<&'static str> {
     match token.as_bytes() {
         [b'e', ..] if is_jwt(token) => Some("a JSON web token"),
-        [b'M' | b'N' | b'O', ..] if is_discord(token) => Some("a Discord token"),
-        [b'5' | b'K' | b'L', ..] if is_wif(token) => Some("a Bitcoin private key"),
-        [.., b'0'..=b'9'] if is_mailchimp(token) => Some("a Mailchimp key"),
-        [b'p', ..] if is_airtable(token) => Some("an Airtable token"),
+        [b'M' | b'N' | b'O', ..] if is_discord_token(token) => Some("a Discord token"),
+        [b'5' | b'K' | b'L', ..] if is_wif_key(token) => Some("a Bitcoin private key"),
+        [.., b'0'..=b'9'] if is_mailchimp_key(token) => Some("a Mailchimp key"),
+        [b'p', ..] if is_airtable_token(token) => Some("an Airtable token"),
         _ => None,
     }
 }
 
 /// The bot's id in base64, a timestamp and a signature.
-fn is_discord(token: &str) -> bool {
+fn is_discord_token(token: &str) -> bool {
     let mut parts = token.split('.').map(str::len);
     let lengths = [parts.next(), parts.next(), parts.next(), parts.next()];
     matches!(lengths, [Some(24..=28), Some(6), Some(27..=38), None]) && is_random(token)
 }
 
 /// Wallet import format: 32 bytes and a checksum in base58.
-fn is_wif(token: &str) -> bool {
+fn is_wif_key(token: &str) -> bool {
     let is_base58 = |b: u8| b.is_ascii_alphanumeric() && !b"0OIl".contains(&b);
     token.len() == if token.starts_with('5') { 51 } else { 52 } && token.bytes().all(is_base58) && is_random(token)
 }
 
 /// `0123456789abcdef0123456789abcdef-us12`.
-fn is_mailchimp(token: &str) -> bool {
+fn is_mailchimp_key(token: &str) -> bool {
     token.split_once("-us").is_some_and(|(key, center)| {
         key.len() == 32 && is_hex(key) && (1..=2).contains(&center.len()) && center.bytes().all(|b| b.is_ascii_digit())
     })
 }
 
 /// `pat`, an id of 14 letters and digits, a dot and a secret of 64.
-fn is_airtable(token: &str) -> bool {
+fn is_airtable_token(token: &str) -> bool {
     let Some((id, secret)) = token.strip_prefix("pat").and_then(|rest| rest.split_once('.')) else { return false };
     let is_plain = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric());
     id.len() == 14 && secret.len() == 64 && is_plain(id) && is_plain(secret) && has_digit(secret)
@@ -262,7 +259,7 @@ fn find_in_url(text: &str) -> Option<&'static str> {
         let authority = END.first_token(rest);
         let path = PATH.first_token(&rest[authority.len()..]);
         let (user, authority) = authority.rsplit_once('@').unwrap_or(("", authority));
-        if let Some(kind) = user_info(user) {
+        if let Some(kind) = find_in_user_info(user) {
             return Some(kind);
         }
         let holds = |least| path.split('/').any(|segment| segment.len() >= least && is_opaque(segment));
@@ -273,7 +270,7 @@ fn find_in_url(text: &str) -> Option<&'static str> {
     })
 }
 
-fn user_info(user: &str) -> Option<&'static str> {
+fn find_in_user_info(user: &str) -> Option<&'static str> {
     match user.split_once(':') {
         Some((_, password)) if !password.is_empty() && !is_placeholder(password) => Some("a password in a URL"),
         None if user.len() >= MIN_TOKEN_BYTES && is_opaque(user) => Some("a token in a URL"),
@@ -343,7 +340,7 @@ fn find_separated_token(text: &str, marks: MarkerCharacters) -> Option<&'static 
 }
 
 /// The password after the user in curl's arguments or in a line of `.netrc`.
-fn find_after_user(text: &str, marks: MarkerCharacters) -> Option<&'static str> {
+fn find_password_after_user(text: &str, marks: MarkerCharacters) -> Option<&'static str> {
     if !marks.has_any(MarkerCharacters::SPACE) {
         return None;
     }
@@ -396,16 +393,16 @@ fn compile_multiline(pattern: &str) -> Regex {
 }
 
 /// A seed phrase that is labelled as one.
-fn named_phrase(text: &str) -> Option<&'static str> {
+fn find_labelled_phrase(text: &str) -> Option<&'static str> {
     let mut found = NAMED_PHRASE.captures_iter(text.as_bytes()).filter_map(|found| found.get(1));
     let is_phrase = |words: &[u8]| std::str::from_utf8(words).is_ok_and(phrase::begins_announced_phrase);
     found.any(|words| is_phrase(words.as_bytes())).then_some(phrase::KIND)
 }
 
 /// `name=value`, `name: value` or `Bearer value` in prose, in a header or in a URL's query.
-fn find_assigned(text: &str, marks: MarkerCharacters) -> Option<&'static str> {
+fn find_assigned_secret(text: &str, marks: MarkerCharacters) -> Option<&'static str> {
     const PIECES: TokenSeparators = TokenSeparators::ascii(b"?&;,#\"'()[]{}");
-    let colon = || colons(text).any(|at| !text[at + 1..].starts_with("//"));
+    let colon = || colon_positions(text).any(|at| !text[at + 1..].starts_with("//"));
     if !marks.has_any(MarkerCharacters::SPACE | MarkerCharacters::EQUALS) && !colon() {
         return None;
     }
@@ -434,7 +431,7 @@ fn find_assigned(text: &str, marks: MarkerCharacters) -> Option<&'static str> {
             Some(SecretValueKind::KeyToken) if is_long_key(value) => return Some("an assigned secret"),
             Some(SecretValueKind::Token) if is_long_token(value) => return Some("an assigned token"),
             Some(SecretValueKind::KeyBytes) if is_key_bytes(value) => return Some("an assigned private key"),
-            None if is_query && is_query_key(name) && is_long_token(value) && !is_public_hex(name, value) => {
+            None if is_query && is_secret_query_key(name) && is_long_token(value) && !is_public_hex(name, value) => {
                 return Some("a key in a URL");
             }
             _ => {}
@@ -444,7 +441,7 @@ fn find_assigned(text: &str, marks: MarkerCharacters) -> Option<&'static str> {
 }
 
 /// Names that denote a credential in a URL's query but not elsewhere.
-fn is_query_key(name: &str) -> bool {
+fn is_secret_query_key(name: &str) -> bool {
     const NAMES: [&str; 8] = ["key", "dkey", "auth", "sig", "signature", "code", "pass", "appid"];
     NAMES.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
@@ -477,7 +474,7 @@ fn is_basic_credentials(text: &str) -> bool {
     }
     let mut has_colon = false;
     let is_text = letters.chunks(4).all(|group| {
-        let bits = group.iter().try_fold(0, |bits, letter| Some(bits << 6 | sextet(*letter)?));
+        let bits = group.iter().try_fold(0, |bits, letter| Some(bits << 6 | base64_sextet(*letter)?));
         let Some(bits) = bits.map(|bits: u32| bits << (6 * (4 - group.len()))) else { return false };
         let [_, bytes @ ..] = bits.to_be_bytes();
         let bytes = &bytes[..group.len() - 1];
@@ -488,7 +485,7 @@ fn is_basic_credentials(text: &str) -> bool {
 }
 
 /// The six bits of a base64 character.
-fn sextet(letter: u8) -> Option<u32> {
+fn base64_sextet(letter: u8) -> Option<u32> {
     let bits = match letter {
         b'A'..=b'Z' => letter - b'A',
         b'a'..=b'z' => letter - b'a' + 26,
@@ -612,7 +609,7 @@ fn is_key(text: &str) -> bool {
 
 /// Like [`is_key`], but at least as long as a token and not the name of a scheme.
 fn is_long_key(text: &str) -> bool {
-    text.trim().len() >= MIN_KEY_TOKEN_BYTES && is_key(text) && !is_compound(text.trim())
+    text.trim().len() >= MIN_KEY_TOKEN_BYTES && is_key(text) && !is_scheme_name(text.trim())
 }
 
 /// Maximum number of digits after a word of a compound, as in `oauth2` and `rs256`.
@@ -639,7 +636,7 @@ const SCHEMES: [&str; 16] = [
 ];
 
 /// Words joined by hyphens or underscores, optionally numbered, that name a scheme: `oauth2-client-credentials`.
-fn is_compound(text: &str) -> bool {
+fn is_scheme_name(text: &str) -> bool {
     let letters = |word: &str| word.trim_end_matches(|c: char| c.is_ascii_digit()).len();
     let names_scheme = |word: &str| SCHEMES.iter().any(|known| word[..letters(word)].eq_ignore_ascii_case(known));
     let is_word = |word: &str| {
@@ -652,7 +649,11 @@ fn is_compound(text: &str) -> bool {
 
 /// A placeholder, a remark, a reference to a secret, or a public value.
 fn is_remark_or_public(text: &str) -> bool {
-    is_placeholder(text) || is_remark(text) || names_algorithm(text) || is_reference(text) || is_public_value(text)
+    is_placeholder(text)
+        || is_remark(text)
+        || is_algorithm_name(text)
+        || is_secret_reference(text)
+        || is_public_value(text)
 }
 
 /// Minimum length of a token, in bytes.

@@ -138,7 +138,7 @@ const MAX_WORD_BYTES: usize = 32;
 /// The last word of a member's name: `Address` of `ipAddress`, `host` of `db_host`.
 pub(super) fn last_word(name: &str) -> &str {
     let name = &name[name.ceil_char_boundary(name.len().saturating_sub(MAX_WORD_BYTES))..];
-    let word = last_run(name, |byte| byte.is_ascii_alphanumeric());
+    let word = last_fitting_run(name, |byte| byte.is_ascii_alphanumeric());
     // After a non-ASCII letter, it is the end of a longer word.
     let is_end = name[..name.len() - word.len()].bytes().next_back().is_some_and(|byte| !byte.is_ascii());
     let word = if is_end { "" } else { word };
@@ -148,7 +148,7 @@ pub(super) fn last_word(name: &str) -> &str {
 }
 
 /// The longest suffix of `text` whose bytes all fit. Non-ASCII bytes never fit, so the cut is on a character boundary.
-pub(super) fn last_run(text: &str, fits: impl Fn(u8) -> bool) -> &str {
+pub(super) fn last_fitting_run(text: &str, fits: impl Fn(u8) -> bool) -> &str {
     let start = text.bytes().rposition(|byte| !fits(byte)).map_or(0, |at| at + 1);
     &text[start..]
 }
@@ -161,14 +161,14 @@ pub(super) fn split_at_mark(text: &str, mark: u8) -> Option<(&str, &str)> {
 
 /// The positions of all colons, found in one pass. If half of the text is colons, restarting a search after each one is
 /// much slower. The pass ends at the last colon, which is near the start of most texts.
-pub(super) fn colons(text: &str) -> impl Iterator<Item = usize> {
+pub(super) fn colon_positions(text: &str) -> impl Iterator<Item = usize> {
     let end = text.rfind(':').map_or(0, |last| last + 1);
     text.bytes().take(end).enumerate().filter_map(|(at, byte)| (byte == b':').then_some(at))
 }
 
 /// The text after each `://`, up to the next.
 pub(super) fn texts_after_schemes(text: &str) -> impl Iterator<Item = &str> {
-    let mut schemes = colons(text).filter(|at| text[at + 1..].starts_with("//")).peekable();
+    let mut schemes = colon_positions(text).filter(|at| text[at + 1..].starts_with("//")).peekable();
     std::iter::from_fn(move || {
         let start = schemes.next()? + "://".len();
         Some(&text[start..schemes.peek().copied().unwrap_or(text.len())])

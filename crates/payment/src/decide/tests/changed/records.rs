@@ -55,7 +55,7 @@ fn no_byte_of_an_address_turns_a_denial_into_an_allowance() {
         for payees in sources {
             assert!(
                 payees
-                    .prove(&stolen, &ParsedOffers::read(&[]), &OfferResources::default(), Timestamp::UNIX_EPOCH)
+                    .prove(&stolen, &ParsedOffers::from_values(&[]), &OfferResources::default(), Timestamp::UNIX_EPOCH)
                     .is_err(),
                 "{payees:?}"
             );
@@ -68,9 +68,9 @@ fn no_byte_of_an_endpoint_turns_a_denial_into_an_allowance() {
     for key in EndpointRecordKey::ROUTES {
         let endpoint = if key == EndpointRecordKey::Runtime { "https://api.sandbox.example" } else { URL };
         let route = |endpoint: &str| AgentRoute::from_record(key, endpoint, "summarize", "v1");
-        assert!(route(endpoint).expect("a route").objection(URL).is_none());
+        assert!(route(endpoint).expect("a route").url_objection(URL).is_none());
         for endpoint in changed_texts(endpoint) {
-            assert!(route(&endpoint).is_none_or(|route| route.objection(THIEF_URL).is_some()), "{endpoint:?}");
+            assert!(route(&endpoint).is_none_or(|route| route.url_objection(THIEF_URL).is_some()), "{endpoint:?}");
         }
     }
 }
@@ -81,9 +81,12 @@ fn no_byte_of_an_endpoint_turns_a_denial_into_an_allowance() {
 fn no_byte_of_a_signers_record_turns_a_denial_into_an_allowance() {
     let [own, thief] = [(), ()].map(|()| Ed25519SigningKey::generate().expect("a key").public_key().clone());
     let record = format!("ed25519:{}", STANDARD.encode(own.to_bytes()));
-    assert_eq!(Ed25519PublicKey::from_record(&record).expect("a key").id(), own.id());
+    assert_eq!(Ed25519PublicKey::from_signer_record(&record).expect("a key").thumbprint(), own.thumbprint());
     for text in changed_texts(&record) {
-        assert!(!Ed25519PublicKey::from_record(&text).is_ok_and(|key| key.id() == thief.id()), "{text:?}");
+        assert!(
+            !Ed25519PublicKey::from_signer_record(&text).is_ok_and(|key| key.thumbprint() == thief.thumbprint()),
+            "{text:?}"
+        );
     }
     let thief = EnsName::parse("thief.eth").expect("a name");
     for text in changed_texts("runtime.sandbox.eth") {
@@ -96,7 +99,7 @@ fn no_byte_of_a_signers_record_turns_a_denial_into_an_allowance() {
 fn no_byte_of_a_registration_turns_a_denial_into_an_allowance() {
     let name = EnsName::parse("summarizeagent.eth").expect("a name");
     let file = |name: &str| format!(r#"{{"name":"It sells.","services":[{{"name":"ENS","endpoint":"{name}"}}]}}"#);
-    let is_of = |bytes: &[u8]| RegistrationFile::parse(bytes).is_ok_and(|file| file.names_agent(&name));
+    let is_of = |bytes: &[u8]| RegistrationFile::parse(bytes).is_ok_and(|file| file.has_ens_service_for(&name));
     assert!(is_of(file("summarizeagent.eth").as_bytes()));
     for bytes in changed(file("thief.eth").as_bytes()) {
         assert!(!is_of(&bytes), "{}", String::from_utf8_lossy(&bytes));

@@ -19,13 +19,13 @@ pub(super) fn is_local(token: &str) -> bool {
     match read.map(|address| address.to_canonical()) {
         Ok(IpAddr::V4(v4)) => v4_is_local(v4),
         Ok(IpAddr::V6(v6)) => v6_is_local(v6),
-        Err(_) => other_notation(address).is_some_and(v4_is_local),
+        Err(_) => parse_other_notation(address).is_some_and(v4_is_local),
     }
 }
 
 /// Four numbers, at least one octal or hexadecimal, as URL parsers accept them: `0177.0.0.1`, `0x7f.0.0.1`. Fewer
 /// numbers are a version.
-fn other_notation(address: &str) -> Option<Ipv4Addr> {
+fn parse_other_notation(address: &str) -> Option<Ipv4Addr> {
     let is_number = |part: &str| part.starts_with(|c: char| c.is_ascii_digit());
     if address.matches('.').count() != 3 || !address.split('.').all(is_number) {
         return None;

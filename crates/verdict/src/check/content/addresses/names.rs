@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use super::super::{ends_with_ignore_case, last_run};
+use super::super::{ends_with_ignore_case, last_fitting_run};
 use super::local::{is_local, v4_is_local};
 
 /// Suffixes of private names that are not words too, unlike `test`, `home`, `private` and so on.
@@ -46,7 +46,7 @@ pub(super) fn may_end_in_private_name(text: &str) -> bool {
     if !text.bytes().next_back().is_some_and(|last| LAST_LETTERS.contains(&last.to_ascii_lowercase())) {
         return false;
     }
-    let label = last_run(text, |byte| byte.is_ascii_alphanumeric());
+    let label = last_fitting_run(text, |byte| byte.is_ascii_alphanumeric());
     LAST_LABELS.iter().any(|last| label.eq_ignore_ascii_case(last))
 }
 
@@ -69,17 +69,18 @@ fn embeds_private_address(name: &str) -> bool {
     }
     let name = name.to_ascii_lowercase();
     let labels: Vec<&str> = name.split('.').collect();
-    labels.windows(4).any(is_private)
+    labels.windows(4).any(is_private_quad)
         || labels.iter().any(|label| {
             let parts: Vec<&str> = label.strip_prefix("ip-").unwrap_or(label).split('-').collect();
-            let is_whole = parts.len() == 4 && is_private(&parts);
-            let is_part = || parts.windows(4).any(is_private) || parts.iter().any(|part| is_hex_private_address(part));
+            let is_whole = parts.len() == 4 && is_private_quad(&parts);
+            let is_part =
+                || parts.windows(4).any(is_private_quad) || parts.iter().any(|part| is_hex_private_address(part));
             is_whole || is_service && (is_part() || label.contains("--") && is_local(&label.replace('-', ":")))
         })
 }
 
 /// Whether four texts are the numbers of a private address.
-fn is_private(parts: &[&str]) -> bool {
+fn is_private_quad(parts: &[&str]) -> bool {
     let mut octets = [0; 4];
     let fits = parts.iter().zip(&mut octets).all(|(part, octet)| part.parse().map(|number| *octet = number).is_ok());
     fits && v4_is_local(Ipv4Addr::from(octets)) && octets[0] != 0

@@ -48,7 +48,7 @@ impl SeedPhraseSearch {
     }
 
     /// Whether a run of words in `text` is a phrase, whatever separates its words.
-    pub(super) fn is_in_text(&mut self, text: &str) -> bool {
+    pub(super) fn is_phrase_in_text(&mut self, text: &str) -> bool {
         if text.len() < MIN_BYTES || self.checksums_left == 0 || !may_have_phrase(text) {
             return false;
         }
@@ -62,13 +62,13 @@ impl SeedPhraseSearch {
                 }
                 continue;
             }
-            if length <= MAX_ROW && self.row_has_phrase(&row) {
+            if length <= MAX_ROW && self.has_phrase_in_row(&row) {
                 return true;
             }
             row.clear();
             length = 0;
         }
-        length <= MAX_ROW && self.row_has_phrase(&row)
+        length <= MAX_ROW && self.has_phrase_in_row(&row)
     }
 
     pub(super) fn is_phrase<'w>(&mut self, words: impl ExactSizeIterator<Item = &'w str>) -> bool {
@@ -79,7 +79,7 @@ impl SeedPhraseSearch {
     }
 
     /// Whether `row` contains the longest phrase that fits into it.
-    fn row_has_phrase(&mut self, row: &[u16]) -> bool {
+    fn has_phrase_in_row(&mut self, row: &[u16]) -> bool {
         let count = COUNTS.iter().rfind(|count| **count <= row.len());
         count.is_some_and(|count| row.windows(*count).any(|places| self.has_checksum(places)))
     }
@@ -123,15 +123,15 @@ fn has_checksum(places: &[u16]) -> bool {
 /// ignored.
 pub(super) fn may_be_announced_phrase<'w>(words: impl Iterator<Item = &'w str>) -> bool {
     let words: Vec<&str> = words.take(MAX_ROW).collect();
-    COUNTS.contains(&words.len()) && words.iter().all(|word| is_listed(word))
+    COUNTS.contains(&words.len()) && words.iter().all(|word| is_listed_word(word))
 }
 
 /// Whether the listed words at the start of `text` could be a phrase that the preceding words announce.
 pub(super) fn begins_announced_phrase(text: &str) -> bool {
-    may_be_announced_phrase(TokenSeparators::ALL_BUT_LETTERS.split(text).take_while(|word| is_listed(word)))
+    may_be_announced_phrase(TokenSeparators::ALL_BUT_LETTERS.split(text).take_while(|word| is_listed_word(word)))
 }
 
-fn is_listed(word: &str) -> bool {
+fn is_listed_word(word: &str) -> bool {
     word_index(word).is_some()
 }
 
@@ -140,10 +140,10 @@ fn word_index(word: &str) -> Option<u16> {
     if !LENGTHS.contains(&word.len()) {
         return None;
     }
-    u16::try_from(LIST.binary_search(&&*lower(word)).ok()?).ok()
+    u16::try_from(LIST.binary_search(&&*lowercase_word(word)).ok()?).ok()
 }
 
-fn lower(word: &str) -> Cow<'_, str> {
+fn lowercase_word(word: &str) -> Cow<'_, str> {
     if word.bytes().any(|byte| byte.is_ascii_uppercase()) { word.to_ascii_lowercase().into() } else { word.into() }
 }
 
@@ -163,7 +163,7 @@ mod tests {
     ];
 
     fn is_in_text(text: &str) -> bool {
-        SeedPhraseSearch::new().is_in_text(text)
+        SeedPhraseSearch::new().is_phrase_in_text(text)
     }
 
     fn is_phrase(text: &str) -> bool {
@@ -211,9 +211,12 @@ mod tests {
     fn checksums_of_one_card_are_counted() {
         let mut search = SeedPhraseSearch::new();
         let bad = ["act"; 12].join(" ");
-        assert!((0..MAX_CHECKSUMS - 1).all(|_| !search.is_in_text(&bad)) && search.is_in_text(PHRASES[0]));
         assert!(
-            !search.is_in_text(PHRASES[0]) && !search.is_phrase(PHRASES[1].split(' ').collect::<Vec<_>>().into_iter())
+            (0..MAX_CHECKSUMS - 1).all(|_| !search.is_phrase_in_text(&bad)) && search.is_phrase_in_text(PHRASES[0])
+        );
+        assert!(
+            !search.is_phrase_in_text(PHRASES[0])
+                && !search.is_phrase(PHRASES[1].split(' ').collect::<Vec<_>>().into_iter())
         );
     }
 }

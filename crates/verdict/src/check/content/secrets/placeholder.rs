@@ -38,7 +38,7 @@ pub(super) fn is_placeholder(text: &str) -> bool {
 fn is_framed(text: &str) -> bool {
     let frame = strip_issuer_prefix(text);
     let frame = frame.strip_prefix('$').unwrap_or(frame);
-    let name = unframed(frame);
+    let name = strip_frame(frame);
     let between = |open: &str, close: &str| text.strip_prefix(open)?.strip_suffix(close);
     name.len() < frame.len() && is_name(name)
         || text.strip_prefix('$').is_some_and(is_variable)
@@ -46,7 +46,7 @@ fn is_framed(text: &str) -> bool {
 }
 
 /// Removes brackets around the whole text.
-fn unframed(mut text: &str) -> &str {
+fn strip_frame(mut text: &str) -> &str {
     let inner = |text| FRAMES.iter().find_map(|(open, close)| str::strip_prefix(text, *open)?.strip_suffix(*close));
     while let Some(name) = inner(text) {
         text = name;

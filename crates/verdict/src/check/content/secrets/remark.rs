@@ -192,16 +192,16 @@ const MAX_DIGITS: usize = 3;
 /// A remark: lowercase words and small numbers after one of [`REMARKS`], or a compound with a word that states the
 /// secret's origin.
 pub(super) fn is_remark(text: &str) -> bool {
-    begins_remark(text) || describes_method(text)
+    begins_remark(text) || is_method_description(text)
 }
 
 fn begins_remark(text: &str) -> bool {
     let ends = |rest: &str| rest.is_empty() || rest.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '_');
     let rest = REMARKS.iter().filter(|word| starts_with_ignore_case(text, word)).map(|word| &text[word.len()..]);
-    rest.filter(|rest| ends(rest)).any(|rest| rest.split(['-', '_']).all(is_plain))
+    rest.filter(|rest| ends(rest)).any(|rest| rest.split(['-', '_']).all(is_plain_part))
 }
 
-fn describes_method(text: &str) -> bool {
+fn is_method_description(text: &str) -> bool {
     let words = || text.split(['-', '_']);
     let is_way = |word: &str| WAYS.iter().any(|way| word.eq_ignore_ascii_case(way));
     (2..=MAX_WORDS).contains(&words().count()) && words().any(is_way) && words().all(is_single_case)
@@ -217,7 +217,7 @@ pub(super) fn is_single_case(word: &str) -> bool {
 
 /// The name of an algorithm or curve, from closed lists of words and numbers: `HMAC-SHA256`, `AES-256-GCM`,
 /// `secp256k1`.
-pub(super) fn names_algorithm(text: &str) -> bool {
+pub(super) fn is_algorithm_name(text: &str) -> bool {
     let is_known = |word: &&str| ALGORITHMS.iter().any(|name| word.eq_ignore_ascii_case(name));
     let words = || text.split(['-', '_', '/', '+']);
     let mut others = words().filter(|word| !is_known(word));
@@ -228,14 +228,14 @@ pub(super) fn names_algorithm(text: &str) -> bool {
 }
 
 /// Lowercase letters, or a small number with an optional `v` before it.
-fn is_plain(part: &str) -> bool {
+fn is_plain_part(part: &str) -> bool {
     let number = part.strip_prefix('v').unwrap_or(part);
     part.bytes().all(|b| b.is_ascii_lowercase())
         || number.len() <= MAX_DIGITS && number.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// A secret store and the secret's name in it, or a path: `/account/reset`, `/run/secrets/db`.
-pub(super) fn is_reference(text: &str) -> bool {
+pub(super) fn is_secret_reference(text: &str) -> bool {
     let is_path = |path: &str| path.split('/').all(is_name);
     if let Some(path) = text.strip_prefix('/') {
         return is_path(path);
@@ -303,7 +303,7 @@ mod tests {
             "RSA-OAEP-256",
             "XChaCha20-Poly1305",
         ] {
-            assert!(names_algorithm(name), "{name}");
+            assert!(is_algorithm_name(name), "{name}");
         }
         for key in [
             "rsa-20251122",
@@ -318,7 +318,7 @@ mod tests {
             "X123-4567-8901-2345",
             "ed1987",
         ] {
-            assert!(!names_algorithm(key), "{key}");
+            assert!(!is_algorithm_name(key), "{key}");
         }
     }
 
@@ -332,7 +332,7 @@ mod tests {
             "/account/reset",
             "/run/secrets/db-1",
         ] {
-            assert!(is_reference(reference), "{reference}");
+            assert!(is_secret_reference(reference), "{reference}");
         }
         for secret in [
             "vault:8c1f0e6d9b2a4735",
@@ -344,7 +344,7 @@ mod tests {
             "/Ab3/x",
             "/8c1f0e6d9b2a4735",
         ] {
-            assert!(!is_reference(secret), "{secret}");
+            assert!(!is_secret_reference(secret), "{secret}");
         }
     }
 }
