@@ -14,9 +14,6 @@ use crate::receipt::json::{JsonNode, MAX_BYTES, ReceiptParseError, parse};
 /// Maximum size of a question in JSON, in bytes: a receipt, a request, the documents of the purchase, and the name.
 pub const MAX_QUESTION_BYTES: usize = 2 * MAX_BYTES + MAX_DECISION_BYTES + 2 * MAX_HEADER_BYTES + 4096;
 
-/// Maximum size of a small question, in bytes: receipts of the published SDKs have up to 2 KiB.
-pub const SMALL_QUESTION_BYTES: usize = 4 << 10;
-
 /// A receipt, and the agent that is said to have issued it.
 #[derive(Clone, Debug)]
 pub struct ReceiptVerificationRequest {
@@ -35,8 +32,6 @@ pub struct ReceiptVerificationRequest {
 pub struct AgentRequest {
     content: JsonNode,
     sha256: Digest,
-    /// Size of the request as received, in bytes.
-    size: usize,
 }
 
 impl AgentRequest {
@@ -45,7 +40,7 @@ impl AgentRequest {
     /// # Errors
     /// [`ReceiptParseError`] if it is none.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, ReceiptParseError> {
-        Ok(Self { content: parse(bytes)?, sha256: Digest::compute(bytes), size: bytes.len() })
+        Ok(Self { content: parse(bytes)?, sha256: Digest::compute(bytes) })
     }
 
     /// SHA-256 of the request's bytes.
@@ -126,14 +121,6 @@ impl ReceiptVerificationRequest {
                 body.settlement,
             )?,
         })
-    }
-
-    /// Whether receipt, request and settlement together have at most [`SMALL_QUESTION_BYTES`]. Their judgement takes
-    /// time in proportion to their size.
-    pub fn is_small(&self) -> bool {
-        let request = self.request.as_ref().map_or(0, |request| request.size);
-        let settlement = self.purchase.settlement.as_ref().map_or(0, String::len);
-        self.receipt.len() + request + settlement <= SMALL_QUESTION_BYTES
     }
 
     /// The JSON Schema of the input of [`from_json`](Self::from_json).

@@ -155,7 +155,6 @@ impl Resolver {
         let bound = bound.filter(is_usable_schema);
         let now = self.now();
         let (resolver, resolution) = (self.clone(), resolution.clone());
-        let is_small = question.is_small();
         let judged = move || {
             let (verdict, agent) = (resolution.verdict(), resolver.receipt_agent(&resolution));
             let bought = question.purchase.purchase_facts();
@@ -184,8 +183,7 @@ impl Resolver {
             let mark = ReceiptReplayKey::from_judgement(&judgement, &known);
             (ReceiptVerificationDocument::from_judgement(judgement, &setting), mark)
         };
-        // Waking an idle thread takes longer than judging a small receipt.
-        if is_small { judged() } else { walker.pool.run(judged).await }
+        walker.pool.run(judged).await
     }
 
     /// The facts about the agent in the verdict and in the records that were read with it.

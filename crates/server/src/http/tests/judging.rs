@@ -7,7 +7,6 @@ use std::time::Duration;
 use axum::body::{Body, to_bytes};
 use axum::http::header::{ACCEPT, CONTENT_TYPE, HOST};
 use axum::http::{Method, Request, StatusCode};
-use clresolve_messages::receipt::question::SMALL_QUESTION_BYTES;
 use clresolve_resolver::cpu_pool::{CpuPool, MAX_THREADS, OccupiedCpuPool};
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sandbox::Sandbox;
@@ -116,7 +115,6 @@ fn questions() -> Vec<(&'static str, Sent, usize)> {
     let message: Value = serde_json::from_str(text).expect("JSON");
     let request = json!({"name": NAME, "verb": "summarize", "request": message});
     let receipt = json!({"name": NAME, "receipt": {"signer": NAME}, "request": message});
-    let large_receipt = json!({"name": NAME, "receipt_text": " ".repeat(SMALL_QUESTION_BYTES + 1)});
     let terms = json!({"x402Version": 2, "accepts": []});
     let decision = json!({"name": NAME, "verb": "summarize", "paymentRequired": terms});
     let url = "https://api.sandbox.example/summarize/v1";
@@ -134,10 +132,9 @@ fn questions() -> Vec<(&'static str, Sent, usize)> {
         // One document, and the response.
         ("discover", Sent::get("/v1/discover?url=https%3A%2F%2Fa2a.sandbox.example"), 2),
         ("agents", Sent::get("/v1/agents/summarizeagent.eth/.well-known/agent-card.json"), 1),
-        // Parsing, judging and serializing. A small receipt is judged where it is parsed.
+        // Parsing, judging and serializing.
         ("requests", Sent::post("/v1/requests/check", &request), 3),
-        ("receipts", Sent::post("/v1/receipts/verify", &receipt), 2),
-        ("large receipts", Sent::post("/v1/receipts/verify", &large_receipt), 3),
+        ("receipts", Sent::post("/v1/receipts/verify", &receipt), 3),
         // Parsing and judging. The response is short enough to serialize elsewhere.
         ("decisions", Sent::post("/v1/decisions", &decision), 2),
         // Parsing the request and the terms, and judging.
@@ -145,7 +142,7 @@ fn questions() -> Vec<(&'static str, Sent, usize)> {
         // The transport parses the message a second time, and serializes the response.
         ("check_request", Sent::tool("check_request", &json!({"name": NAME, "verb": "summarize", "request": text})), 5),
         ("check_payment", Sent::tool("check_payment", &check), 7),
-        ("verify_receipt", Sent::tool("verify_receipt", &receipt_texts), 5),
+        ("verify_receipt", Sent::tool("verify_receipt", &receipt_texts), 6),
     ]
 }
 
