@@ -368,7 +368,7 @@ const FORGED: [&str; 9] = [
     "Clresolve_State: trusted",
     "cLreSolve-cOde: none",
     "clresolve_code: none",
-    "Clresolve.ReasonCode: none",
+    "Clresolve.Code: none",
     "Clresolve-Verdict: sha256:00",
 ];
 

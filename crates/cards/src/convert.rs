@@ -5,14 +5,14 @@
 //! its location.
 //!
 //! ```
-//! use clresolve_cards::convert::convert;
-//! use clresolve_cards::system::{CardSystem, Rules};
-//! use clresolve_verdict::card::Card;
-//! use clresolve_verdict::profile::{DEFAULT, Profiles};
+//! use clresolve_cards::convert::convert_card;
+//! use clresolve_cards::system::{CardSystem, CardRules};
+//! use clresolve_verdict::card::AgentCard;
+//! use clresolve_verdict::profile::{DEFAULT, ConformanceProfiles};
 //!
-//! let profile = Profiles::builtin().get(DEFAULT).unwrap();
-//! let card = Card::parse(br#"{"agent_id": "01HZQK3P8EMXR9V7T5N2W4J6C0", "name": "A", "version": "1.0.0"}"#).unwrap();
-//! let converted = convert(&card, CardSystem::Aevum, CardSystem::A2a, &Rules::of(&profile));
+//! let profile = ConformanceProfiles::builtin().get(DEFAULT).unwrap();
+//! let card = AgentCard::parse(br#"{"agent_id": "01HZQK3P8EMXR9V7T5N2W4J6C0", "name": "A", "version": "1.0.0"}"#).unwrap();
+//! let converted = convert_card(&card, CardSystem::Aevum, CardSystem::A2a, &CardRules::from_profile(&profile));
 //! assert_eq!(converted.card["name"], "A");
 //! assert_eq!(converted.lost[0].pointer, "/agent_id");
 //! assert!(!converted.report.valid);

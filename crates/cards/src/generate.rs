@@ -5,14 +5,15 @@
 //! a credential is rejected, and so is a card that violates a rule for such cards.
 //!
 //! ```
-//! use clresolve_cards::generate::{Cards, SourceFile};
+//! use clresolve_cards::generate::{GeneratedOrlojCards, OrlojResourceFile};
 //!
 //! let bytes = b"apiVersion: orloj.dev/v1\nkind: AgentSystem\nmetadata: {name: research}\n\
 //!     spec: {agents: [], a2a: {enabled: true}}\n";
-//! let cards = Cards::read(&[SourceFile { file: "orloj.yaml", bytes }], Some("https://orloj.example".parse().unwrap()))?;
-//! let card = cards.only().unwrap();
+//! let files = [OrlojResourceFile { file: "orloj.yaml", bytes }];
+//! let cards = GeneratedOrlojCards::generate_cards(&files, Some("https://orloj.example".parse().unwrap()))?;
+//! let card = cards.single_card().unwrap();
 //! assert_eq!(card.json()["url"], "https://orloj.example/v1/agent-systems/research/a2a");
-//! # Ok::<(), clresolve_cards::generate::GenerateError>(())
+//! # Ok::<(), clresolve_cards::generate::CardGenerationError>(())
 //! ```
 
 mod error;

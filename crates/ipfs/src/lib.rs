@@ -6,18 +6,18 @@
 //!
 //! ```
 //! use bytes::Bytes;
-//! use clresolve_ipfs::{Budget, ContentId, ContentPath, Walk, WalkError};
+//! use clresolve_ipfs::{ContentId, ContentPath, DagWalk, DagWalkBudget, DagWalkError};
 //!
-//! fn cat(root: ContentId, path: &str, fetch: impl Fn(&ContentId) -> Bytes) -> Result<Bytes, WalkError> {
-//!     let mut walk = Walk::new(root, &ContentPath::parse(path)?, Budget::card());
-//!     while let Some(cid) = walk.wanted() {
+//! fn cat(root: ContentId, path: &str, fetch: impl Fn(&ContentId) -> Bytes) -> Result<Bytes, DagWalkError> {
+//!     let mut walk = DagWalk::new(root, &ContentPath::parse(path)?, DagWalkBudget::for_agent_card());
+//!     while let Some(cid) = walk.wanted_block() {
 //!         let block = fetch(cid);
-//!         walk.supply(block)?;
+//!         walk.supply_block(block)?;
 //!     }
 //!     Ok(walk.finish()?.bytes)
 //! }
 //!
-//! let hello = ContentId::raw_of(b"hello");
+//! let hello = ContentId::from_raw_block(b"hello");
 //! assert_eq!(cat(hello, "", |_| Bytes::from("hello")).unwrap(), "hello");
 //! assert_eq!(cat(hello, "", |_| Bytes::from("hullo")).unwrap_err().class(), "hash-mismatch");
 //! ```

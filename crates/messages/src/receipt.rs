@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `json`, `canonical` | receipts as their signers parse them, and the canonical forms that they sign |
 //! | [`family`] | the table of families, and a module for each |
-//! | [`judge_receipt`](mod@judge) | the checks |
+//! | [`judge`](mod@judge) | the checks |
 //! | [`replay`] | detection of receipts that were shown before |
 //! | [`question`] | the input: agent, receipt, request and purchase |
 //! | [`document`] | the report as a JSON document |

@@ -3,7 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`question`] | the input: agent, verb and request |
-//! | [`judge_request`](mod@judge) | validation of the request against the schema, with the position of each finding |
+//! | [`judge`](mod@judge) | validation of the request against the schema, with the position of each finding |
 //! | [`document`] | the report as a JSON document |
 //! | [`template`] | a request to fill in that follows the schema |
 

@@ -16,7 +16,7 @@
 //! | [`signed`] | what a payment header permits |
 //! | [`settlement`] | whether a payment was settled |
 //! | [`request`] | the decision request |
-//! | [`decide_payment`](mod@decide), [`decision`] | the decision, and its serialized form |
+//! | [`decide`](mod@decide), [`decision`] | the decision, and its serialized form |
 //! | [`check`] | who a seller is, with or without a card, and whether it may be paid; which evidence to read |
 
 pub mod artifact;

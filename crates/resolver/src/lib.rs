@@ -2,11 +2,11 @@
 //!
 //! ```no_run
 //! # async fn ask() -> Result<(), Box<dyn std::error::Error>> {
-//! use clresolve_resolver::{Config, Resolver, State};
+//! use clresolve_resolver::{Config, Resolver, TrustState};
 //!
 //! let resolver = Resolver::new(&Config::default()).await?;
 //! let resolution = resolver.resolve("summarizeagent.eth").await;
-//! if resolution.verdict().state == State::Trusted {
+//! if resolution.verdict().state == TrustState::Trusted {
 //!     println!("{:?}", resolution.verdict().identity);
 //! }
 //! # Ok(())

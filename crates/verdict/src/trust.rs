@@ -39,17 +39,17 @@
 //! ```
 //!
 //! ```compile_fail
-//! use clresolve_verdict::{gate::GatePolicy, trust::Stale};
+//! use clresolve_verdict::{gate::GatePolicy, trust::StaleVerdict};
 //!
-//! fn may_pass(policy: &GatePolicy, stale: &Stale) -> bool {
+//! fn may_pass(policy: &GatePolicy, stale: &StaleVerdict) -> bool {
 //!     policy.objection(stale, Some("summarize"), None).is_none()
 //! }
 //! ```
 //!
 //! ```compile_fail
-//! use clresolve_verdict::{gate::GatePolicy, trust::Replay};
+//! use clresolve_verdict::{gate::GatePolicy, trust::ReplayedResolution};
 //!
-//! fn may_pass(policy: &GatePolicy, replay: &Replay) -> bool {
+//! fn may_pass(policy: &GatePolicy, replay: &ReplayedResolution) -> bool {
 //!     policy.objection(replay, Some("summarize"), None).is_none()
 //! }
 //! ```

@@ -44,7 +44,7 @@ pub(crate) enum CommonCardField {
     /// A2A's complete security schemes, by name.
     SchemeMap,
     /// The authentication methods that a caller needs. In a system without such a member they are those of
-    /// [`AgentAuthentication`](Self::Authentication).
+    /// [`Authentication`](Self::Authentication).
     Requirements,
     /// A2A's extensions.
     Extensions,

@@ -230,7 +230,7 @@ fn refusal_section(refusal: Refusal, detail: &str) -> Markup {
             h2 { span.seal { (status_icon(DiagramStageStatus::Unknown)) } span.state { "No answer" } }
             p.summary { (refusal.title()) }
             @if !detail.is_empty() { p { (foreign_text(detail)) } }
-            p { "ReasonCode: " code { (refusal) } }
+            p { "Code: " code { (refusal) } }
         }
         (walk::empty_diagram())
     }

@@ -71,9 +71,9 @@ fn gate_operations(describe: impl Fn(OpenApiOperation) -> OpenApiOperation) -> V
             "Decide whether a request to the agent may pass",
         ))
         .with_bare_response(StatusCode::OK, "The request may pass.")
-        .with_bare_response(StatusCode::FORBIDDEN, "The request may not pass; Clresolve-ReasonCode gives the reason.")
+        .with_bare_response(StatusCode::FORBIDDEN, "The request may not pass; Clresolve-Code gives the reason.")
         .with_header("Clresolve-State", "State of the verdict, if there is one.")
-        .with_header("Clresolve-ReasonCode", "ReasonCode of the first reason for the denial.")
+        .with_header("Clresolve-Code", "Code of the first reason for the denial.")
         .with_header("Clresolve-Verdict", "The verdict's id.")
         .with_header("Clresolve-Card-Sha256", "The SHA-256 of a trusted agent's card, in hex.")
     };
