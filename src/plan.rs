@@ -265,7 +265,7 @@ pub(crate) struct PublisherDeclarations<'a> {
 
 /// The rules and the time of the prediction.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PredictionRules<'a> {
+pub(crate) struct PlannedVerdictRules<'a> {
     pub(crate) profile: &'a ConformanceProfile,
     /// All profiles, to find near misses.
     pub(crate) profiles: &'a ConformanceProfiles,
@@ -281,7 +281,7 @@ pub(crate) struct PredictionRules<'a> {
 pub(crate) fn plan_card_publications(
     publication: &UnixFsPublication,
     declared: PublisherDeclarations<'_>,
-    rules: PredictionRules<'_>,
+    rules: PlannedVerdictRules<'_>,
 ) -> Result<Vec<CardPublicationPlan>, PublicationPlanError> {
     let cards = publication.card_paths();
     if cards.len() > 1 && declared.url.is_some_and(|url| !url.ends_with('/')) {
@@ -294,7 +294,7 @@ fn card_plan(
     publication: &UnixFsPublication,
     path: &str,
     declared: PublisherDeclarations<'_>,
-    rules: PredictionRules<'_>,
+    rules: PlannedVerdictRules<'_>,
 ) -> CardPublicationPlan {
     let bytes = &publication.files[path];
     let card = AgentCard::parse(bytes).ok();
@@ -303,7 +303,7 @@ fn card_plan(
     let name = card.as_ref().and_then(AgentCard::ens).map(EnsName::parse);
     let at = |depth: ResolutionDepth| {
         let policy = JudgementPolicy { depth, ..rules.policy.clone() };
-        let rules = PredictionRules { policy: &policy, ..rules };
+        let rules = PlannedVerdictRules { policy: &policy, ..rules };
         match &name {
             Some(Ok(name)) => {
                 predict_verdict(&predicted_evidence(name, publication, &path, bytes, &records, rules.now), rules)
@@ -494,7 +494,7 @@ fn predicted_ipfs_walk(publication: &UnixFsPublication, path: &ContentPath) -> I
 
 fn predict_verdict(
     evidence: &ResolutionEvidence,
-    rules: PredictionRules<'_>,
+    rules: PlannedVerdictRules<'_>,
 ) -> (TrustState, Vec<Reason>, Vec<String>) {
     let judgement = check::judge_planned(evidence, rules.profile, rules.policy);
     let near_misses = match judgement.state {
@@ -513,7 +513,7 @@ fn predict_verdict(
 fn judge_unnamed_card(
     bytes: &[u8],
     name: Option<&Result<EnsName, EnsNameError>>,
-    rules: PredictionRules<'_>,
+    rules: PlannedVerdictRules<'_>,
 ) -> (TrustState, Vec<Reason>, Vec<String>) {
     let mut reasons = match AgentCard::parse(bytes) {
         Ok(card) => {
@@ -559,7 +559,7 @@ mod tests {
         let profile = profiles.get(profile).expect("built in");
         let policy = JudgementPolicy { depth, ..JudgementPolicy::default() };
         let rules =
-            PredictionRules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::UNIX_EPOCH };
+            PlannedVerdictRules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::UNIX_EPOCH };
         plan_card_publications(&built(root), PublisherDeclarations { url, payees: &[] }, rules).expect("a good URL")
     }
 
@@ -631,7 +631,7 @@ mod tests {
         let profile = profiles.get(DEFAULT).expect("built in");
         let policy = JudgementPolicy::default();
         let rules =
-            PredictionRules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::UNIX_EPOCH };
+            PlannedVerdictRules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::UNIX_EPOCH };
         for import in IpfsImportProfile::ALL {
             let publication = UnixFsPublication::build(&root, import).expect("a good tree");
             let plan = plan_card_publications(&publication, PublisherDeclarations::default(), rules)
@@ -673,7 +673,7 @@ mod tests {
         let profile = profiles.get(DEFAULT).expect("built in");
         let policy = JudgementPolicy::default();
         let rules =
-            PredictionRules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::UNIX_EPOCH };
+            PlannedVerdictRules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::UNIX_EPOCH };
         let declared = PublisherDeclarations { url: Some("https://cards.example/a.json"), payees: &[] };
         assert_eq!(plan_card_publications(&publication, declared, rules), Err(rules_need_one));
     }

@@ -20,7 +20,7 @@ use std::path::Path;
 use std::pin::pin;
 
 use anyhow::{Context as _, bail};
-use clresolve_audit::{AuditEnding, AuditScope, AuditedNameList, StateDecidingSettings};
+use clresolve_audit::{AuditConditions, AuditEnding, AuditedNameList, StateDecidingSettings};
 use clresolve_core::reading::ProofGradeDemand;
 use clresolve_core::state::TrustState;
 use clresolve_resolver::config::Config;
@@ -112,7 +112,7 @@ async fn audit_name_list(args: AuditArguments) -> anyhow::Result<ExitStatus> {
 struct PreparedAudit {
     world: CommandContext,
     registry: Option<RegistryNameList>,
-    scope: AuditScope,
+    scope: AuditConditions,
     pin: Option<BlockPin>,
     writer: AuditRowWriter,
 }
@@ -122,7 +122,7 @@ impl PreparedAudit {
     async fn prepare(args: &AuditArguments, history: &EarlierAuditReports) -> anyhow::Result<Self> {
         let world = CommandContext::open_for_list(&args.world, ResolutionDepth::Schemas, args.concurrency).await?;
         let registry = RegistryNameList::read_from_arguments(args, &world.resolver).await?;
-        let scope = AuditScope {
+        let scope = AuditConditions {
             registry: registry.as_ref().and_then(|registry| registry.about.clone()),
             schema_layers: args.schema_layers,
             ..audit_scope(&world)?
@@ -197,7 +197,7 @@ fn add_journal_advice(rows: &AuditRowFile, error: anyhow::Error) -> anyhow::Erro
 }
 
 /// Opens the buffer for rows. A journal may already contain rows of an interrupted run.
-fn open_row_writer(args: &AuditArguments, scope: &AuditScope) -> anyhow::Result<AuditRowWriter> {
+fn open_row_writer(args: &AuditArguments, scope: &AuditConditions) -> anyhow::Result<AuditRowWriter> {
     let Some(journal) = &args.resume else { return AuditRowWriter::create_scratch() };
     let job = AuditJournalHeader::from_inputs(scope.clone(), args.names.as_deref(), args.earlier.since.as_deref())?;
     let writer = AuditRowWriter::resume_journal(journal, &job)?;
@@ -238,14 +238,14 @@ fn settings_digest(config: &Config) -> String {
 }
 
 /// The question and the rules of an audit of this world.
-pub(super) fn audit_scope(world: &CommandContext) -> anyhow::Result<AuditScope> {
+pub(super) fn audit_scope(world: &CommandContext) -> anyhow::Result<AuditConditions> {
     let config = &world.config;
     let profile = world.resolver.profiles().get(&config.rules.profile).context("the profile does not exist")?;
     let manifest = |m: &clresolve_verdict::manifest::SchemaReleaseManifest| PinnedDocument {
         id: m.id().to_owned(),
         digest: m.digest().to_string(),
     };
-    Ok(AuditScope {
+    Ok(AuditConditions {
         world: config.chain.world.clone(),
         chain: format!("eip155:{}", config.chain.id),
         block: config.chain.block.to_string(),

@@ -1,6 +1,6 @@
 //! Suggestions for mistyped arguments.
 
-use clresolve_core::name_hint::{NameSuggestion, NonNameInputKind};
+use clresolve_core::name_hint::{NonNameInputHint, NonNameInputKind};
 use clresolve_core::text::{UntrustedText, nearest_word};
 
 /// Maximum number of characters of the input that a hint repeats.
@@ -22,7 +22,7 @@ fn hint_on_invalid_name(given: &str) -> Option<String> {
     if given.starts_with("--") && !given.contains('.') && !given.contains("://") {
         return Some("an option is not an ENS name; put it before `--`".to_owned());
     }
-    let hint = NameSuggestion::from_text(given)?;
+    let hint = NonNameInputHint::from_text(given)?;
     let why = match hint.what {
         NonNameInputKind::Entry => "an entry is not an ENS name",
         NonNameInputKind::Url => {

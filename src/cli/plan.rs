@@ -24,7 +24,7 @@ use super::output::{OutputSink, ResultWriter, is_same_file};
 use super::render::{self, Palette};
 use super::world::OfflineRules;
 use crate::plan::{
-    self, CardPublicationPlan, FileTreeNode, PlannedPaymentRecord, PredictionRules, PublisherDeclarations,
+    self, CardPublicationPlan, FileTreeNode, PlannedPaymentRecord, PlannedVerdictRules, PublisherDeclarations,
     UnixFsPublication,
 };
 
@@ -47,7 +47,7 @@ pub(super) fn run(args: PublicationPlanArguments) -> anyhow::Result<ExitStatus> 
     let calldata = args.calldata.as_deref().map(|file| open_calldata_output(file, &args.target)).transpose()?;
     let (publication, hidden) = read_publication(&args.target, args.import)?;
     let OfflineRules { profiles, profile, policy } = OfflineRules::read(&args.offline)?;
-    let rules = PredictionRules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::now() };
+    let rules = PlannedVerdictRules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::now() };
     let declared = PublisherDeclarations { url: args.url.as_deref(), payees: &args.payee };
     let mut plans = plan::plan_card_publications(&publication, declared, rules)?;
     plans.sort_by_key(|plan| plan.would_be == TrustState::Trusted);

@@ -1365,8 +1365,8 @@ fn a_registry_behind_a_gateway_that_lies_alone_is_unreachable_and_never_proven()
     let registry = &honest["scope"]["registry"];
     let manifest = registry["manifest"].as_str().expect("a location");
     assert!(manifest.starts_with("ipfs://") && registry["proven"] == true, "{registry}");
-    for manners in [IpfsGatewayBehaviour::Lie, IpfsGatewayBehaviour::Stranger] {
-        config.gateways = vec![world.ipfs_gateway(manners)];
+    for behaviour in [IpfsGatewayBehaviour::Lie, IpfsGatewayBehaviour::Stranger] {
+        config.gateways = vec![world.ipfs_gateway(behaviour)];
         for location in [manifest, REGISTRY] {
             let (exit, report) = audited(&config, location);
             assert!(fits_schema(&report), "{report:#}");

@@ -393,8 +393,10 @@ fn one_signature_that_holds_is_enough_and_the_others_become_warnings() {
     for other in others {
         card["signatures"].as_array_mut().expect("a list").insert(0, other["signatures"][0].clone());
     }
-    let broken =
-        CardTrustRoot::without_keys("down", Reason::new(ReasonCode::SignatureRootUnavailable).observed("timeout"));
+    let broken = CardTrustRoot::without_public_keys(
+        "down",
+        Reason::new(ReasonCode::SignatureRootUnavailable).observed("timeout"),
+    );
     let roots = CardTrustRoots::new(vec![broken, jwks(&[jwk()]).expect("a key set")]).expect("few");
     let found = verify_card_signatures(&card, &roots);
     assert_eq!(verified(&found).0, "keys");
@@ -413,7 +415,7 @@ fn one_signature_that_holds_is_enough_and_the_others_become_warnings() {
 
 #[test]
 fn a_root_that_could_not_be_asked_leaves_it_open_and_one_that_is_unusable_does_not() {
-    let root = |code| CardTrustRoots::from(CardTrustRoot::without_keys("r", Reason::new(code)));
+    let root = |code| CardTrustRoots::from(CardTrustRoot::without_public_keys("r", Reason::new(code)));
     let open = verify_card_signatures(&header(json!({})), &root(ReasonCode::SignatureRootUnavailable));
     assert_eq!(open.state, CardSignatureState::Undecided);
     assert!(open.reasons.iter().all(|reason| reason.effect == ReasonEffect::Unknown), "{open:?}");

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use clresolve_core::reason::{ReasonCode, ResolutionStep};
-use clresolve_verdict::incident::Incident;
+use clresolve_verdict::incident::SecurityIncident;
 use clresolve_verdict::verdict::Verdict;
 use serde_json::Value;
 
@@ -53,11 +53,11 @@ pub(crate) fn codes_of(verdict: &Value) -> BTreeSet<&str> {
 /// The codes of the events about a verdict that has its digests, in their order; each must say what is expected of one.
 fn incidents_of(verdict: &Value) -> Vec<ReasonCode> {
     let verdict: Verdict = serde_json::from_value(verdict.clone()).expect("a verdict");
-    let told = |incident: &Incident<'_>| {
+    let told = |incident: &SecurityIncident<'_>| {
         let has_values = incident.expected.is_some() && incident.observed.is_some();
         has_values && incident.block.is_some() && incident.verdict == verdict.id && !incident.name.is_empty()
     };
-    Incident::from_verdict(&verdict).filter(told).map(|incident| incident.code).collect()
+    SecurityIncident::from_verdict(&verdict).filter(told).map(|incident| incident.code).collect()
 }
 
 fn step_of<'v>(verdict: &'v Value, step: &str) -> &'v Value {

@@ -115,7 +115,7 @@ impl Stage {
             config.beacon.endpoints.push(endpoint.unwrap_or_else(|error| panic!("{error}")));
         }
         if !setting.gateways.is_empty() {
-            config.gateways = setting.gateways.iter().map(|manners| self.world.ipfs_gateway(*manners)).collect();
+            config.gateways = setting.gateways.iter().map(|behaviour| self.world.ipfs_gateway(*behaviour)).collect();
         }
         if let Some(profile) = &setting.profile {
             config.rules.profile.clone_from(profile);

@@ -11,7 +11,7 @@ use super::layers::{self, PublishedSchemaRow};
 use super::on_chain::{OnChainFact, RecordsByKey};
 use super::past::{ComparableName, ComparableReport};
 use super::words::joined_slugs;
-use super::{AuditScope, CardSnapshot, DecidedState, NameSnapshot, OnChainSnapshot, StateDecidingSettings};
+use super::{AuditConditions, CardSnapshot, DecidedState, NameSnapshot, OnChainSnapshot, StateDecidingSettings};
 use clresolve_core::state::TrustState;
 use clresolve_verdict::check::edition;
 use clresolve_verdict::evidence::edition::CardEdition;
@@ -202,8 +202,8 @@ pub struct NetworkMismatchError {
 ///
 /// # Errors
 /// The networks or chains differ.
-pub fn check_same_network(before: &AuditScope, after: &AuditScope) -> Result<(), NetworkMismatchError> {
-    let world = |scope: &AuditScope| format!("{} {}", scope.world, scope.chain);
+pub fn check_same_network(before: &AuditConditions, after: &AuditConditions) -> Result<(), NetworkMismatchError> {
+    let world = |scope: &AuditConditions| format!("{} {}", scope.world, scope.chain);
     let (before, after) = (world(before), world(after));
     if before == after { Ok(()) } else { Err(NetworkMismatchError { before, after }) }
 }
@@ -280,7 +280,7 @@ impl AuditDifference {
 }
 
 impl AuditRules {
-    fn from_scope(scope: &AuditScope) -> Self {
+    fn from_scope(scope: &AuditConditions) -> Self {
         Self {
             profile: format!("{} {}", scope.profile.id, scope.profile.digest),
             depth: scope.depth,

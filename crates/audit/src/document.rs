@@ -6,7 +6,7 @@ use super::counts::AuditCounts;
 use super::difference::AuditDifference;
 use super::history::ReportStateCounts;
 use super::layers::PublishedSchemaRow;
-use super::scope::{AuditScope, AuditedNameList};
+use super::scope::{AuditConditions, AuditedNameList};
 use super::waiver::Waivers;
 use super::words;
 use clresolve_core::state::TrustState;
@@ -20,7 +20,7 @@ pub struct AuditReport {
     /// When the report was written. `None` in reports of older versions.
     pub generated_at: Option<Timestamp>,
     /// The scope and the rules.
-    pub scope: AuditScope,
+    pub scope: AuditConditions,
     /// The counts.
     pub counts: AuditCounts,
     /// What an incomplete report lacks. `None` if the report is complete.

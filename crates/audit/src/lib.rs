@@ -50,7 +50,7 @@ pub use self::past::{AuditReportError, ComparableReport};
 pub use self::registry::{AuditedRegistryManifest, OnChainAgentPresence, RegistryChainComparison};
 pub use self::resolution::LogRowDraft;
 pub use self::row::{AuditRow, AuditRows, MAX_NAME_BYTES, truncate_input};
-pub use self::scope::{AuditEnding, AuditScope, AuditedNameList, SCHEMA, StateDecidingSettings};
+pub use self::scope::{AuditConditions, AuditEnding, AuditedNameList, SCHEMA, StateDecidingSettings};
 pub use self::waiver::{Waiver, Waivers};
 
 /// The format of a report.

@@ -469,12 +469,12 @@ fn utc_date(at: Timestamp) -> Date {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::AuditScope;
+    use crate::AuditConditions;
     use clresolve_verdict::verdict::{PinnedDocument, ResolutionDepth};
 
     fn past(second: i64) -> ComparableReport {
         let at = Timestamp::from_second(second).expect("a time");
-        let scope = AuditScope {
+        let scope = AuditConditions {
             world: "lab".to_owned(),
             chain: "eip155:31337".to_owned(),
             block: "finalized".to_owned(),

@@ -12,7 +12,7 @@ use super::known::{CarriedOverFacts, DecidedState, NameSnapshot};
 use super::layers::PublishedSchemaRow;
 use super::list_digest;
 use super::row::{AuditRow, AuditRows, MAX_REASONS_PER_ROW, MEMBERS, is_registry_code};
-use super::scope::{AuditScope, AuditedNameList, SCHEMA};
+use super::scope::{AuditConditions, AuditedNameList, SCHEMA};
 use super::waiver::Waivers;
 use clresolve_core::digest::{Digest, Digester};
 use clresolve_core::reason::{self, ReasonCode, ReasonEffect, ResolutionStep};
@@ -35,7 +35,7 @@ pub(super) const END: &[u8] = b"}\n";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ComparableReport {
     /// The question and the rules.
-    pub scope: AuditScope,
+    pub scope: AuditConditions,
     /// Whether the report contains every name of the list.
     pub complete: bool,
     /// The names. If a name occurs twice, the first row counts.
@@ -132,7 +132,7 @@ impl ComparableReport {
     ///
     /// # Errors
     /// If a row cannot be read.
-    pub fn from_rows(scope: &AuditScope, complete: bool, rows: &dyn AuditRows) -> io::Result<Self> {
+    pub fn from_rows(scope: &AuditConditions, complete: bool, rows: &dyn AuditRows) -> io::Result<Self> {
         let mut past = Self::empty(scope.clone(), complete);
         rows.for_each_row(&mut |row| {
             past.add(row.into());
@@ -141,7 +141,7 @@ impl ComparableReport {
         Ok(past)
     }
 
-    const fn empty(scope: AuditScope, complete: bool) -> Self {
+    const fn empty(scope: AuditConditions, complete: bool) -> Self {
         Self {
             scope,
             complete,
@@ -272,7 +272,7 @@ pub(super) struct AuditReportDocument<R, D = IgnoredAny, C = IgnoredAny> {
     _block_time: IgnoredAny,
     pub(super) complete: bool,
     pub(super) warning: Option<String>,
-    pub(super) scope: AuditScope,
+    pub(super) scope: AuditConditions,
     #[serde(default)]
     pub(super) list: AuditedNameList,
     #[serde(default)]

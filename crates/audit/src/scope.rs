@@ -13,7 +13,7 @@ pub const SCHEMA: &str = "clresolve.audit/1";
 
 /// The scope and rules of an audit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AuditScope {
+pub struct AuditConditions {
     /// `mainnet`, `sandbox`, or the name from the configuration.
     pub world: String,
     /// CAIP-2 identifier of the chain.
@@ -37,7 +37,7 @@ pub struct AuditScope {
     pub schema_layers: bool,
 }
 
-impl AuditScope {
+impl AuditConditions {
     /// The first part that differs from another scope, ignoring the block.
     pub fn first_difference(&self, scope: &Self) -> Option<&'static str> {
         let Self { world, chain, block: _, profile, manifests, depth, demands, registry, schema_layers } = self;

@@ -138,7 +138,7 @@ fn report(rows: &[AuditRow], ending: AuditEnding) -> AuditReport {
 fn report_under(profile: &str, rows: &[AuditRow], ending: AuditEnding) -> AuditReport {
     let mut counts = AuditCounts::default();
     rows.iter().for_each(|row| counts.add(row));
-    let scope = AuditScope {
+    let scope = AuditConditions {
         world: HOSTILE.to_owned(),
         chain: "eip155:31337".to_owned(),
         block: "finalized".to_owned(),

@@ -118,7 +118,7 @@ impl GeneratedOrlojCards {
         sources: &[OrlojResourceFile<'_>],
         base_url: Option<PublicBaseUrl>,
     ) -> Result<Self, CardGenerationError> {
-        let mut held = OrlojResources::parse_sources(sources)?;
+        let mut held = OrlojResources::parse_resource_files(sources)?;
         held.server.base_url = base_url.or_else(|| held.server.base_url.take());
         let mut made = Self::default();
         for (key, system) in &held.systems {

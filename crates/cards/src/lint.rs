@@ -63,7 +63,7 @@ pub(crate) fn lint_parsed_card(
     named: Option<CardSystem>,
     rules: &CardRules<'_>,
 ) -> LintReport {
-    let text = finding::utf8_prefix(bytes);
+    let text = finding::valid_utf8_prefix(bytes);
     let (system, mut findings) = match card {
         Err(error) => (named, vec![unparsable_finding(error, text, rules.profile)]),
         Ok(card) => match named.map_or_else(|| system::detect(card), CardSystemDetection::One) {

@@ -100,7 +100,7 @@ impl QueryBatcher {
             }
             ask_by_halving(&queries, &|part| endpoint.observe_names_apart(part, selector, identity)).await
         };
-        self.readings.join_group(key, Arc::clone(query), ask).await.unwrap_or_else(interrupted_request_error)
+        self.readings.ask_in_batch(key, Arc::clone(query), ask).await.unwrap_or_else(interrupted_request_error)
     }
 
     /// Like [`NameQuery::fetch_findings`], combined with queries about other names. `endpoints` are the labels of
@@ -143,7 +143,7 @@ impl QueryBatcher {
             }
             indices.into_iter().map(|index| answers[index].clone()).collect()
         };
-        self.findings.join_group(key, Arc::clone(query), ask).await.unwrap_or_else(interrupted_request_error)
+        self.findings.ask_in_batch(key, Arc::clone(query), ask).await.unwrap_or_else(interrupted_request_error)
     }
 }
 

@@ -154,7 +154,7 @@ pub trait EnsReader: Send + Sync {
         _name: &EnsName,
         _block: BlockSelector,
         _keys: &[String],
-    ) -> Result<TextRecordsReading, ChainError> {
+    ) -> Result<ExtraTextRecords, ChainError> {
         Err(ChainError::LocalLimit(LocalLimitError::FurtherRecords))
     }
 
@@ -177,7 +177,7 @@ pub trait EnsReader: Send + Sync {
 
 /// Text records under keys that a resolution does not need.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TextRecordsReading {
+pub struct ExtraTextRecords {
     /// The block at which the records were read.
     pub block: ChainBlock,
     /// The records at that block.

@@ -25,7 +25,7 @@ use crate::pool::{ChainReaderConfig, EndpointPool, TimeSource};
 use crate::query::NameQuery;
 use crate::request::{block_id_by_hash, newest_covered_height};
 use crate::transport::RpcHttpTransport;
-use crate::{EnsReader, TextRecordsReading};
+use crate::{EnsReader, ExtraTextRecords};
 
 /// A [`EnsReader`] over JSON-RPC. Its readings are the statements of the endpoints that agreed.
 pub struct RpcEnsReader {
@@ -166,7 +166,7 @@ impl EnsReader for RpcEnsReader {
         name: &EnsName,
         block: BlockSelector,
         keys: &[String],
-    ) -> Result<TextRecordsReading, ChainError> {
+    ) -> Result<ExtraTextRecords, ChainError> {
         let query = Arc::new(NameQuery::for_further_records(name, &self.contracts, keys));
         let mut consensus = poll(&self.pool, Arc::clone(&query), block).await?;
         let newest = consensus.latest.take();
@@ -188,7 +188,7 @@ impl EnsReader for RpcEnsReader {
         let (records, latest) = join(pinned, OptionFuture::from(at_latest)).await;
         let records = records?;
         let latest = latest.map(|latest| objection.map_or(latest, Err));
-        Ok(TextRecordsReading { block: consensus.block, records, latest, proof: consensus.proof(self.pool.demand) })
+        Ok(ExtraTextRecords { block: consensus.block, records, latest, proof: consensus.proof(self.pool.demand) })
     }
 
     /// If a fork adds header fields that this program does not know, the hash differs and the header counts as missing.

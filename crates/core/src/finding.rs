@@ -87,7 +87,7 @@ pub fn sort_by_position(findings: &mut [DocumentFinding], text: &str) {
 }
 
 /// The longest UTF-8 prefix of `bytes`: the text in which findings have their positions.
-pub fn utf8_prefix(bytes: &[u8]) -> &str {
+pub fn valid_utf8_prefix(bytes: &[u8]) -> &str {
     match std::str::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),

@@ -15,14 +15,14 @@ pub enum NonNameInputKind {
 
 /// A text that is not an ENS name, and the name that was probably meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NameSuggestion<'t> {
+pub struct NonNameInputHint<'t> {
     /// The kind of the text.
     pub what: NonNameInputKind,
     /// The name that was probably meant. Foreign text, not normalised.
     pub meant: Option<&'t str>,
 }
 
-impl<'t> NameSuggestion<'t> {
+impl<'t> NonNameInputHint<'t> {
     /// The hint for `text`. `None` if `text` looks like an ENS name; this does not check its normal form.
     pub fn from_text(text: &'t str) -> Option<Self> {
         let hint = |what, name: &'t str| Some(Self { what, meant: Some(name).filter(|name| name.contains('.')) });
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn names_get_no_hint() {
         for name in ["summarizeagent.eth", "-", "", ".", " ", "foo", "a..eth", "0x12.eth"] {
-            assert_eq!(NameSuggestion::from_text(name), None, "{name}");
+            assert_eq!(NonNameInputHint::from_text(name), None, "{name}");
         }
     }
 
@@ -69,7 +69,7 @@ mod tests {
             (" a.eth\n", NonNameInputKind::Padded, Some("a.eth")),
             ("foo.", NonNameInputKind::Padded, None),
         ] {
-            assert_eq!(NameSuggestion::from_text(text), Some(NameSuggestion { what, meant }), "{text}");
+            assert_eq!(NonNameInputHint::from_text(text), Some(NonNameInputHint { what, meant }), "{text}");
         }
     }
 }

@@ -69,9 +69,12 @@ fn trust_root_from_records(name: &EnsName, records: &SignerRecords) -> Result<Ca
 }
 
 fn unusable_trust_root(label: &str, why: impl Display) -> CardTrustRoot {
-    CardTrustRoot::without_keys(label, Reason::new(ReasonCode::SignatureRootUnusable).observed(why.to_string()))
+    CardTrustRoot::without_public_keys(label, Reason::new(ReasonCode::SignatureRootUnusable).observed(why.to_string()))
 }
 
 fn unavailable_trust_root(label: &str, why: impl Display) -> CardTrustRoot {
-    CardTrustRoot::without_keys(label, Reason::new(ReasonCode::SignatureRootUnavailable).observed(why.to_string()))
+    CardTrustRoot::without_public_keys(
+        label,
+        Reason::new(ReasonCode::SignatureRootUnavailable).observed(why.to_string()),
+    )
 }

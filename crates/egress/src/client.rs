@@ -1,4 +1,4 @@
-//! The HTTP clients behind the doors: one per door and port, each with its own TLS configuration and resolver.
+//! The HTTP clients: one per egress class and port, each with its own TLS configuration and resolver.
 
 use std::collections::HashMap;
 use std::io;
@@ -43,9 +43,9 @@ pub(super) struct HttpClients {
 }
 
 impl HttpClients {
-    pub(super) fn client(&self, door: EgressClass, port: u16) -> Client {
+    pub(super) fn client(&self, class: EgressClass, port: u16) -> Client {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        clients.entry((door, port)).or_insert_with(|| self.build(door, port)).clone()
+        clients.entry((class, port)).or_insert_with(|| self.build(class, port)).clone()
     }
 
     pub(super) fn budget_for_origin(&self, origin: &Origin) -> BodyBudget {
@@ -57,8 +57,8 @@ impl HttpClients {
         self.tls.get_or_init(|| tls_config(&self.extra_roots))
     }
 
-    fn build(&self, door: EgressClass, port: u16) -> Client {
-        let dialer = GuardedResolver { door, port, guard: Arc::clone(&self.guard) };
+    fn build(&self, class: EgressClass, port: u16) -> Client {
+        let dialer = GuardedResolver { class, port, guard: Arc::clone(&self.guard) };
         let follow =
             if clresolve_core::mutant!("redirects-are-followed") { Policy::limited(3) } else { Policy::none() };
         let builder = Client::builder();
@@ -69,7 +69,7 @@ impl HttpClients {
             .redirect(follow)
             .retry(reqwest::retry::never())
             .referer(false)
-            .https_only(door == EgressClass::Foreign)
+            .https_only(class == EgressClass::Foreign)
             .http1_only()
             .http1_max_headers(HEADER_LINES)
             .connect_timeout(self.guard.config.connect_timeout)
@@ -117,17 +117,17 @@ pub(super) fn parse_roots(files: &[Bytes]) -> Result<Vec<CertificateDer<'static>
 
 /// The resolver of one client. It knows the port, and returns only checked addresses.
 struct GuardedResolver {
-    door: EgressClass,
+    class: EgressClass,
     port: u16,
     guard: Arc<EgressGuard>,
 }
 
 impl dns::Resolve for GuardedResolver {
     fn resolve(&self, name: dns::Name) -> dns::Resolving {
-        let (door, port, guard) = (self.door, self.port, Arc::clone(&self.guard));
+        let (class, port, guard) = (self.class, self.port, Arc::clone(&self.guard));
         Box::pin(async move {
             let host = Host::Domain(name.as_str().to_owned());
-            let addresses = guard.allowed_addresses(door, &host, port).await?;
+            let addresses = guard.allowed_addresses(class, &host, port).await?;
             Ok(Box::new(addresses.into_iter()) as dns::Addrs)
         })
     }
@@ -216,8 +216,8 @@ mod tests {
     #[tokio::test]
     async fn what_a_door_refuses_is_told_from_what_failed() {
         let egress = Egress::with_lookup(EgressConfig::default(), Arc::new(Inward)).unwrap();
-        let of = async |door| {
-            let sent = egress.clients.client(door, 1).get("https://a.example:1/").send().await;
+        let of = async |class| {
+            let sent = egress.clients.client(class, 1).get("https://a.example:1/").send().await;
             SendError::from_reqwest(&sent.expect_err("nothing listens there"))
         };
         let private = EgressViolation::AddressNotPublic(Ipv4Addr::LOCALHOST.into());

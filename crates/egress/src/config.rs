@@ -1,4 +1,4 @@
-//! The operator's settings for both doors.
+//! The operator's settings for both classes.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -20,14 +20,14 @@ const MAX_TOTAL: Duration = Duration::from_secs(24 * 3600);
 /// What the operator allows and denies in addition to the built-in rules.
 #[derive(Clone, Debug)]
 pub struct EgressConfig {
-    /// Origins for which the foreign door accepts private names, private addresses and that port. Only `https` is
+    /// Origins for which the foreign class accepts private names, private addresses and that port. Only `https` is
     /// allowed through it; [`Egress::send_plain_http`](crate::Egress::send_plain_http) sends plain `http`.
     pub allow_host: Vec<HostPort>,
-    /// Connection overrides for both doors.
+    /// Connection overrides for both classes.
     pub connect_to: Vec<ConnectToRule>,
     /// PEM files with trust roots in addition to the platform's.
     pub extra_roots: Vec<Bytes>,
-    /// Listeners of this process, to which neither door connects.
+    /// Listeners of this process, to which neither class connects.
     pub denied: Vec<SocketAddr>,
     /// Timeout for connecting: DNS lookup, TCP and TLS handshake.
     pub connect_timeout: Duration,

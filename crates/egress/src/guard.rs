@@ -1,4 +1,4 @@
-//! The rules of both doors: which URLs, hosts, ports and addresses are allowed.
+//! The rules of both classes: which URLs, hosts, ports and addresses are allowed.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -27,7 +27,7 @@ pub(super) enum EgressClass {
     Operator,
 }
 
-/// A URL that passed the rules of one door.
+/// A URL that passed the rules of one class.
 pub(super) struct AdmittedUrl {
     pub(super) host: Host<String>,
     pub(super) port: u16,
@@ -37,7 +37,7 @@ pub(super) struct AdmittedUrl {
     pub(super) authority: Option<String>,
 }
 
-/// The rules of both doors.
+/// The rules of both classes.
 pub(super) struct EgressGuard {
     pub(super) config: EgressConfig,
     pub(super) lookup: Arc<dyn AddressLookup>,
@@ -84,7 +84,7 @@ impl EgressGuard {
     /// Removes the port from the URL of a name. Checks an IP literal immediately, because no DNS lookup follows.
     fn build_target(
         &self,
-        door: EgressClass,
+        class: EgressClass,
         url: &Url,
         host: Host<String>,
         port: u16,
@@ -92,7 +92,7 @@ impl EgressGuard {
         let mut url = url.clone();
         url.set_fragment(None);
         if let Some(ip) = ip_literal(&host) {
-            self.judge_address(door, &host, port, SocketAddr::new(ip, port))?;
+            self.judge_address(class, &host, port, SocketAddr::new(ip, port))?;
             return Ok(AdmittedUrl { host, port, url, authority: None });
         }
         let authority = url.port().map(|port| format!("{host}:{port}"));
@@ -117,7 +117,7 @@ impl EgressGuard {
     /// The addresses to connect to for a name and port. One forbidden address rejects all of them.
     pub(super) async fn allowed_addresses(
         &self,
-        door: EgressClass,
+        class: EgressClass,
         host: &Host<String>,
         port: u16,
     ) -> Result<Vec<SocketAddr>, AddressLookupError> {
@@ -136,10 +136,10 @@ impl EgressGuard {
         let mut addresses = Vec::new();
         for ip in ips {
             let address = SocketAddr::new(ip, target_port);
-            if clresolve_core::mutant!("mixed-answers") && self.judge_address(door, host, port, address).is_err() {
+            if clresolve_core::mutant!("mixed-answers") && self.judge_address(class, host, port, address).is_err() {
                 continue;
             }
-            self.judge_address(door, host, port, address)?;
+            self.judge_address(class, host, port, address)?;
             addresses.push(address);
         }
         addresses.truncate(MAX_ADDRESSES);
@@ -149,18 +149,18 @@ impl EgressGuard {
     /// Checks the peer address of a connection for `host` and `port`. An unknown peer is refused.
     pub(super) fn judge_peer(
         &self,
-        door: EgressClass,
+        class: EgressClass,
         host: &Host<String>,
         port: u16,
         peer: Option<SocketAddr>,
     ) -> Result<(), EgressViolation> {
-        self.judge_address(door, host, port, peer.ok_or(EgressViolation::PeerUnknown)?)
+        self.judge_address(class, host, port, peer.ok_or(EgressViolation::PeerUnknown)?)
     }
 
     /// Checks `address` as the peer of a connection for `host` and `port`.
     pub(super) fn judge_address(
         &self,
-        door: EgressClass,
+        class: EgressClass,
         host: &Host<String>,
         port: u16,
         address: SocketAddr,
@@ -170,7 +170,7 @@ impl EgressGuard {
         {
             return Err(EgressViolation::OwnListener);
         }
-        let free = door == EgressClass::Operator
+        let free = class == EgressClass::Operator
             || clresolve_core::mutant!("private-addresses")
             || self.is_configured_host(host, port);
         if free || is_public_ip(address.ip()) { Ok(()) } else { Err(EgressViolation::AddressNotPublic(address.ip())) }
@@ -298,7 +298,7 @@ mod tests {
     fn the_peer_of_a_connection_is_checked_independent_of_its_name() {
         let guard = EgressGuard { config: EgressConfig::default(), lookup: Arc::new(SystemAddressLookup) };
         let host = Host::Domain("a.example".to_owned());
-        let judge = |door, peer: &str| guard.judge_peer(door, &host, 443, peer.parse().ok());
+        let judge = |class, peer: &str| guard.judge_peer(class, &host, 443, peer.parse().ok());
         let private = EgressViolation::AddressNotPublic([10, 0, 0, 1].into());
         assert_eq!(judge(EgressClass::Foreign, "8.8.8.8:443"), Ok(()));
         assert_eq!(judge(EgressClass::Foreign, "10.0.0.1:443"), Err(private));
@@ -311,7 +311,7 @@ mod tests {
         EgressGuard { config, lookup: Arc::new(Turning(std::sync::Mutex::new(Vec::new()))) }
     }
 
-    /// The foreign door's decision about a URL: host, port, `Host` header and the URL to request.
+    /// The foreign class's decision about a URL: host, port, `Host` header and the URL to request.
     fn foreign(guard: &EgressGuard, url: &str) -> Result<String, EgressViolation> {
         described(guard.admit_untrusted(&url.parse().unwrap()))
     }

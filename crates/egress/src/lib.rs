@@ -1,9 +1,9 @@
 //! The only crate that opens outbound connections, and the rules for them.
 //!
-//! A *door* is one set of rules: the foreign door for URLs that third parties choose, and the operator's door for
+//! An *egress class* is one set of rules: the foreign class for URLs that third parties choose, and the operator's class for
 //! origins that the operator configures.
 //!
-//! # What the foreign door defends against
+//! # What the foreign class defends against
 //!
 //! | attack | defence |
 //! |---|---|
@@ -16,7 +16,7 @@
 //! | a pooled or unexpected connection | the peer's address is checked again before the body is read |
 //!
 //! The port is removed from the URL; only this crate's resolver supplies it. `--connect-to` can therefore redirect a
-//! name and port to another port, while `Host`, SNI and the certificate check still use the original name. Each door
+//! name and port to another port, while `Host`, SNI and the certificate check still use the original name. Each class
 //! and port has its own HTTP client with its own connection pool, so that the resolver knows the port.
 
 mod body_budget;
@@ -64,14 +64,14 @@ const MOST_TRIES: usize = 4;
 /// The pause for a server that asks for one without stating its length.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Both doors. Cheap to clone; clones share connections.
+/// Both classes. Cheap to clone; clones share connections.
 #[derive(Clone)]
 pub struct Egress {
     clients: Arc<HttpClients>,
 }
 
 impl Egress {
-    /// Creates both doors. Opens no connection.
+    /// Creates both classes. Opens no connection.
     ///
     /// # Errors
     /// [`EgressSetupError`] if an extra root is not PEM, or contains no certificate that can be a trust anchor.
@@ -155,27 +155,27 @@ impl Egress {
     /// pause that the server asks for, up to `MOST_TRIES` attempts and within the deadline.
     async fn send(
         &self,
-        door: EgressClass,
+        class: EgressClass,
         target: &AdmittedUrl,
         call: EgressRequest,
         deadline: Instant,
     ) -> Result<EgressResponse, SendError> {
-        let Some(pacer) = self.clients.pacer.as_ref().filter(|_| call.manners != PacingMode::Hasty) else {
-            return self.send_once(door, target, call, deadline).await;
+        let Some(pacer) = self.clients.pacer.as_ref().filter(|_| call.pacing != PacingMode::Hasty) else {
+            return self.send_once(class, target, call, deadline).await;
         };
-        if call.manners == PacingMode::InTurn {
-            return self.send_paced(pacer, door, target, call, deadline).await;
+        if call.pacing == PacingMode::InTurn {
+            return self.send_paced(pacer, class, target, call, deadline).await;
         }
         let mut refused = None;
         for _ in 0..MOST_TRIES {
             let Some(leave) = pacer.acquire_permit(target.url.origin(), deadline).await else { break };
-            let reply = self.send_once(door, target, call.clone(), deadline).await?;
+            let reply = self.send_once(class, target, call.clone(), deadline).await?;
             let Some(pause) = asked_pause(&reply) else {
                 leave.record_response();
                 return Ok(reply);
             };
             let next = Instant::now() + pause;
-            match door {
+            match class {
                 EgressClass::Operator => leave.record_pause(pause),
                 // Other names share a foreign host, so one name must not pause requests for the others.
                 EgressClass::Foreign | EgressClass::Plain => leave.record_throttling(),
@@ -194,13 +194,13 @@ impl Egress {
     async fn send_paced(
         &self,
         pacer: &Pacer,
-        door: EgressClass,
+        class: EgressClass,
         target: &AdmittedUrl,
         call: EgressRequest,
         deadline: Instant,
     ) -> Result<EgressResponse, SendError> {
         let leave = pacer.acquire_permit(target.url.origin(), deadline).await.ok_or(SourceUnavailableError::NoTurn)?;
-        let reply = self.send_once(door, target, call, deadline).await?;
+        let reply = self.send_once(class, target, call, deadline).await?;
         match asked_pause(&reply) {
             Some(_) => leave.record_throttling(),
             None => leave.record_untimed_response(),
@@ -210,13 +210,13 @@ impl Egress {
 
     async fn send_once(
         &self,
-        door: EgressClass,
+        class: EgressClass,
         target: &AdmittedUrl,
         call: EgressRequest,
         deadline: Instant,
     ) -> Result<EgressResponse, SendError> {
         call.departure.record_sent();
-        let client = self.clients.client(door, target.port);
+        let client = self.clients.client(class, target.port);
         let mut request = client.request(call.method, target.url.clone()).headers(call.headers);
         if let Some(authority) = &target.authority {
             request = request.header(header::HOST, authority);
@@ -230,7 +230,7 @@ impl Egress {
             Err(_) => return Err(SourceUnavailableError::Timeout.into()),
         };
         if !clresolve_core::mutant!("peer-unchecked") {
-            self.clients.guard.judge_peer(door, &target.host, target.port, response.remote_addr())?;
+            self.clients.guard.judge_peer(class, &target.host, target.port, response.remote_addr())?;
         }
         if head_size(response.headers()) > HEAD_LIMIT {
             return Err(SourceUnavailableError::Head.into());

@@ -21,7 +21,7 @@ pub struct EgressRequest {
     pub(super) method: Method,
     pub(super) headers: HeaderMap,
     pub(super) body: Option<Bytes>,
-    pub(super) manners: PacingMode,
+    pub(super) pacing: PacingMode,
     pub(super) departure: RequestSendTime,
 }
 
@@ -74,7 +74,7 @@ impl EgressRequest {
     /// Makes the call wait for the pauses that a server asks for, if requests are paced.
     #[must_use]
     pub fn with_retries(mut self) -> Self {
-        self.manners = PacingMode::Patient;
+        self.pacing = PacingMode::Patient;
         self
     }
 
@@ -82,7 +82,7 @@ impl EgressRequest {
     /// can try another server with the same content. `departure` receives the time of sending.
     #[must_use]
     pub fn with_pacing(mut self, departure: RequestSendTime) -> Self {
-        self.manners = PacingMode::InTurn;
+        self.pacing = PacingMode::InTurn;
         self.departure = departure;
         self
     }
@@ -95,8 +95,8 @@ impl EgressRequest {
     }
 
     fn unpaced(method: Method, body: Option<Bytes>) -> Self {
-        let (headers, manners, departure) = (HeaderMap::new(), PacingMode::Hasty, RequestSendTime::default());
-        Self { method, headers, body, manners, departure }
+        let (headers, pacing, departure) = (HeaderMap::new(), PacingMode::Hasty, RequestSendTime::default());
+        Self { method, headers, body, pacing, departure }
     }
 
     fn with_header(self, name: header::HeaderName, value: &'static str) -> Self {

@@ -1,4 +1,4 @@
-//! The operator's door: configured RPC endpoints and gateways, at any address.
+//! The operator's class: configured RPC endpoints and gateways, at any address.
 
 use std::time::Duration;
 

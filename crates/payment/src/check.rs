@@ -26,7 +26,7 @@ use serde_json::{Map, Value, json};
 
 use crate::decide::{self, JudgedPaymentOption, PaymentOptionCriteria, PaymentQuestion};
 use crate::decision::{DecisionOutcome, PaymentCheck, PaymentObjection, objection_codes};
-use crate::limits::{NetworkPermissionSource, PaymentLimits};
+use crate::limits::{PaymentLimits, RequiredNetworkListing};
 use crate::network::Caip2Network;
 use crate::payee::{NetworkPayees, PayeeProofMethod};
 use crate::request::PaymentDemand;
@@ -262,7 +262,7 @@ impl OngoingSellerCheck {
             verb: self.request.verb.as_deref(),
             url: self.request.url.as_deref(),
             gate: &self.rules.gate,
-            is_network_of_limits: self.rules.limits.source == NetworkPermissionSource::Limits,
+            is_network_of_limits: self.rules.limits.source == RequiredNetworkListing::Limits,
             offers: self.terms.as_ref().is_ok_and(|terms| !terms.offers.is_empty()),
             name: self.name.as_ref(),
             registration: self.registration.as_ref(),

@@ -19,7 +19,7 @@ use crate::decision::{
     DecisionOutcome, PayeeDocument, PaymentCheck, PaymentDecision, PaymentObjection, PaymentOptionResult,
     PriceDocument, SCHEMA, objection_codes,
 };
-use crate::limits::{AssetLimit, NetworkPermissionSource, PaymentLimits};
+use crate::limits::{AssetLimit, PaymentLimits, RequiredNetworkListing};
 use crate::network::Caip2Network;
 use crate::offer::{OfferResources, ParsedOffers};
 use crate::payee::{NetworkPayees, ProvenPayee};
@@ -448,7 +448,7 @@ fn unmade_option_checks(
 /// Rule CL-71, applied to the payment's network.
 fn network_objection(price: &Price, measure: &PaymentOptionCriteria<'_>) -> Option<Reason> {
     let (network, limits) = (&price.network, measure.limits);
-    let of_card = measure.card_networks.filter(|_| limits.source == NetworkPermissionSource::Card);
+    let of_card = measure.card_networks.filter(|_| limits.source == RequiredNetworkListing::Card);
     let in_card = of_card.is_none_or(|networks| networks.iter().any(|listed| listed == network.as_str()));
     // If nothing is configured at all, the missing limit is the reason, not the network.
     let in_limits = limits.networks.contains(network) || !limits.set;

@@ -25,7 +25,7 @@ pub struct PaymentLimits {
     /// Permitted networks.
     pub networks: BTreeSet<Caip2Network>,
     /// Whether the agent's card must list the network too.
-    pub source: NetworkPermissionSource,
+    pub source: RequiredNetworkListing,
     /// Permitted schemes.
     pub schemes: BTreeSet<PaymentScheme>,
     /// Maximum validity of an authorisation, in seconds; at most [`MAX_TIMEOUT_SECONDS`].
@@ -38,7 +38,7 @@ pub struct PaymentLimits {
 /// Where a network must be listed for a payment on it to be permitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum NetworkPermissionSource {
+pub enum RequiredNetworkListing {
     /// In the agent's card and in the limits.
     #[default]
     Card,
@@ -70,7 +70,7 @@ impl Default for PaymentLimits {
         Self {
             set: false,
             networks: BTreeSet::new(),
-            source: NetworkPermissionSource::default(),
+            source: RequiredNetworkListing::default(),
             schemes: BTreeSet::from([PaymentScheme::Exact]),
             max_timeout_seconds: MAX_TIMEOUT_SECONDS,
             assets: BTreeMap::new(),

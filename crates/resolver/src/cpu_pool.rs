@@ -36,7 +36,7 @@ const MAX_JOBS: usize = 64;
 const PERMITS_PER_CLIENT: usize = 2;
 
 /// A job that is ready to run. It holds its permits until it ends.
-type CpuJob = Box<dyn FnOnce(Option<JobPermits>) + Send>;
+type CpuJob = Box<dyn FnOnce(Option<HeldJobPermits>) + Send>;
 
 /// Receives the result of a job, or its panic.
 type JobResultReceiver<T> = oneshot::Receiver<thread::Result<T>>;
@@ -76,7 +76,7 @@ struct WaitingJobs {
 
 struct WaitingJob {
     order: JobOrder,
-    permits: Option<JobPermits>,
+    permits: Option<HeldJobPermits>,
     job: CpuJob,
 }
 
@@ -95,7 +95,7 @@ impl JobQueue {
     }
 
     /// Adds a job and returns its number.
-    fn add_job(&self, urgency: CpuJobUrgency, rank: usize, permits: Option<JobPermits>, job: CpuJob) -> u64 {
+    fn add_job(&self, urgency: CpuJobUrgency, rank: usize, permits: Option<HeldJobPermits>, job: CpuJob) -> u64 {
         let mut waiting = self.lock_waiting();
         let number = waiting.next;
         waiting.next += 1;
@@ -134,7 +134,7 @@ impl JobQueue {
 }
 
 /// The permits of a job: one of its client's, and one of the pool's.
-struct JobPermits {
+struct HeldJobPermits {
     client: Option<ClientCpuPermit>,
     urgency: CpuJobUrgency,
     _of_all: OwnedSemaphorePermit,
@@ -196,7 +196,7 @@ impl CpuPool {
                 let permits = async {
                     let client = work.acquire_permit(urgency).await;
                     let of_all = Arc::clone(self.semaphore_for_urgency(urgency)).acquire_owned().await;
-                    JobPermits { client, urgency, _of_all: of_all.expect("the semaphore is never closed") }
+                    HeldJobPermits { client, urgency, _of_all: of_all.expect("the semaphore is never closed") }
                 };
                 tokio::select! {
                     permits = permits => break permits,
@@ -223,7 +223,7 @@ impl CpuPool {
             let client = work.acquire_permit(urgency).await;
             let of_all =
                 Arc::clone(self.semaphore_for_urgency(urgency)).try_acquire_owned().map_err(|_| CpuPoolFullError)?;
-            Ok(self.queue_and_wait(&work, JobPermits { client, urgency, _of_all: of_all }, job, result).await)
+            Ok(self.queue_and_wait(&work, HeldJobPermits { client, urgency, _of_all: of_all }, job, result).await)
         }
     }
 
@@ -278,7 +278,7 @@ impl CpuPool {
         let (done, result) = oneshot::channel();
         #[cfg(any(test, feature = "unstable"))]
         let begun = Arc::clone(&self.begun);
-        let job = move |permits: Option<JobPermits>| {
+        let job = move |permits: Option<HeldJobPermits>| {
             #[cfg(any(test, feature = "unstable"))]
             begun.fetch_add(1, Ordering::Relaxed);
             let result = catch_unwind(AssertUnwindSafe(job));
@@ -293,7 +293,7 @@ impl CpuPool {
     async fn queue_and_wait<T>(
         &self,
         work: &CpuTaskContext,
-        permits: JobPermits,
+        permits: HeldJobPermits,
         job: CpuJob,
         mut result: JobResultReceiver<T>,
     ) -> T {
@@ -370,7 +370,7 @@ impl OccupiedCpuPool {
             tokio::spawn(async move {
                 let of_all = Arc::clone(pool.semaphore_for_urgency(urgency)).acquire_owned().await;
                 let of_all = of_all.expect("the semaphore is never closed");
-                let permits = JobPermits { client: None, urgency, _of_all: of_all };
+                let permits = HeldJobPermits { client: None, urgency, _of_all: of_all };
                 let (job, result) = pool.wrap_job(move || {
                     begun.fetch_add(1, Ordering::AcqRel);
                     let _ = wait.lock().expect("no job panics").recv();

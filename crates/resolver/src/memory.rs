@@ -30,13 +30,13 @@ use clresolve_verdict::evidence::continuity::{NameHistory, NameObservation};
 pub use self::origins::{OriginKey, RememberedOriginRow};
 
 /// World, chain, domain and name.
-type HistoryRowKey = (&'static str, u64, &'static str, &'static str);
+type NameHistoryRowKey = (&'static str, u64, &'static str, &'static str);
 
 /// Span, block of the last observation, and the key of the history. The first row is the next to be forgotten.
 type EvictionOrderKey = (u64, u64, &'static str, u64, &'static str, &'static str);
 
 /// The histories, as JSON. Another format needs another table.
-const HISTORIES: TableDefinition<HistoryRowKey, &[u8]> = TableDefinition::new("histories/1");
+const HISTORIES: TableDefinition<NameHistoryRowKey, &[u8]> = TableDefinition::new("histories/1");
 
 /// The keys in the order in which histories are forgotten.
 const ORDER: TableDefinition<EvictionOrderKey, ()> = TableDefinition::new("order/1");
@@ -311,7 +311,7 @@ impl MemoryFile {
 
 /// The two tables of one transaction. They always agree.
 struct HistoryTables<'t> {
-    histories: redb::Table<'t, HistoryRowKey, &'static [u8]>,
+    histories: redb::Table<'t, NameHistoryRowKey, &'static [u8]>,
     order: redb::Table<'t, EvictionOrderKey, ()>,
 }
 

@@ -9,7 +9,7 @@ use alloy_primitives::{Address, U256, address};
 use clresolve_core::reading::ChainBlock;
 use clresolve_payment::asset::AssetProperties;
 use clresolve_payment::check::{OriginMemoryEntry, ProvenSellerIdentity, RememberedPayee, SellerIdentity, WebOrigin};
-use clresolve_payment::limits::{AtomicAmount, NetworkPermissionSource};
+use clresolve_payment::limits::{AtomicAmount, RequiredNetworkListing};
 use clresolve_sandbox::purchase::{self, SettlementHeaderSample};
 use clresolve_sandbox::spec::PublisherCardSet;
 use clresolve_sandbox::{agents, receipts, sellers};
@@ -86,8 +86,8 @@ impl CustomSandbox {
     }
 
     /// A gateway with this behaviour.
-    pub fn ipfs_gateway(&self, manners: IpfsGatewayBehaviour) -> IpfsGateway {
-        gateway_at_upstream(self.0.gateway_upstream(manners))
+    pub fn ipfs_gateway(&self, behaviour: IpfsGatewayBehaviour) -> IpfsGateway {
+        gateway_at_upstream(self.0.gateway_upstream(behaviour))
     }
 
     /// Number of requests received so far.
@@ -327,7 +327,7 @@ fn payment_limits() -> PaymentLimitsConfig {
     };
     let most = Some(5 * clresolve_sandbox::seller::PRICE);
     PaymentLimitsConfig {
-        networks: PermittedNetworks::Source(NetworkPermissionSource::Limits),
+        networks: PermittedNetworks::Source(RequiredNetworkListing::Limits),
         assets: vec![
             listed(&own, DOLLAR, most, Some(&dollar)),
             listed(&own, clresolve_sandbox::seller::UNLIMITED, None, Some(&dollar)),

@@ -10,15 +10,15 @@ use crate::web::{self, HostReaction};
 /// The gateway's host.
 pub(crate) const CCIP_HOST: &str = "ccip.sandbox.example";
 
-/// Answers `/MANNERS/SENDER/DATA`, or a POST to `/MANNERS` with both in its body (EIP-3668).
+/// Answers `/BEHAVIOUR/SENDER/DATA`, or a POST to `/BEHAVIOUR` with both in its body (EIP-3668).
 pub(crate) fn answer_ccip_request(chain: &SandboxChain, request: &Request<()>, body: &Bytes) -> HostReaction {
     let path = request.uri().path().trim_start_matches('/').trim_end_matches(".json");
     let mut parts = path.splitn(3, '/');
-    let manners = parts.next().unwrap_or_default();
+    let behaviour = parts.next().unwrap_or_default();
     let posted: CcipReadPostBody = serde_json::from_slice(body).unwrap_or_default();
     let sender = parts.next().unwrap_or(&posted.sender);
     let data = parts.next().unwrap_or(&posted.data);
-    match manners {
+    match behaviour {
         "down" => return web::html_reaction(StatusCode::SERVICE_UNAVAILABLE),
         "html" => return web::html_reaction(StatusCode::OK),
         "garbage" => return web::json_reaction(Bytes::from_static(b"{\"data\": \"0xdeadbeef\"}")),
@@ -33,7 +33,7 @@ pub(crate) fn answer_ccip_request(chain: &SandboxChain, request: &Request<()>, b
         return web::html_reaction(StatusCode::BAD_REQUEST);
     };
     match chain.answer_ccip_read(sender, &data) {
-        Ok(answer) if manners == "forged" => ccip_answer(&forge_signature(&answer)),
+        Ok(answer) if behaviour == "forged" => ccip_answer(&forge_signature(&answer)),
         Ok(answer) => ccip_answer(&answer),
         Err(_) => web::html_reaction(StatusCode::NOT_FOUND),
     }

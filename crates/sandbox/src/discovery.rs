@@ -71,9 +71,9 @@ pub(super) fn discovery_documents(
     let well = |(host, path, text): &(&'static str, &'static str, &'static str)| {
         (*host, *path, ServedFile::served_correctly(Bytes::from_static(text.as_bytes())))
     };
-    let badly = |path, manners| {
+    let badly = |path, behaviour| {
         let body = Bytes::from_static(card!("a2a").as_bytes());
-        ("hostile.sandbox.example", path, ServedFile { manners, other: body.clone(), body })
+        ("hostile.sandbox.example", path, ServedFile { behaviour, other: body.clone(), body })
     };
     let mut documents: Vec<_> = CARDS.iter().map(well).collect();
     let registration = if card_of(TWO_AGENTS).is_some() { card!("registration-of-two") } else { card!("registration") };

@@ -114,31 +114,31 @@ impl fmt::Display for IpfsGatewayBehaviour {
 pub(crate) struct SandboxBlockStore {
     blocks: BlocksByCid,
     /// Blocks to which every gateway responds in this way.
-    manners: HashMap<ContentId, IpfsGatewayBehaviour>,
+    behaviour: HashMap<ContentId, IpfsGatewayBehaviour>,
 }
 
 impl SandboxBlockStore {
     /// Adds blocks to which every gateway responds in this way.
-    pub(crate) fn add_blocks(&mut self, blocks: BlocksByCid, manners: IpfsGatewayBehaviour) {
-        if manners != IpfsGatewayBehaviour::Ok {
-            self.manners.extend(blocks.keys().map(|cid| (*cid, manners)));
+    pub(crate) fn add_blocks(&mut self, blocks: BlocksByCid, behaviour: IpfsGatewayBehaviour) {
+        if behaviour != IpfsGatewayBehaviour::Ok {
+            self.behaviour.extend(blocks.keys().map(|cid| (*cid, behaviour)));
         }
         self.blocks.extend(blocks);
     }
 
-    /// The response of a gateway with `manners` to a request below `/ipfs/`.
-    pub(crate) fn answer_ipfs_request(&self, manners: IpfsGatewayBehaviour, request: &Request<()>) -> HostReaction {
+    /// The response of a gateway with `behaviour` to a request below `/ipfs/`.
+    pub(crate) fn answer_ipfs_request(&self, behaviour: IpfsGatewayBehaviour, request: &Request<()>) -> HostReaction {
         let Some((cid, path)) = parse_ipfs_path(request.uri().path()) else {
             return web::html_reaction(StatusCode::BAD_REQUEST);
         };
-        let own = self.manners.get(&cid).copied();
-        let manners = if manners == IpfsGatewayBehaviour::Ok { own.unwrap_or_default() } else { manners };
+        let own = self.behaviour.get(&cid).copied();
+        let behaviour = if behaviour == IpfsGatewayBehaviour::Ok { own.unwrap_or_default() } else { behaviour };
         let raw = match requested_format(request) {
             Some(IpfsResponseFormat::Raw) if path.is_empty() => true,
             Some(IpfsResponseFormat::Car) => false,
             _ => return web::html_reaction(StatusCode::NOT_ACCEPTABLE),
         };
-        match manners {
+        match behaviour {
             IpfsGatewayBehaviour::Missing => return web::html_reaction(StatusCode::NOT_FOUND),
             IpfsGatewayBehaviour::Html => return web::html_reaction(StatusCode::OK),
             IpfsGatewayBehaviour::Endless => return web::endless_reaction(if raw { RAW } else { CAR }),
@@ -160,12 +160,12 @@ impl SandboxBlockStore {
             }
             _ => {}
         }
-        if raw { self.block_response(manners, &cid) } else { self.car_response(manners, cid, &path) }
+        if raw { self.block_response(behaviour, &cid) } else { self.car_response(behaviour, cid, &path) }
     }
 
-    fn block_response(&self, manners: IpfsGatewayBehaviour, cid: &ContentId) -> HostReaction {
+    fn block_response(&self, behaviour: IpfsGatewayBehaviour, cid: &ContentId) -> HostReaction {
         let Some(block) = self.get(cid) else { return web::html_reaction(StatusCode::NOT_FOUND) };
-        match manners {
+        match behaviour {
             IpfsGatewayBehaviour::Lie => web::bytes_reaction(RAW, corrupted_block(block)),
             IpfsGatewayBehaviour::Stranger => web::bytes_reaction(RAW, Bytes::from_static(b"something else")),
             IpfsGatewayBehaviour::Truncated => web::truncated_reaction(RAW, block),
@@ -173,11 +173,11 @@ impl SandboxBlockStore {
         }
     }
 
-    fn car_response(&self, manners: IpfsGatewayBehaviour, root: ContentId, path: &ContentPath) -> HostReaction {
+    fn car_response(&self, behaviour: IpfsGatewayBehaviour, root: ContentId, path: &ContentPath) -> HostReaction {
         let Some(mut blocks) = self.blocks_along_path(root, path) else {
             return web::html_reaction(StatusCode::NOT_FOUND);
         };
-        match manners {
+        match behaviour {
             IpfsGatewayBehaviour::Lie => blocks.iter_mut().for_each(|(_, block)| *block = corrupted_block(block)),
             IpfsGatewayBehaviour::Stranger => {
                 let stranger = Bytes::from_static(b"something else");
@@ -188,7 +188,7 @@ impl SandboxBlockStore {
             _ => {}
         }
         let car = Bytes::from(build::write_car(&root, blocks.iter().map(|(cid, block)| (cid, block))));
-        match manners {
+        match behaviour {
             IpfsGatewayBehaviour::Truncated => web::truncated_reaction(CAR, &car),
             IpfsGatewayBehaviour::EndlessTail => web::endless_reaction_after(CAR, car),
             _ => web::bytes_reaction(CAR, car),

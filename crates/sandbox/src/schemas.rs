@@ -209,9 +209,9 @@ impl SandboxSchemaRelease {
             if class == VerbProtocolLayer::Commons && fault == Some(SchemaDefectKind::Unavailable) {
                 blocks.remove(&ContentId::from_raw_block(body));
             }
-            for (host, manners) in serving_hosts(class, fault) {
+            for (host, behaviour) in serving_hosts(class, fault) {
                 let other = mutated_schema(body);
-                let document = ServedFile { manners, body: body.clone(), other };
+                let document = ServedFile { behaviour, body: body.clone(), other };
                 if host == MIRROR_HOST {
                     documents.insert((host, format!("/ipfs/{cid}/{path}")), document.clone());
                 }

@@ -46,9 +46,9 @@ sol! {
     }
 }
 
-/// The base URL of the runtime of a seller with these manners.
-pub(crate) fn runtime_url(manners: &str) -> String {
-    if manners.is_empty() { format!("https://{SELLER_HOST}") } else { format!("https://{SELLER_HOST}/{manners}") }
+/// The base URL of the runtime of a seller with this behaviour.
+pub(crate) fn runtime_url(behaviour: &str) -> String {
+    if behaviour.is_empty() { format!("https://{SELLER_HOST}") } else { format!("https://{SELLER_HOST}/{behaviour}") }
 }
 
 /// The address records of the honest payee, by coin type.
@@ -70,17 +70,17 @@ pub(crate) fn answer_seller_request(host: &str, path: &str, now: Timestamp) -> H
     seller_reply(segments.next().unwrap_or_default(), &url, verb, &terms_entry(payee_address()), now)
 }
 
-/// The response of a seller with these manners at `url`. `honest` is the entry of a seller without a defect.
-pub(crate) fn seller_reply(manners: &str, url: &str, verb: &str, honest: &Value, now: Timestamp) -> HostReaction {
-    match manners {
+/// The response of a seller with this behaviour at `url`. `honest` is the entry of a seller without a defect.
+pub(crate) fn seller_reply(behaviour: &str, url: &str, verb: &str, honest: &Value, now: Timestamp) -> HostReaction {
+    match behaviour {
         "" => version_2_reply(url, verb, slice::from_ref(honest)),
         "v1" => version_1_reply(url, verb),
-        manners => faulty_seller_reply(manners, url, verb, honest, now),
+        behaviour => faulty_seller_reply(behaviour, url, verb, honest, now),
     }
 }
 
 /// Sellers with a defect, and those that need another proof.
-fn faulty_seller_reply(manners: &str, url: &str, verb: &str, honest: &Value, now: Timestamp) -> HostReaction {
+fn faulty_seller_reply(behaviour: &str, url: &str, verb: &str, honest: &Value, now: Timestamp) -> HostReaction {
     let with = |change: &dyn Fn(&mut Value)| {
         let mut entry = honest.clone();
         change(&mut entry);
@@ -88,7 +88,7 @@ fn faulty_seller_reply(manners: &str, url: &str, verb: &str, honest: &Value, now
     };
     let changed = |change: &dyn Fn(&mut Value)| version_2_reply(url, verb, &[with(change)]);
     let to_stranger = || with(&|entry| entry["payTo"] = json!(stranger_address()));
-    match manners {
+    match behaviour {
         "malformed" => changed(&|entry| entry["amount"] = json!("0.01")),
         "ambiguous" => reply_with_two_headers(url, verb),
         "network" => changed(&|entry| entry["network"] = json!("eip155:1")),

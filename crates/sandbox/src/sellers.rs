@@ -163,8 +163,8 @@ enum SandboxSellerReply {
         url: String,
         /// The last segment of the path.
         verb: String,
-        manners: String,
-        /// The entry of the terms, without the defect that the manners name.
+        behaviour: String,
+        /// The entry of the terms, without the defect that the behaviour names.
         entry: Value,
     },
 }
@@ -183,7 +183,7 @@ impl SandboxSellerReply {
                 json!({"agentRegistry": registrations::registry_identifier(), "agentId": own.number});
         }
         let verb = seller_url(seller).path().rsplit('/').next().unwrap_or_default().to_owned();
-        Self::Terms { url: seller.url.clone(), verb, manners: seller.manners.clone(), entry }
+        Self::Terms { url: seller.url.clone(), verb, behaviour: seller.behaviour.clone(), entry }
     }
 }
 
@@ -205,8 +205,8 @@ impl SandboxSellerReplies {
     pub(crate) fn answer_request(&self, host: &str, path: &str, now: Timestamp) -> Option<HostReaction> {
         Some(match self.0.get(&(host.to_owned(), path.to_owned()))? {
             SandboxSellerReply::Redirect(target) => web::redirect_reaction(target),
-            SandboxSellerReply::Terms { url, verb, manners, entry } => {
-                seller::seller_reply(manners, url, verb, entry, now)
+            SandboxSellerReply::Terms { url, verb, behaviour, entry } => {
+                seller::seller_reply(behaviour, url, verb, entry, now)
             }
         })
     }

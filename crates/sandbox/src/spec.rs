@@ -122,7 +122,7 @@ pub struct SandboxSellerSpec {
     pub remembered_other_payee: bool,
     /// How it replies: the first segment of a path on the host of the agents' sellers (`seller.rs`).
     #[serde(default)]
-    pub manners: String,
+    pub behaviour: String,
     /// The URL to which it redirects instead.
     pub redirect: Option<String>,
     /// The name that its terms claim (`extra.ens`).

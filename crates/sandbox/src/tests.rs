@@ -128,21 +128,21 @@ async fn bad_gateways_are_bad() {
     let world = world(&agent("x.eth", "layout = \"file\"")).await;
     let client = client(&world);
     let (cid, _) = location("x.eth", "file");
-    for manners in IpfsGatewayBehaviour::ALL {
-        if matches!(manners, IpfsGatewayBehaviour::Stall | IpfsGatewayBehaviour::Endless) {
+    for behaviour in IpfsGatewayBehaviour::ALL {
+        if matches!(behaviour, IpfsGatewayBehaviour::Stall | IpfsGatewayBehaviour::Endless) {
             continue;
         }
-        let gateway = world.gateway_upstream(manners).url;
+        let gateway = world.gateway_upstream(behaviour).url;
         let raw = match client.get(format!("{gateway}ipfs/{cid}?format=raw")).send().await {
             Ok(response) if response.status() == 200 => response.bytes().await.ok(),
             _ => None,
         };
         // The root of a file in several blocks is not a leaf.
         let honest = matches!(
-            manners,
+            behaviour,
             IpfsGatewayBehaviour::Ok | IpfsGatewayBehaviour::RawOnly | IpfsGatewayBehaviour::WithoutLeaves
         );
-        assert_eq!(raw.is_some_and(|raw| cid.is_cid_of_block(&raw)), honest, "{manners}");
+        assert_eq!(raw.is_some_and(|raw| cid.is_cid_of_block(&raw)), honest, "{behaviour}");
     }
 }
 

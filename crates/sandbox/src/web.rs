@@ -78,7 +78,7 @@ pub enum WebServerBehaviour {
 /// A document with the way in which it is served.
 #[derive(Clone, Debug)]
 pub(crate) struct ServedFile {
-    pub(crate) manners: WebServerBehaviour,
+    pub(crate) behaviour: WebServerBehaviour,
     pub(crate) body: Bytes,
     /// The document for [`WebServerBehaviour::Other`].
     pub(crate) other: Bytes,
@@ -87,12 +87,12 @@ pub(crate) struct ServedFile {
 impl ServedFile {
     /// A document that is served correctly.
     pub(crate) fn served_correctly(body: Bytes) -> Self {
-        Self { manners: WebServerBehaviour::Ok, other: body.clone(), body }
+        Self { behaviour: WebServerBehaviour::Ok, other: body.clone(), body }
     }
 
     /// The response to a request for `uri`.
     pub(crate) fn reaction_to(&self, uri: &Uri) -> HostReaction {
-        match &self.manners {
+        match &self.behaviour {
             WebServerBehaviour::Ok => json_reaction(self.body.clone()),
             WebServerBehaviour::Other => json_reaction(self.other.clone()),
             WebServerBehaviour::Html => html_reaction(StatusCode::OK),

@@ -1,26 +1,27 @@
 //! A running sandbox: the chain, the web hosts, the IPFS gateways and the CCIP-Read gateway of a [`SandboxSpec`], on
 //! loopback.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod hosts;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256, keccak256};
-use bytes::Bytes;
-use hyper::{Request, StatusCode};
 use jiff::{SignedDuration, Timestamp};
 
+use self::hosts::{GATEWAY_HOST, SandboxHosts, gateway_host};
 use super::beacon::{SandboxBeaconBehaviour, SandboxBeaconServers};
 use super::ca;
-use super::ccip::{self, CCIP_HOST};
+use super::ccip::CCIP_HOST;
 use super::chain::{
     EnsResolverKind, SandboxChain, SandboxChainBuildError, SandboxChainBuilder, SandboxNameRegistration,
     SandboxRpcFault, SandboxRpcServer,
 };
 use super::demo::DemoSellers;
 use super::discovery;
-use super::gateway::{IpfsGatewayBehaviour, SandboxBlockStore};
+use super::gateway::IpfsGatewayBehaviour;
 use super::planned;
 use super::published::{CARDS_HOST, SandboxAgentPublication};
 use super::purchase::SandboxPurchase;
@@ -28,19 +29,15 @@ use super::registrations::{self, AgentRegistryEntry};
 pub use super::schemas::SandboxSchemaManifest;
 use super::schemas::{MIRROR_HOST, SCHEMAS_HOST, SandboxSchemas};
 use super::seller::{self, SELLER_HOST, THIEF_HOST};
-use super::sellers::{self, SandboxSellerReplies};
+use super::sellers;
 use super::spec::{
     AgentWalletSpec, CardlessNameSpec, EnsResolverSpec, PUBLISHER_ACCOUNT, SandboxAgentSpec, SandboxSpec,
     SandboxSpecError,
 };
-use super::web::{self, HostReaction, SandboxHttpsServer, ServedFile, VirtualHosts};
+use super::web::{SandboxHttpsServer, VirtualHosts};
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::{CoinType, EndpointRecordKey};
 use clresolve_core::reading::ChainBlock;
-use clresolve_ipfs::build;
-
-/// Host of the gateway without faults. Those with faults are subdomains of it.
-const GATEWAY_HOST: &str = "gateway.sandbox.example";
 
 /// A host that the servers' certificate does not cover.
 const UNTRUSTED_HOST: &str = "untrusted.sandbox.example";
@@ -299,9 +296,9 @@ impl RunningSandbox {
         }
     }
 
-    /// The gateway with these manners.
-    pub fn gateway_upstream(&self, manners: IpfsGatewayBehaviour) -> SandboxUpstreamUrl {
-        let host = gateway_host(manners);
+    /// The gateway with this behaviour.
+    pub fn gateway_upstream(&self, behaviour: IpfsGatewayBehaviour) -> SandboxUpstreamUrl {
+        let host = gateway_host(behaviour);
         let label = host.trim_end_matches(&format!(".{}", ca::DOMAIN)).to_owned();
         SandboxUpstreamUrl { label, url: format!("https://{host}/") }
     }
@@ -375,13 +372,6 @@ const CERTIFIED: [&str; 8] = [
     GATEWAY_HOST,
     "*.gateway.sandbox.example",
 ];
-
-fn gateway_host(manners: IpfsGatewayBehaviour) -> String {
-    match manners {
-        IpfsGatewayBehaviour::Ok => GATEWAY_HOST.to_owned(),
-        faulty => format!("{faulty}.{GATEWAY_HOST}"),
-    }
-}
 
 fn publish_agents(
     agents: &[SandboxAgentSpec],
@@ -592,117 +582,6 @@ fn parse(name: &str) -> Result<EnsName, SandboxSpecError> {
 /// The address of the account `label` in the data. Its key is unknown.
 fn account_address(label: &str) -> Address {
     Address::from_slice(&keccak256(format!("clresolve sandbox account {label}"))[12..])
-}
-
-struct SandboxHosts {
-    documents: HashMap<(String, String), ServedFile>,
-    without_card: SandboxSellerReplies,
-    store: SandboxBlockStore,
-    chain: RwLock<Arc<SandboxChain>>,
-    cards: AtomicU64,
-    gateways: AtomicU64,
-    ccip: AtomicU64,
-    schemas: AtomicU64,
-    sellers: AtomicU64,
-}
-
-impl SandboxHosts {
-    fn new(
-        spec: &SandboxSpec,
-        published: &[(SandboxAgentSpec, SandboxAgentPublication)],
-        schemas: &SandboxSchemas,
-        chain: Arc<SandboxChain>,
-    ) -> Self {
-        let mut documents = HashMap::new();
-        let mut store = SandboxBlockStore::default();
-        for ((host, path), document) in schemas.documents() {
-            documents.insert((host.to_owned(), path), document);
-        }
-        for blocks in schemas.blocks() {
-            store.add_blocks(blocks.clone(), IpfsGatewayBehaviour::Ok);
-        }
-        for (agent, published) in published {
-            let document = ServedFile {
-                manners: published.web.clone(),
-                body: published.card.clone(),
-                other: published.other.clone(),
-            };
-            documents.insert((CARDS_HOST.to_owned(), published.url_path.clone()), document);
-            store.add_blocks(published.blocks.clone(), agent.ipfs);
-        }
-        documents.extend(planned::planned_documents(spec));
-        for publication in &spec.planned {
-            store.add_blocks(publication.blocks.clone(), IpfsGatewayBehaviour::Ok);
-        }
-        documents.extend(sellers::seller_documents(spec));
-        for entry in registrations::registry_entries(spec) {
-            let mut dag = build::DagBuilder::default();
-            dag.add_raw_block(entry.file);
-            store.add_blocks(dag.into_blocks(), IpfsGatewayBehaviour::Ok);
-        }
-        store.add_blocks(discovery::manifest_directory().1, IpfsGatewayBehaviour::Ok);
-        let card_of = |name: &str| {
-            let known = published.iter().find(|(agent, _)| agent.name == name);
-            known.map(|(_, published)| published.card.clone())
-        };
-        for (host, path, document) in discovery::discovery_documents(card_of) {
-            documents.insert((host.to_owned(), path.to_owned()), document);
-        }
-        Self {
-            documents,
-            without_card: SandboxSellerReplies::new(spec),
-            store,
-            chain: RwLock::new(chain),
-            cards: AtomicU64::new(0),
-            gateways: AtomicU64::new(0),
-            ccip: AtomicU64::new(0),
-            schemas: AtomicU64::new(0),
-            sellers: AtomicU64::new(0),
-        }
-    }
-
-    fn chain(&self) -> Arc<SandboxChain> {
-        Arc::clone(&self.chain.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn serve_chain(&self, chain: Arc<SandboxChain>) {
-        *self.chain.write().unwrap_or_else(PoisonError::into_inner) = chain;
-    }
-
-    fn document_reaction(&self, host: &str, request: &Request<()>) -> HostReaction {
-        let key = (host.to_owned(), request.uri().path().to_owned());
-        self.documents
-            .get(&key)
-            .map_or_else(|| web::html_reaction(StatusCode::NOT_FOUND), |d| d.reaction_to(request.uri()))
-    }
-}
-
-impl VirtualHosts for SandboxHosts {
-    fn react_to_request(&self, host: &str, request: &Request<()>, body: &Bytes) -> HostReaction {
-        let host = host.split(':').next().unwrap_or_default().to_ascii_lowercase();
-        let counter = match host.as_str() {
-            CCIP_HOST => &self.ccip,
-            SCHEMAS_HOST | MIRROR_HOST => &self.schemas,
-            SELLER_HOST | THIEF_HOST => &self.sellers,
-            host if host.ends_with(GATEWAY_HOST) => &self.gateways,
-            host if self.without_card.has_host(host) => &self.sellers,
-            _ => &self.cards,
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
-        if host == CCIP_HOST {
-            return ccip::answer_ccip_request(&self.chain(), request, body);
-        }
-        if [SELLER_HOST, THIEF_HOST].contains(&host.as_str()) {
-            return seller::answer_seller_request(&host, request.uri().path(), Timestamp::now());
-        }
-        if let Some(reply) = self.without_card.answer_request(&host, request.uri().path(), Timestamp::now()) {
-            return reply;
-        }
-        match IpfsGatewayBehaviour::ALL.into_iter().find(|manners| gateway_host(*manners) == host) {
-            Some(manners) => self.store.answer_ipfs_request(manners, request),
-            None => self.document_reaction(&host, request),
-        }
-    }
 }
 
 #[cfg(test)]

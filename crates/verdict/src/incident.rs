@@ -64,7 +64,7 @@ impl IncidentKind {
 
 /// One event. Its texts contain untrusted values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Incident<'v> {
+pub struct SecurityIncident<'v> {
     /// Always [`SCHEMA`].
     pub schema: &'static str,
     /// The category.
@@ -96,7 +96,7 @@ pub struct Incident<'v> {
     pub at: Timestamp,
 }
 
-impl<'v> Incident<'v> {
+impl<'v> SecurityIncident<'v> {
     /// The incidents in a verdict, in the order of its reasons.
     pub fn from_verdict(verdict: &'v Verdict) -> impl Iterator<Item = Self> {
         verdict.reasons.iter().filter_map(|reason| Self::from_reason(verdict, reason))
@@ -147,7 +147,7 @@ mod tests {
             reason(ReasonCode::StatusDeprecated),
             reason(ReasonCode::GatewayLied),
         ];
-        let events: Vec<_> = Incident::from_verdict(&verdict).collect();
+        let events: Vec<_> = SecurityIncident::from_verdict(&verdict).collect();
         assert_eq!(
             events.iter().map(|event| event.code).collect::<Vec<_>>(),
             [ReasonCode::CidMismatch, ReasonCode::GatewayLied]

@@ -13,13 +13,13 @@ use clresolve_audit::difference::{AuditChangeKind, check_same_network};
 use clresolve_audit::history::MAX_EARLIER_REPORTS;
 use clresolve_audit::past::MAX_REPORT_BYTES;
 use clresolve_audit::{
-    AuditDifference, AuditEnding, AuditScope, ComparableReport, PublishedSchemaRow, ReportStateCounts,
+    AuditConditions, AuditDifference, AuditEnding, ComparableReport, PublishedSchemaRow, ReportStateCounts,
 };
 
 pub(super) struct EarlierAuditReports {
     pub(super) last: Option<ComparableReport>,
     /// Scope and counts of each report.
-    counted: Vec<(AuditScope, ReportStateCounts)>,
+    counted: Vec<(AuditConditions, ReportStateCounts)>,
     /// The kinds of changes since the last report that count as failures. Empty means all.
     pub(super) fail_on: Vec<AuditChangeKind>,
 }
@@ -45,7 +45,7 @@ impl EarlierAuditReports {
     }
 
     /// Checks that an audit of this scope is comparable with the earlier ones.
-    pub(super) fn check_comparable(&self, scope: &AuditScope) -> anyhow::Result<()> {
+    pub(super) fn check_comparable(&self, scope: &AuditConditions) -> anyhow::Result<()> {
         self.counted
             .iter()
             .try_for_each(|(earlier, _)| check_same_network(earlier, scope).context("--since, --history"))
@@ -54,7 +54,7 @@ impl EarlierAuditReports {
     /// The changes since the report of `--since`, if there is one.
     pub(super) fn changes(
         &self,
-        scope: &AuditScope,
+        scope: &AuditConditions,
         ending: &AuditEnding,
         rows: &AuditRowFile,
         schema_layers: Option<&[PublishedSchemaRow]>,

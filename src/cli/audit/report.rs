@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use clresolve_audit::waiver::WaiverStatus;
 use clresolve_audit::{
-    AuditCounts, AuditEnding, AuditReport, AuditReportFormat, AuditRows, AuditScope, AuditedNameList,
+    AuditConditions, AuditCounts, AuditEnding, AuditReport, AuditReportFormat, AuditRows, AuditedNameList,
     PublishedSchemaRow, Waiver, Waivers,
 };
 use clresolve_core::state::TrustState;
@@ -38,7 +38,7 @@ pub(super) fn audit_exit_status(worst: TrustState, ending: &AuditEnding) -> Exit
 
 /// The contents of a report besides its rows.
 pub(super) struct ReportMetadata {
-    pub(super) scope: AuditScope,
+    pub(super) scope: AuditConditions,
     pub(super) ending: AuditEnding,
     pub(super) list: AuditedNameList,
     pub(super) schema_layers: Option<Vec<PublishedSchemaRow>>,

@@ -10,7 +10,7 @@ use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom, Write as
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use clresolve_audit::{AuditCounts, AuditEnding, AuditRow, AuditRows, AuditScope};
+use clresolve_audit::{AuditConditions, AuditCounts, AuditEnding, AuditRow, AuditRows};
 use clresolve_core::digest::{Digest, Digester};
 use clresolve_verdict::verdict::ToolVersion;
 use serde::{Deserialize, Serialize};
@@ -250,7 +250,7 @@ impl AuditRows for AuditRowFile {
 pub(super) struct AuditJournalHeader {
     schema: String,
     tool: ToolVersion,
-    scope: AuditScope,
+    scope: AuditConditions,
     list: Option<Digest>,
     since: Option<Digest>,
 }
@@ -261,7 +261,11 @@ impl AuditJournalHeader {
     ///
     /// # Errors
     /// If a file cannot be read.
-    pub(super) fn from_inputs(scope: AuditScope, list: Option<&Path>, since: Option<&Path>) -> anyhow::Result<Self> {
+    pub(super) fn from_inputs(
+        scope: AuditConditions,
+        list: Option<&Path>,
+        since: Option<&Path>,
+    ) -> anyhow::Result<Self> {
         if list == Some(Path::new(STDIN)) {
             bail!("--resume needs a list in a file: standard input cannot be read again");
         }
@@ -364,7 +368,7 @@ mod tests {
     fn job() -> AuditJournalHeader {
         let pinned =
             |id: &str| PinnedDocument { id: id.to_owned(), digest: Digest::compute(id.as_bytes()).to_string() };
-        let scope = AuditScope {
+        let scope = AuditConditions {
             world: "sandbox".to_owned(),
             chain: "eip155:31337".to_owned(),
             block: "7".to_owned(),

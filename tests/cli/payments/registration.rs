@@ -124,10 +124,10 @@ async fn a_registration_may_lie_in_ipfs() {
     assert_eq!(decision.decision, DecisionOutcome::Allow, "{decision:#?}");
     let other = decided(&world(&record(1), "ipfs = true, ens = \"other.eth\"").await, |_| {}).await;
     assert!(cause(&other).contains("the agent's registration names other.eth"), "{}", cause(&other));
-    for manners in [IpfsGatewayBehaviour::Missing, IpfsGatewayBehaviour::Lie] {
-        let gateway = stored.ipfs_gateway(manners);
+    for behaviour in [IpfsGatewayBehaviour::Missing, IpfsGatewayBehaviour::Lie] {
+        let gateway = stored.ipfs_gateway(behaviour);
         let decision = decided(&stored, |config| config.gateways = vec![gateway]).await;
-        assert!(decision.abort, "{manners:?}: {decision:#?}");
+        assert!(decision.abort, "{behaviour:?}: {decision:#?}");
     }
 }
 

@@ -222,7 +222,7 @@ async fn a_leaf_on_which_a_gateway_stalls_is_that_of_the_host() {
     let deep = Deep::with_raw_leaf().await;
     let stalling = deep.without_leaf(|| Answer::Stall(Vec::new())).await;
     for beside in [None, Some(IpfsGatewayBehaviour::Missing)] {
-        let beside = beside.map(|manners| deep.world.ipfs_gateway(manners));
+        let beside = beside.map(|behaviour| deep.world.ipfs_gateway(behaviour));
         let mut config = deep.with_gateways(beside.into_iter().chain([gateway("stalling", &stalling)]).collect());
         config.timeout = LIMIT;
         let verdict = crate::hostile::judged(&config, NAME).await;

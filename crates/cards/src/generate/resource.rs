@@ -91,7 +91,7 @@ pub(super) struct OrlojTool {
 }
 
 impl OrlojResources {
-    pub(super) fn parse_sources(sources: &[OrlojResourceFile<'_>]) -> Result<Self, CardGenerationError> {
+    pub(super) fn parse_resource_files(sources: &[OrlojResourceFile<'_>]) -> Result<Self, CardGenerationError> {
         let bytes: usize = sources.iter().map(|source| source.bytes.len()).sum();
         if bytes > MAX_BYTES {
             return Err(CardGenerationError::TooLarge { limit: MAX_BYTES });

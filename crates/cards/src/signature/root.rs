@@ -109,7 +109,7 @@ impl CardTrustRoot {
     }
 
     /// A root that provided no keys: [`ReasonCode::SignatureRootUnavailable`] or [`ReasonCode::SignatureRootUnusable`].
-    pub fn without_keys(label: impl Into<String>, reason: Reason) -> Self {
+    pub fn without_public_keys(label: impl Into<String>, reason: Reason) -> Self {
         let label = label.into();
         Self { keys: Err(reason.at_place(&label)), label }
     }
@@ -117,7 +117,7 @@ impl CardTrustRoot {
     /// The root, or a root without keys that has the error as its reason.
     pub fn from_result(root: Result<Self, CardTrustRootError>, label: impl Into<String>) -> Self {
         root.unwrap_or_else(|error| {
-            Self::without_keys(label, Reason::new(ReasonCode::SignatureRootUnusable).observed(error.to_string()))
+            Self::without_public_keys(label, Reason::new(ReasonCode::SignatureRootUnusable).observed(error.to_string()))
         })
     }
 

@@ -16,12 +16,12 @@ const MOST_NAMES: usize = 20;
 
 /// Waiting queries, grouped by what they must have in common.
 pub(super) struct BatchCollector<K, Q, A> {
-    waiting: Arc<Mutex<QueryGroups<K, Q, A>>>,
+    waiting: Arc<Mutex<PendingQueryGroups<K, Q, A>>>,
     /// How long the first query of a group waits for others.
     wait: Duration,
 }
 
-struct QueryGroups<K, Q, A> {
+struct PendingQueryGroups<K, Q, A> {
     groups: HashMap<K, QueryGroup<Q, A>>,
     next: u64,
 }
@@ -41,13 +41,13 @@ where
     A: Send + 'static,
 {
     pub(super) fn new(wait: Duration) -> Self {
-        Self { waiting: Arc::new(Mutex::new(QueryGroups { groups: HashMap::new(), next: 0 })), wait }
+        Self { waiting: Arc::new(Mutex::new(PendingQueryGroups { groups: HashMap::new(), next: 0 })), wait }
     }
 
     /// Adds `question` to a group and returns its answer. `ask` answers the whole group, in order, once the group has
     /// [`MOST_NAMES`] members or the wait is over. A caller that stops waiting does not affect the others. Returns
     /// `None` if `ask` was aborted.
-    pub(super) async fn join_group<F>(
+    pub(super) async fn ask_in_batch<F>(
         &self,
         key: K,
         question: Q,
@@ -88,7 +88,7 @@ enum GroupJoinOutcome<M> {
     Full(Vec<M>),
 }
 
-impl<K: Clone + Eq + Hash, Q, A> QueryGroups<K, Q, A> {
+impl<K: Clone + Eq + Hash, Q, A> PendingQueryGroups<K, Q, A> {
     fn add_member(&mut self, key: &K, member: QueryGroupMember<Q, A>) -> GroupJoinOutcome<QueryGroupMember<Q, A>> {
         let Some(group) = self.groups.get_mut(key) else {
             let number = self.next;
@@ -141,7 +141,7 @@ mod tests {
                 groups.lock().unwrap().push(questions.len());
                 questions.into_iter().map(|question| question * 2).collect()
             };
-            collector.join_group(number % 2, number, ask)
+            collector.ask_in_batch(number % 2, number, ask)
         };
         let answers = join_all((0..count).map(question)).await;
         assert!(answers.into_iter().enumerate().all(|(number, answer)| answer == Some(number * 2)));
@@ -169,8 +169,8 @@ mod tests {
                 questions
             }
         };
-        let first = tokio::time::timeout(WAIT / 2, collector.join_group((), 1, ask(&asked)));
-        let (first, second) = tokio::join!(first, collector.join_group((), 2, ask(&asked)));
+        let first = tokio::time::timeout(WAIT / 2, collector.ask_in_batch((), 1, ask(&asked)));
+        let (first, second) = tokio::join!(first, collector.ask_in_batch((), 2, ask(&asked)));
         assert!(first.is_err());
         assert_eq!((second, asked.load(Ordering::Relaxed)), (Some(2), 2));
     }
@@ -178,6 +178,6 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn questions_whose_asking_is_broken_off_have_no_answer() {
         let collector: BatchCollector<(), u8, u8> = BatchCollector::new(WAIT);
-        assert_eq!(collector.join_group((), 1, async |_| panic!("a bug")).await, None);
+        assert_eq!(collector.ask_in_batch((), 1, async |_| panic!("a bug")).await, None);
     }
 }

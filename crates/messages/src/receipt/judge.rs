@@ -407,7 +407,8 @@ impl ReceiptJudgementBuilder {
     /// payment.
     fn check_decision(&mut self, parts: &ReceiptParts, known: &ReceiptKnowledge<'_>, bought: &PurchaseFacts) {
         let Some(agent) = known.agent else { return self.add_undecided(ReceiptCheck::Decision) };
-        let asked = known.request.into_iter().flat_map(|request| stated_verbs(request.json_content(), true, agent));
+        let asked =
+            known.request.into_iter().flat_map(|request| stated_verbs(request.json_content(), Some(VERB[0]), agent));
         let asked = asked.map(|claim| claim.with_root_prefix("request: "));
         let mut called = signed_verbs(parts, agent).chain(asked);
         let other = called.find(|claim| claim.value.as_deref() != Some(bought.verb.as_str()));
@@ -631,16 +632,17 @@ fn agent_names(
 }
 
 fn signed_verbs(parts: &ReceiptParts, agent: &ReceiptAgent) -> impl Iterator<Item = ReceiptClaim> {
-    let stated = stated_verbs(&parts.content, parts.family.follows_published_schemas(), agent);
+    let verb_member = parts.family.follows_published_schemas().then_some(VERB[0]);
+    let stated = stated_verbs(&parts.content, verb_member, agent);
     stated.into_iter().map(|claim| claim.with_root_prefix(parts.root))
 }
 
-/// What a receipt or a request states about the called verb. If it follows CommandLayer's schemas, any word counts in
-/// their member for the verb. Elsewhere a word counts only if it is a verb of CommandLayer or of the agent, because a
-/// signer may use its own words.
-fn stated_verbs(content: &JsonNode, follows_schemas: bool, agent: &ReceiptAgent) -> Vec<ReceiptClaim> {
+/// What a receipt or a request states about the called verb. Any word counts in `verb_member`, the member of
+/// CommandLayer's schemas for the verb, if the document follows them. Elsewhere a word counts only if it is a verb of
+/// CommandLayer or of the agent, because a signer may use its own words.
+fn stated_verbs(content: &JsonNode, verb_member: Option<&str>, agent: &ReceiptAgent) -> Vec<ReceiptClaim> {
     let is_known = |word: &str| VERBS.contains(&word) || agent.verbs.iter().any(|own| own == word);
-    let is_verb = |place: &str, word: &str| is_known(word) || (follows_schemas && place == VERB[0]);
+    let is_verb = |place: &str, word: &str| is_known(word) || verb_member == Some(place);
     let stated = VERB.map(|place| (place, claim_at_pointer(content, place)));
     let named =
         stated.into_iter().filter(|(place, claim)| claim.value.as_deref().is_some_and(|word| is_verb(place, word)));

@@ -46,7 +46,7 @@ pub(crate) fn state_from_effects(effects: impl Iterator<Item = ReasonEffect>) ->
 
 /// Judges the bytes of a request. Without a schema, only checks that they are strict JSON.
 pub fn judge_request(bytes: &[u8], schema: Option<&BoundSchema>) -> RequestJudgement {
-    let text = finding::utf8_prefix(bytes);
+    let text = finding::valid_utf8_prefix(bytes);
     let mut findings = match json::parse(bytes, JsonLimits::CARD) {
         Ok(request) => find_defects(&request, text, schema),
         Err(error) => vec![DocumentFinding::from_json_error(parse_error_reason(&error), &error, text)],

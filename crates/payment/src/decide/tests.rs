@@ -10,7 +10,7 @@ use crate::PaymentDecision;
 use crate::artifact::SignerKeys;
 use crate::asset::{AssetId, AssetProperties};
 use crate::decision::{DecisionOutcome, PaymentCheck};
-use crate::limits::{AssetLimit, NetworkPermissionSource, PaymentLimits};
+use crate::limits::{AssetLimit, PaymentLimits, RequiredNetworkListing};
 use crate::network::Caip2Network;
 use crate::payee::{Erc8004WalletSource, NetworkPayees, PayeeClaim, PayeeClaimSource};
 use crate::request::{PaymentDecisionRequest, PaymentDemand};
@@ -524,8 +524,8 @@ fn the_cards_networks_count_unless_the_operator_relies_on_the_limits() {
         let payees = [(id.network, payees().into_values().next().expect("one"))].into();
         Case { terms: Ok(terms(vec![Ok(other)])), limits, payees, ..Case::default() }.decide()
     };
-    assert_eq!(change(NetworkPermissionSource::Card).codes, ["payment-network-mismatch"]);
-    assert!(!change(NetworkPermissionSource::Limits).abort);
+    assert_eq!(change(RequiredNetworkListing::Card).codes, ["payment-network-mismatch"]);
+    assert!(!change(RequiredNetworkListing::Limits).abort);
 }
 
 #[test]
@@ -678,7 +678,7 @@ impl VectorWorld {
         let mut limits = PaymentLimits {
             set: policy.is_object(),
             networks: networks.map(|id| network(id.as_str().expect("a text"))).collect(),
-            source: NetworkPermissionSource::Limits,
+            source: RequiredNetworkListing::Limits,
             ..PaymentLimits::default()
         };
         if let Some(schemes) = policy.get("schemes") {

@@ -10,7 +10,7 @@ use clresolve_core::name::EnsName;
 use clresolve_core::payment::CoinType;
 use clresolve_payment::asset::{AssetId, AssetProperties};
 use clresolve_payment::limits::{
-    AssetLimit, AtomicAmount, MAX_NETWORKS, MAX_TIMEOUT_SECONDS, NetworkPermissionSource, PaymentLimits, PaymentScheme,
+    AssetLimit, AtomicAmount, MAX_NETWORKS, MAX_TIMEOUT_SECONDS, PaymentLimits, PaymentScheme, RequiredNetworkListing,
 };
 use clresolve_payment::network::Caip2Network;
 use clresolve_payment::route::AgentRoute;
@@ -38,7 +38,7 @@ pub struct PaymentLimitsConfig {
 impl Default for PaymentLimitsConfig {
     fn default() -> Self {
         Self {
-            networks: PermittedNetworks::Source(NetworkPermissionSource::Card),
+            networks: PermittedNetworks::Source(RequiredNetworkListing::Card),
             schemes: vec![PaymentScheme::Exact],
             max_timeout: Duration::from_secs(MAX_TIMEOUT_SECONDS),
             assets: Vec::new(),
@@ -51,7 +51,7 @@ impl Default for PaymentLimitsConfig {
 #[serde(untagged, expecting = "expected \"card\", \"limits\" or a list of networks such as eip155:8453")]
 pub enum PermittedNetworks {
     /// …those that the agent's card lists, or none: published cards list only chain 1.
-    Source(NetworkPermissionSource),
+    Source(RequiredNetworkListing),
     /// …those that the agent's card lists, and those in this list.
     Listed(BTreeSet<Caip2Network>),
 }
@@ -115,7 +115,7 @@ impl PaymentLimitsConfig {
         let of_assets = self.assets.iter().map(|asset| asset.network.clone());
         let (source, networks) = match &self.networks {
             PermittedNetworks::Source(source) => (*source, of_assets.collect()),
-            PermittedNetworks::Listed(listed) => (NetworkPermissionSource::Card, listed.clone()),
+            PermittedNetworks::Listed(listed) => (RequiredNetworkListing::Card, listed.clone()),
         };
         let limit = |config: &AssetConfig| {
             let max_amount = config.max_amount.map(|AtomicAmount(amount)| amount);

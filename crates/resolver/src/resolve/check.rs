@@ -437,7 +437,9 @@ mod tests {
         let third = OccupiedCpuPool::occupy_all(&pool);
         OccupiedCpuPool::wait_for_jobs(&pool, 2 * MAX_THREADS + 1).await;
         second.release().await;
+        let began = std::time::Instant::now();
         while shop.world.counts().rpc < before + OF_A_LOOK_UP || pool.unfinished_job_count() != MAX_THREADS + 1 {
+            assert!(began.elapsed() < Duration::from_secs(60), "the registration is not read");
             assert!(!checking.is_finished(), "a registration was read where the answers are given");
             tokio::task::yield_now().await;
         }

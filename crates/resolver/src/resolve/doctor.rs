@@ -3,6 +3,7 @@
 //! Nothing here is evidence for a verdict. The requests use the same clients as questions do. Endpoints and gateways
 //! are identified only by their labels.
 
+mod gateways;
 mod light_client;
 
 use std::collections::BTreeMap;
@@ -14,22 +15,20 @@ use clresolve_chain::transport::HttpRequestError;
 use clresolve_chain::{EndpointCapabilities, MAX_AHEAD, MAX_STEP_BACK};
 use clresolve_core::cause::HostConnectionError;
 use clresolve_core::reading::max_header_age;
-use clresolve_ipfs::{ContentId, ContentPath, DagWalkBudget};
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+pub use self::gateways::{IpfsGatewayHealth, IpfsGatewayState};
+use self::gateways::{advice_on_gateways, probe_ipfs_gateway};
 pub use self::light_client::{BeaconHealth, LightClientHealth, VerifiedHeaderHealth};
 use super::upstream::ChainUpstream;
 use super::{SetupError, setup};
 use crate::clock::Clock;
-use crate::config::{
-    ChainId, Config, HedgeDelay, IpfsGateway, ProofGradeDemand, RegistryChainConfig, RpcEndpointConfig,
-};
-use crate::fetch::ipfs::{IpfsClient, IpfsGatewayFault, IpfsRetrievalRequest};
-use crate::fetch::{Egress, FetchError, SingleOriginClient, SourceUnavailableError, SystemAddressLookup};
+use crate::config::{ChainId, Config, ProofGradeDemand, RegistryChainConfig, RpcEndpointConfig};
+use crate::fetch::{Egress, FetchError, SingleOriginClient, SystemAddressLookup};
 
 /// Maximum length of an endpoint's answer, in bytes: a header with the hashes of a full block's transactions.
 const MAX_ANSWER_BYTES: usize = 1024 * 1024;
@@ -42,9 +41,6 @@ const MAX_SKEW_SECONDS: i64 = 30;
 
 /// How far a block may be ahead of this machine's clock, in seconds, as in readings.
 const MAX_AHEAD_SECONDS: i64 = MAX_AHEAD.as_secs() as i64;
-
-/// A raw block that public gateways have: the text `hello world`.
-const PROBE: &str = "bafkreifzjut3te7nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e";
 
 /// The result of an examination.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -170,38 +166,6 @@ pub struct AgreeingEndpoints {
     pub endpoints: Vec<String>,
 }
 
-/// The result for a gateway.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct IpfsGatewayHealth {
-    /// Its label in reports and logs.
-    pub label: String,
-    /// The outcome.
-    pub state: IpfsGatewayState,
-    /// Why it returned no proven block.
-    pub error: Option<String>,
-    /// Why no connection to it was opened, if that is the error.
-    #[serde(skip)]
-    pub unconnected: Option<HostConnectionError>,
-    /// Time of the whole retrieval, connection included, in milliseconds.
-    pub latency_ms: u64,
-}
-
-/// The outcome of the request to a gateway.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum IpfsGatewayState {
-    /// It returned the requested block.
-    Proven,
-    /// It answered without the block. An own gateway need not have it.
-    WithoutBlock,
-    /// It returned bytes that are not the block's.
-    WrongBlock,
-    /// It returned no usable answer.
-    Unreachable,
-}
-
 /// Queries every endpoint and gateway of `config`. `clock` determines ages.
 ///
 /// # Errors
@@ -224,7 +188,7 @@ pub async fn examine_upstreams(config: &Config, clock: &dyn Clock) -> Result<Doc
         join_all(probes.iter().map(EndpointProbe::probe_endpoint)),
         join_all(registries.iter().map(registry_health)),
         light_client::examine_light_client(config, upstream.as_ref(), clock),
-        join_all(config.gateways.iter().map(|gateway| gateway_health(gateway, &egress, clock, limit))),
+        join_all(config.gateways.iter().map(|gateway| probe_ipfs_gateway(gateway, &egress, clock, limit))),
     );
     let agreement = read_hash_agreement(config, &probes, &endpoints).await;
     let mut found = DoctorReport {
@@ -592,60 +556,6 @@ async fn read_hash_agreement(
     Some(BlockHashAgreement { number, groups })
 }
 
-async fn gateway_health(
-    gateway: &IpfsGateway,
-    egress: &Egress,
-    clock: &dyn Clock,
-    limit: Duration,
-) -> IpfsGatewayHealth {
-    let asked = Instant::now();
-    let (state, fault) = match IpfsClient::new(egress, vec![gateway.clone()], HedgeDelay::Learnt) {
-        Ok(client) => probe_gateway(&client, clock.now(), limit).await,
-        Err(error) => (IpfsGatewayState::Unreachable, Some(error.why.to_string().into())),
-    };
-    let latency_ms = u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let unconnected = fault.as_ref().and_then(|fault| fault.unconnected);
-    let error = fault.map(|fault| fault.text);
-    IpfsGatewayHealth { label: gateway.label.clone(), state, error, unconnected, latency_ms }
-}
-
-async fn probe_gateway(
-    client: &IpfsClient,
-    now: Timestamp,
-    limit: Duration,
-) -> (IpfsGatewayState, Option<ProbeRequestFault>) {
-    let cid = ContentId::parse(PROBE).expect("the probe is a CID");
-    let path = ContentPath::parse_literal("").expect("an empty path is one");
-    let want =
-        IpfsRetrievalRequest { cid, path: &path, known: &[], budget: DagWalkBudget::for_cat_command(), total: limit };
-    let retrieval = client.retrieve(&want, now).await;
-    if retrieval.ended.is_ok() {
-        return (IpfsGatewayState::Proven, None);
-    }
-    match retrieval.failures.into_iter().next() {
-        Some((_, fault)) => {
-            let unconnected = match &fault {
-                IpfsGatewayFault::Fetch(error) => error.connection_error(),
-                _ => None,
-            };
-            (gateway_state_of_fault(&fault), Some(ProbeRequestFault { unconnected, text: fault.to_string() }))
-        }
-        None => (IpfsGatewayState::Unreachable, Some("no answer in time".to_owned().into())),
-    }
-}
-
-fn gateway_state_of_fault(fault: &IpfsGatewayFault) -> IpfsGatewayState {
-    match fault {
-        IpfsGatewayFault::WrongBlock(_) => IpfsGatewayState::WrongBlock,
-        IpfsGatewayFault::Throttled { .. } => IpfsGatewayState::WithoutBlock,
-        // A status about content shows that the gateway was reached.
-        IpfsGatewayFault::Fetch(FetchError::Unavailable(SourceUnavailableError::Status(
-            404 | 410 | 500 | 502 | 504,
-        ))) => IpfsGatewayState::WithoutBlock,
-        _ => IpfsGatewayState::Unreachable,
-    }
-}
-
 fn doctor_advice(config: &Config, found: &DoctorReport) -> Vec<String> {
     let (names, registries) = ChainRequirements::all_chains(config);
     let mut advice = names.chain_advice(&found.endpoints);
@@ -655,7 +565,7 @@ fn doctor_advice(config: &Config, found: &DoctorReport) -> Vec<String> {
         advice.extend(chain.chain_advice(&health.endpoints));
     }
     advice.extend(found.light_client.iter().flat_map(light_client::light_client_advice));
-    advice.extend(advice_on_gateways(found));
+    advice.extend(advice_on_gateways(&found.gateways));
     advice
 }
 
@@ -685,20 +595,6 @@ fn advice_on_clock(found: &DoctorReport) -> Option<String> {
         ));
     }
     None
-}
-
-fn advice_on_gateways(found: &DoctorReport) -> Vec<String> {
-    let one = |health: &IpfsGatewayHealth| {
-        let (label, error) = (&health.label, health.error.as_deref().unwrap_or_default());
-        match health.state {
-            IpfsGatewayState::Proven | IpfsGatewayState::WithoutBlock => None,
-            IpfsGatewayState::WrongBlock => Some(format!("{label} sends wrong blocks: take it out of the gateways")),
-            IpfsGatewayState::Unreachable => {
-                Some(format!("{label} cannot be reached ({error}): correct its URL, or take it out of the gateways"))
-            }
-        }
-    };
-    found.gateways.iter().filter_map(one).collect()
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use clresolve_verdict::evidence::links::{self, ExternalLinks, RegisteredAgentId,
 use clresolve_verdict::evidence::{
     CardLocations, ClOwnerEvidence, ClOwnerReadError, HttpsOutcome, IpfsOutcome, RecordUsability, ResolutionEvidence,
 };
-use clresolve_verdict::incident::Incident;
+use clresolve_verdict::incident::SecurityIncident;
 use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles};
 use clresolve_verdict::trust::Resolution;
 use clresolve_verdict::verdict::{ResolutionDepth, StepStatus, Verdict};
@@ -431,7 +431,7 @@ pub(super) fn report_verdict(verdict: &Verdict) {
 /// Logs one event for each incident in the verdict of a resolution. The message is JSON.
 fn log_incidents(verdict: &Verdict) {
     if tracing::enabled!(target: INCIDENTS, tracing::Level::INFO) && !clresolve_core::mutant!("incidents-are-silent") {
-        for incident in Incident::from_verdict(verdict) {
+        for incident in SecurityIncident::from_verdict(verdict) {
             tracing::info!(target: INCIDENTS, "{}", incident.to_line());
         }
     }

@@ -74,7 +74,7 @@ enum CacheFlushDocument {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct LogFilterDocument {
+struct DaemonLogFilterDocument {
     filter: String,
 }
 
@@ -177,7 +177,7 @@ async fn reload_config(Shared(admin): Shared<AdminState>) -> Response {
 }
 
 async fn change_log_filter(Shared(admin): Shared<AdminState>, request: Request) -> Response {
-    let asked = match read_json::<ObjectOnlyValue<LogFilterDocument>>(request).await {
+    let asked = match read_json::<ObjectOnlyValue<DaemonLogFilterDocument>>(request).await {
         Ok(ObjectOnlyValue(asked)) => asked,
         Err(refused) => return refused.into_response(),
     };

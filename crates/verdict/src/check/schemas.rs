@@ -320,8 +320,8 @@ fn check_binding_records(
     let other = ReasonCode::SchemaTxtMismatch;
     hold(RecordKey::Verb, ReasonCode::PrimaryVerbMismatch, &verb.name, &|text| text == verb.name);
     hold(RecordKey::Version, other, manifest.version(), &|text| text == manifest.version());
-    hold(RecordKey::SchemaRequest, other, &request.canonical, &|text| is_location_of(text, request));
-    hold(RecordKey::SchemaReceipt, other, &receipt.canonical, &|text| is_location_of(text, receipt));
+    hold(RecordKey::SchemaRequest, other, &request.canonical, &|text| is_schema_location(text, request));
+    hold(RecordKey::SchemaReceipt, other, &receipt.canonical, &|text| is_schema_location(text, receipt));
     if let Some(cid) = manifest.directory_cid() {
         hold(RecordKey::CidSchemas, other, cid, &|text| verbs::is_same_cid(text, cid));
         hold(RecordKey::SchemasMirrorIpfs, other, &format!("ipfs://{cid}"), &|text| {
@@ -331,7 +331,7 @@ fn check_binding_records(
 }
 
 /// Whether `text` is one of the manifest's locations of the schema; published records contain its `$id`.
-fn is_location_of(text: &str, entry: &BoundSchemaEntry) -> bool {
+fn is_schema_location(text: &str, entry: &BoundSchemaEntry) -> bool {
     let known = [&entry.canonical, &entry.id].into_iter().chain(&entry.mirrors);
     let mut known = known.map(String::as_str);
     known.any(|known| {

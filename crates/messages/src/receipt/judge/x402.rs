@@ -119,7 +119,7 @@ impl ReceiptJudgementBuilder {
     /// If no URL of the agent is known, nothing ties the receipt to this agent.
     fn check_resource(&mut self, receipt: &X402Receipt, agent: Option<&ReceiptAgent>) {
         let Some(ReceiptAgent { routes, .. }) = agent else { return self.add_undecided(ReceiptCheck::Agent) };
-        let claim = text_claim("/payload/resourceUrl", &receipt.resource_url);
+        let claim = receipt_text_claim("/payload/resourceUrl", &receipt.resource_url);
         let is_own = |route: &&AgentRoute| {
             route.is_url_of_resource(&receipt.resource_url) || clresolve_core::mutant!("receipts-of-any-seller")
         };
@@ -144,7 +144,7 @@ impl ReceiptJudgementBuilder {
     }
 
     fn check_issue_time(&mut self, receipt: &X402Receipt, known: &ReceiptKnowledge<'_>) {
-        let claim = text_claim("/payload/issuedAt", &receipt.issued_at.to_string());
+        let claim = receipt_text_claim("/payload/issuedAt", &receipt.issued_at.to_string());
         let latest = known.now.checked_add(MAX_CLOCK_SKEW).unwrap_or(Timestamp::MAX);
         let expected = format!("no later than {latest}");
         let issued = i64::try_from(receipt.issued_at).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
@@ -181,7 +181,7 @@ fn parse_x402_receipt(artifact: &JsonNode) -> Result<SignedX402Receipt, String> 
     SignedX402Receipt::from_value(&value).map_err(|error| error.to_string())
 }
 
-fn text_claim(place: &str, text: &str) -> ReceiptClaim {
+fn receipt_text_claim(place: &str, text: &str) -> ReceiptClaim {
     ReceiptClaim { place: place.to_owned(), value: Some(clipped_text(text)) }
 }
 

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use clresolve_core::name::EnsName;
-use clresolve_core::name_hint::{NameSuggestion, NonNameInputKind};
+use clresolve_core::name_hint::{NonNameInputHint, NonNameInputKind};
 use clresolve_core::reading::{ProofGrade, ProofStrength};
 use clresolve_core::reason::{FixerRole, Reason, ReasonCode, ReasonEffect, Refusal, ResolutionStep, title_of};
 use clresolve_core::state::TrustState;
@@ -92,7 +92,7 @@ pub(super) struct InvalidNameExplanation<'a> {
 impl<'a> InvalidNameExplanation<'a> {
     /// Recognises text that is not an ENS name, before the resolution. A name without a dot counts as a typing error.
     pub(super) fn from_typed_text(typed: &'a str) -> Option<Self> {
-        if let Some(NameSuggestion { what, meant }) = NameSuggestion::from_text(typed) {
+        if let Some(NonNameInputHint { what, meant }) = NonNameInputHint::from_text(typed) {
             let why = match what {
                 NonNameInputKind::Entry => "This is the entry of an agent.",
                 NonNameInputKind::Url => "This is a URL.",
