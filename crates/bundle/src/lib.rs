@@ -161,8 +161,8 @@ impl ResolutionBundle {
     /// links to the card are not included.
     ///
     /// # Errors
-    /// As [`verify_by_replay`](Self::verify_by_replay), but never [`BundleError::Verdict`]; [`BundleError::Inconsistent`] if the bundle
-    /// answers another request.
+    /// As [`verify_by_replay`](Self::verify_by_replay), but never [`BundleError::Verdict`];
+    /// [`BundleError::Inconsistent`] if the bundle answers another request.
     pub fn replay_reported_run(
         &self,
         reporter: &VerdictContext<'_>,

@@ -1,4 +1,5 @@
-//! [`FailoverStateSource`]: several endpoints as one source of state. The first response is used; its proofs replace trust.
+//! [`FailoverStateSource`]: several endpoints as one source of state. The first response is used; its proofs replace
+//! trust.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -43,7 +43,7 @@ use crate::unproven_hints::UnprovenHintCollector;
 /// Number of headers kept for queries about the block of an earlier reading.
 const KNOWN_HEADERS: u64 = 64;
 
-/// A [`EnsReader`] that trusts a header and computes the rest.
+/// An [`EnsReader`] that trusts a header and computes the rest.
 #[derive(Clone)]
 pub struct ProvenEnsReader {
     pool: Arc<EndpointPool>,

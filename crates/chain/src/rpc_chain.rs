@@ -27,7 +27,7 @@ use crate::request::{block_id_by_hash, newest_covered_height};
 use crate::transport::RpcHttpTransport;
 use crate::{EnsReader, ExtraTextRecords};
 
-/// A [`EnsReader`] over JSON-RPC. Its readings are the statements of the endpoints that agreed.
+/// An [`EnsReader`] over JSON-RPC. Its readings are the statements of the endpoints that agreed.
 pub struct RpcEnsReader {
     pool: EndpointPool,
     contracts: EnsContractAddresses,

@@ -1,7 +1,7 @@
 //! The only crate that opens outbound connections, and the rules for them.
 //!
-//! An *egress class* is one set of rules: the foreign class for URLs that third parties choose, and the operator's class for
-//! origins that the operator configures.
+//! An *egress class* is one set of rules: the foreign class for URLs that third parties choose, and the operator's
+//! class for origins that the operator configures.
 //!
 //! # What the foreign class defends against
 //!

@@ -1,6 +1,6 @@
 //! The Agent-Card as a document: strict JSON with accessors for the members that rules use.
 //!
-//! A [`AgentCard`] is known only to be one JSON object. [`crate::check`] judges the presence and content of its
+//! An [`AgentCard`] is known only to be one JSON object. [`crate::check`] judges the presence and content of its
 //! members. Every accessor returns `None` for a member that is missing or of another type.
 
 use std::sync::OnceLock;

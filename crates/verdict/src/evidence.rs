@@ -424,7 +424,7 @@ impl IpfsMirrorPath {
     }
 }
 
-/// Why a value is not a [`IpfsMirrorPath`].
+/// Why a value is not an [`IpfsMirrorPath`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IpfsMirrorPathError {

@@ -136,7 +136,7 @@ pub struct ChainAnchor {
     pub records_digest: Option<String>,
 }
 
-/// The block of an [`ChainAnchor`].
+/// The block of a [`ChainAnchor`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnchorBlock {
     /// Block height.

@@ -35,7 +35,7 @@ const RUNS: usize = 3;
 /// Maximum time to compare a late result with the newest head. After it, the result is reported unconfirmed.
 const MAX_COMPARISON: Duration = Duration::from_secs(2);
 
-/// A [`UncachedResolver`] and the verdicts of its resolutions.
+/// An [`UncachedResolver`] and the verdicts of its resolutions.
 #[derive(Clone)]
 pub(super) struct CachingResolver {
     pub(super) walker: Arc<UncachedResolver>,

@@ -194,7 +194,7 @@ impl ConnectionState {
     }
 }
 
-/// A stream that records the progress of reads and writes in an [`ConnectionActivity`].
+/// A stream that records the progress of reads and writes in a [`ConnectionActivity`].
 pub(super) struct TrackedStream<S> {
     stream: S,
     activity: Arc<ConnectionActivity>,

@@ -22,7 +22,7 @@ pub struct IpfsRetrievalRequest<'a> {
     pub total: Duration,
 }
 
-/// The result of a [`IpfsRetrievalRequest`].
+/// The result of an [`IpfsRetrievalRequest`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IpfsRetrieval {
     /// How the walk ended.
