@@ -42,6 +42,7 @@ use clresolve_sandbox::chain::{
 use clresolve_state::{EnsContractAddresses, MAX_LOOK_UPS};
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use url::Url;
 
 const ALICE: Address = address!("00000000000000000000000000000000000a11ce");
@@ -1008,11 +1009,24 @@ fn graded(
     }
 }
 
-/// A door behind which every endpoint but the first is asked when the first has answered.
+/// A transport that holds the requests to all other endpoints back until the first has answered all of its own.
 struct FirstFirst {
-    door: Arc<dyn RpcHttpTransport>,
+    http: Arc<dyn RpcHttpTransport>,
     first: Url,
-    answered: tokio::sync::Semaphore,
+    progress: watch::Sender<FirstProgress>,
+}
+
+/// The requests to the first endpoint.
+#[derive(Default)]
+struct FirstProgress {
+    pending: usize,
+    has_answered: bool,
+}
+
+impl FirstFirst {
+    fn new(first: Url) -> Self {
+        Self { http: http(), first, progress: watch::Sender::default() }
+    }
 }
 
 #[async_trait]
@@ -1025,11 +1039,16 @@ impl RpcHttpTransport for FirstFirst {
         timeout: Duration,
     ) -> Result<Bytes, HttpRequestError> {
         if *url != self.first {
-            let _answered = self.answered.acquire().await;
-            return self.door.post_json(url, body, cap, timeout).await;
+            let mut progress = self.progress.subscribe();
+            progress.wait_for(|first| first.has_answered && first.pending == 0).await.expect("the sender is in `self`");
+            return self.http.post_json(url, body, cap, timeout).await;
         }
-        let answer = self.door.post_json(url, body, cap, timeout).await;
-        self.answered.add_permits(1);
+        self.progress.send_modify(|first| first.pending += 1);
+        let answer = self.http.post_json(url, body, cap, timeout).await;
+        self.progress.send_modify(|first| {
+            first.pending -= 1;
+            first.has_answered = true;
+        });
         answer
     }
 }
@@ -1093,7 +1112,7 @@ async fn a_liar_that_answers_first_is_outvoted_and_named() {
         let (servers, endpoints) = endpoints_of(&[&chain, &chain, &chain]).await;
         servers[0].set_fault(fault);
         let first = endpoints[0].url.clone();
-        let door = FirstFirst { door: http(), first, answered: tokio::sync::Semaphore::new(0) };
+        let door = FirstFirst::new(first);
         let reader = quorum(2, endpoints, &(Arc::new(door) as Arc<dyn RpcHttpTransport>));
 
         let reading = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
@@ -1201,7 +1220,7 @@ async fn who_contradicts_the_others_about_the_owner_is_counted() {
     let (counts, first) = (PrometheusExposition::default(), endpoints[0].url.clone());
     let _counting = metrics::set_default_local_recorder(&counts);
     let reading = quorum(2, endpoints.clone(), &http()).read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
-    let door = OtherAddress(FirstFirst { door: http(), first, answered: tokio::sync::Semaphore::new(0) });
+    let door = OtherAddress(FirstFirst::new(first));
     let reader = quorum(2, endpoints, &(Arc::new(door) as Arc<dyn RpcHttpTransport>));
 
     let all = ["a", "b", "c"].map(str::to_owned);
@@ -1252,7 +1271,7 @@ async fn one_that_claims_a_much_newer_block_makes_nobody_wait_for_a_laggard() {
     servers[3].set_fault(SandboxRpcFault::Stall);
 
     // The claim is known before the others agree. They have answered long before any of them counts as stalled.
-    let door = FirstFirst { door: http(), first: endpoints[0].url.clone(), answered: tokio::sync::Semaphore::new(0) };
+    let door = FirstFirst::new(endpoints[0].url.clone());
     let (timeout, hedge_after) = (Duration::from_secs(3600), Duration::from_secs(1));
     let config = ChainReaderConfig { demand: ProofGradeDemand::Quorum(2), timeout, hedge_after, ..config(endpoints) };
     let reader = RpcEnsReader::new(config, &(Arc::new(door) as Arc<dyn RpcHttpTransport>), Gateway::refusing());

@@ -60,7 +60,6 @@ impl RpcEnsReader {
         Self { batches, ..Self::new(config, http, gateway) }
     }
 
-    /// The same with another clock.
     /// Replaces the clock.
     #[must_use]
     pub fn with_clock(self, clock: TimeSource) -> Self {

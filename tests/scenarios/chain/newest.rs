@@ -59,7 +59,7 @@ async fn read_behind_a_mask(demand: ProofGradeDemand, honest: usize) -> NameRead
     let (chain, resolver) = sold_chain();
     let (_servers, endpoints): (Vec<SandboxRpcServer>, _) = endpoints_of(&vec![&chain; honest + 1]).await;
     let first = endpoints[0].url.clone();
-    let door = FirstFirst { door: http(), first, answered: tokio::sync::Semaphore::new(0) };
+    let door = FirstFirst::new(first);
     let config = ChainReaderConfig { demand, ..config(endpoints) };
     let reader = graded(config, &(Arc::new(Mask { door, resolver }) as _), Gateway::refusing());
     reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap()
@@ -109,7 +109,7 @@ async fn one_endpoint_alone_hides_no_removed_text() {
     };
     let (removed, other) = (newest(""), newest("x"));
     let (_servers, endpoints) = endpoints_of(&[&other, &removed]).await;
-    let door = FirstFirst { door: http(), first: endpoints[0].url.clone(), answered: tokio::sync::Semaphore::new(0) };
+    let door = FirstFirst::new(endpoints[0].url.clone());
     let config = ChainReaderConfig { demand: ProofGradeDemand::Quorum(2), ..config(endpoints) };
     let reader = graded(config, &(Arc::new(door) as _), Gateway::refusing());
 

@@ -272,7 +272,7 @@ async fn read_beside_a_liar(demand: ProofGradeDemand, lie: Lie, honest: usize) -
     let chain = chain_of(&[seller("seller.eth", EnsResolverKind::Public)]);
     let (_servers, endpoints): (Vec<SandboxRpcServer>, _) = endpoints_of(&vec![&chain; honest + 1]).await;
     let first = endpoints[0].url.clone();
-    let door = OtherPayee(FirstFirst { door: http(), first, answered: tokio::sync::Semaphore::new(0) }, lie);
+    let door = OtherPayee(FirstFirst::new(first), lie);
     let config = ChainReaderConfig { demand, coins: coins(), ..config(endpoints) };
     graded(config, &(Arc::new(door) as _), Gateway::refusing()).read_name(&name("seller.eth"), FIRST).await
 }
