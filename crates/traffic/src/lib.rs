@@ -1,6 +1,7 @@
 //! Starts a daemon process for the load programs: the program in `CLRESOLVE_BIN`, or else the `clresolve` next to the
 //! current program.
 
+pub mod documents;
 pub mod worst;
 
 use std::io::{self, BufRead as _, BufReader};

@@ -1,4 +1,4 @@
-//! Load test: sends a daemon good, bad and hostile HTTP, and checks every response.
+//! Load test: sends a daemon good, bad and hostile HTTP, checks every response, and prints how long the gate takes.
 //!
 //! ```text
 //! just load                      10,000 requests a second for a minute
@@ -9,6 +9,9 @@
 //! result for each name is that of `clresolve sandbox --list -o json`. Good and bad requests come from one address,
 //! floods of unknown names from a second, and hostile connections from others (`own-network`), because one client must
 //! not affect the responses to another.
+//!
+//! Meanwhile new heads arrive, the first RPC endpoint never answers, and clients send the worst cards to lint. A gate
+//! request takes from the moment at which it was due, not from when a late client sent it.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -19,28 +22,42 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use clresolve_core::state::TrustState;
+use clresolve_resolver::config::{Config, RpcEndpointConfig};
 use clresolve_resolver::sandbox::Sandbox;
 use clresolve_sandbox::agents::ExpectedAgentVerdict;
+use clresolve_traffic::documents::{self, DocumentAnswer, Question};
 use clresolve_traffic::{Daemon, client, ensure_clients};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use url::Url;
 
 /// Number of persistent connections of all kinds, and of those that are opened for each hostile request.
-const STEADY: u32 = 64;
+const GATE: u32 = 32;
+const STEADY: u32 = 32;
 const FLOOD: u32 = 16;
 const HOSTILE: u32 = 32;
 /// Number of deliberately slow connections. Their requests take seconds and do not count towards the rate.
 const SLOW: u32 = 8;
 
-/// Shares of the rate in percent: steady requests, and floods of unknown names. The rest is hostile.
-const STEADY_SHARE: u32 = 80;
+/// Number of clients that send the worst documents, and the pause of each between two.
+const SENDERS: u8 = 4;
+const SENDER_PAUSE: Duration = Duration::from_millis(100);
+
+/// Shares of the rate in percent: gate requests for trusted names, requests for all names, and floods of unknown ones.
+/// The rest is hostile.
+const GATE_SHARE: u32 = 40;
+const STEADY_SHARE: u32 = 40;
 const FLOOD_SHARE: u32 = 12;
 
 /// Time limit of a request. The daemon's own limits end every request sooner.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The pause between two gate requests for a name that is not confirmed yet.
+const WARM_UP_PAUSE: Duration = Duration::from_millis(100);
 
 /// The daemon's timeout for a head and for a body.
 const DAEMON_WAITS: Duration = Duration::from_secs(2);
@@ -53,44 +70,57 @@ const SHOWN: usize = 20;
 
 const GOOD: &str = "summarizeagent.eth";
 
-#[tokio::main]
-async fn main() -> anyhow::Result<()> {
+fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let mut number = |default: u32| arguments.next().map_or(Ok(default), |text| text.parse());
     let (rate, seconds) = (number(10_000)?, number(60)?);
     ensure!(rate > 0 && seconds > 0, "expected: load [REQUESTS A SECOND] [SECONDS]");
     ensure_clients()?;
 
-    let sandbox = Sandbox::start().await?;
+    // On threads of its own: building a block must not delay a client.
+    let network = Runtime::new()?;
+    let sandbox = network.block_on(Sandbox::start())?;
+    let config = sandbox.config();
+    network.spawn(sandbox.run_until_dropped());
+    Runtime::new()?.block_on(load(config, rate, seconds))
+}
+
+async fn load(mut config: Config, rate: u32, seconds: u32) -> anyhow::Result<()> {
+    let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let folder = tempfile::tempdir()?;
-    let mut config = sandbox.config();
-    // The sandbox network shares the machine with the load, so its latency is not under test.
-    config.timeout = 2 * PATIENCE;
+    config.chain.endpoints.insert(0, silent_endpoint(&silent)?);
+    config.network.hedging = Config::default().network.hedging;
     config.http.listen = clresolve_resolver::config::ListenAddress::loopback(0);
     (config.http.read_timeout, config.http.head_timeout) = (DAEMON_WAITS, DAEMON_WAITS);
     config.http.idle_timeout = DAEMON_WAITS;
     let path = folder.path().join("clresolve.toml");
     config.save(&path)?;
-    tokio::spawn(sandbox.run_until_dropped());
 
     let mut daemon = Daemon::start(&path).await?;
-    let run = Arc::new(Run { to: daemon.address, names: Sandbox::expected_verdicts(), counts: LoadCounts::default() });
+    let run = Arc::new(Run {
+        to: daemon.address,
+        names: Sandbox::expected_verdicts(),
+        worst_cards: documents::questions().into_iter().filter(|question| question.to == "lint").collect(),
+        counts: LoadCounts::default(),
+    });
     run.warm_up().await?;
     let memory = run.drive(rate, Duration::from_secs(seconds.into()), &mut daemon).await?;
     daemon.stop().await?;
 
     let counts = &run.counts;
     let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-    let paced = count(&counts.steady) + count(&counts.flood) + count(&counts.hostile);
+    let paced = [&counts.gate, &counts.steady, &counts.flood, &counts.hostile].into_iter().map(count).sum::<u64>();
     println!(
         "requests {} in {seconds} s, {}/s: {} good and bad, {} of unknown names, {} hostile; and {} slow ones",
         paced,
         paced / u64::from(seconds),
-        count(&counts.steady),
+        count(&counts.gate) + count(&counts.steady),
         count(&counts.flood),
         count(&counts.hostile),
         count(&counts.slow),
     );
+    counts.print_gate_times();
+    println!("worst documents {}", count(&counts.documents));
     let (first, last, most) = memory;
     println!(
         "wrong {} refused {} crashes 0 rss-MiB first {first:.1} last {last:.1} most {most:.1}",
@@ -108,15 +138,21 @@ async fn main() -> anyhow::Result<()> {
 struct Run {
     to: SocketAddr,
     names: Vec<ExpectedAgentVerdict>,
+    worst_cards: Vec<Question>,
     counts: LoadCounts,
 }
 
 #[derive(Default)]
 struct LoadCounts {
+    gate: AtomicU64,
     steady: AtomicU64,
     flood: AtomicU64,
     hostile: AtomicU64,
     slow: AtomicU64,
+    /// Documents that the daemon judged.
+    documents: AtomicU64,
+    /// How long each gate request for a trusted name took.
+    gate_times: Mutex<Vec<Duration>>,
     /// Refusals because too many resolutions are running, where permitted: never for names that should be cached.
     refused: AtomicU64,
     wrong: AtomicU64,
@@ -124,6 +160,20 @@ struct LoadCounts {
 }
 
 impl LoadCounts {
+    fn print_gate_times(&self) {
+        let mut times = self.gate_times.lock().expect("no panic").clone();
+        times.sort_unstable();
+        let of_thousand = |rank: usize| times.get((times.len() * rank / 1000).min(times.len().saturating_sub(1)));
+        println!(
+            "gate {} answers, median {:.1?}, p99 {:.1?}, p99.9 {:.1?}, worst {:.1?}",
+            times.len(),
+            of_thousand(500).unwrap_or(&Duration::ZERO),
+            of_thousand(990).unwrap_or(&Duration::ZERO),
+            of_thousand(999).unwrap_or(&Duration::ZERO),
+            times.last().unwrap_or(&Duration::ZERO),
+        );
+    }
+
     fn judge(&self, counter: &AtomicU64, what: &str, judged: Result<(), String>) {
         counter.fetch_add(1, Ordering::Relaxed);
         let Err(why) = judged else { return };
@@ -137,12 +187,20 @@ impl LoadCounts {
 }
 
 impl Run {
-    /// Requests each name once, so that trusted ones are cached.
+    /// Requests each name until trusted ones are cached and confirmed. The first requests wait for the silent endpoint.
     async fn warm_up(&self) -> anyhow::Result<()> {
         let mut line = Line::open(Ipv4Addr::LOCALHOST, self.to).await?;
+        let end = Instant::now() + PATIENCE;
         for expected in &self.names {
-            let answer = line.ask(&get(&format!("/v1/verdicts/{}", segment(&expected.name)))).await?;
-            is_report(&answer, expected).map_err(|why| anyhow::anyhow!("{}: {why}", expected.name))?;
+            let name = segment(&expected.name);
+            let answer = line.ask(&get(&format!("/v1/verdicts/{name}"))).await?;
+            is_report(&answer, expected).map_err(|why| anyhow::anyhow!("{name}: {why}"))?;
+            while expected.state == TrustState::Trusted
+                && line.ask(&get(&format!("/v1/gate/{name}"))).await?.status != 200
+            {
+                ensure!(Instant::now() < end, "{name} is not confirmed");
+                sleep(WARM_UP_PAUSE).await;
+            }
         }
         Ok(())
     }
@@ -156,25 +214,30 @@ impl Run {
     ) -> anyhow::Result<(f64, f64, f64)> {
         let start = Instant::now();
         let end = start + time;
-        let share = |percent: u32, workers: u32| {
-            Duration::from_secs(100)
-                .checked_div(rate * percent / workers.max(1))
-                .unwrap_or(time)
-                .max(Duration::from_nanos(1))
+        // The requests of a kind are spread evenly over time.
+        let pace = |percent: u32, workers: u32, number: u32| {
+            let step = Duration::from_secs(100) * workers / (rate * percent);
+            Pace { due: start + step * number / workers, end, step }
         };
-        let rest = 100 - STEADY_SHARE - FLOOD_SHARE;
+        let rest = 100 - GATE_SHARE - STEADY_SHARE - FLOOD_SHARE;
         let mut work = JoinSet::new();
+        for number in 0..GATE {
+            work.spawn(Arc::clone(self).gate(number, pace(GATE_SHARE, GATE, number)));
+        }
         for number in 0..STEADY {
-            work.spawn(Arc::clone(self).steady(number, Pace::new(start, end, share(STEADY_SHARE, STEADY))));
+            work.spawn(Arc::clone(self).steady(number, pace(STEADY_SHARE, STEADY, number)));
         }
         for number in 0..FLOOD {
-            work.spawn(Arc::clone(self).flood(number, Pace::new(start, end, share(FLOOD_SHARE, FLOOD))));
+            work.spawn(Arc::clone(self).flood(number, pace(FLOOD_SHARE, FLOOD, number)));
         }
         for number in 0..HOSTILE {
-            work.spawn(Arc::clone(self).hostile(number, Pace::new(start, end, share(rest, HOSTILE))));
+            work.spawn(Arc::clone(self).hostile(number, pace(rest, HOSTILE, number)));
         }
         for number in 0..SLOW {
             work.spawn(Arc::clone(self).slow(number, end));
+        }
+        for number in 0..SENDERS {
+            work.spawn(Arc::clone(self).send_documents(number, end));
         }
         let mut samples = Vec::new();
         let step = time / 60;
@@ -191,7 +254,21 @@ impl Run {
         Ok((samples[5], samples[samples.len() - 1], most))
     }
 
-    /// Requests reports and decisions for the names of the sandbox.
+    /// Requests decisions for the trusted names of the sandbox, which are cached.
+    async fn gate(self: Arc<Self>, number: u32, mut pace: Pace) {
+        let trusted = self.names.iter().filter(|expected| expected.state == TrustState::Trusted);
+        let mut names = trusted.cycle().skip(number as usize);
+        let mut line = None;
+        while let (true, Some(expected)) = (pace.next().await, names.next()) {
+            let path = format!("/v1/gate/{}", segment(&expected.name));
+            let answer = ask_on(&mut line, Ipv4Addr::LOCALHOST, self.to, &path).await;
+            self.counts.gate_times.lock().expect("no panic").push(pace.due.elapsed());
+            let judged = answer.map_err(|error| error.to_string()).and_then(|answer| is_decision(&answer, true));
+            self.counts.judge(&self.counts.gate, &path, judged);
+        }
+    }
+
+    /// Requests reports and decisions for all names of the sandbox.
     async fn steady(self: Arc<Self>, number: u32, mut pace: Pace) {
         let mut line = None;
         let mut turn = number as usize * 7;
@@ -250,6 +327,28 @@ impl Run {
         }
     }
 
+    /// Sends the worst cards to lint.
+    async fn send_documents(self: Arc<Self>, number: u8, end: Instant) {
+        let from = client(3, 1 + number);
+        let mut line = None;
+        let first = usize::from(number) * self.worst_cards.len() / usize::from(SENDERS);
+        for card in self.worst_cards.iter().cycle().skip(first) {
+            if Instant::now() > end {
+                return;
+            }
+            let answer = send_on(&mut line, from, self.to, &card.request).await;
+            let judged = match answer.map(|answer| card.classify(&answer.text())) {
+                Ok(DocumentAnswer::Judged) => Some(Ok(())),
+                Ok(DocumentAnswer::Full) => None,
+                other => Some(Err(format!("{other:?}"))),
+            };
+            if let Some(judged) = judged {
+                self.counts.judge(&self.counts.documents, card.to, judged);
+            }
+            sleep(SENDER_PAUSE).await;
+        }
+    }
+
     /// Sends heads and bodies slowly or reads slowly, until the daemon's timeout.
     async fn slow(self: Arc<Self>, number: u32, end: Instant) {
         let batch = "POST /v1/verdicts HTTP/1.1\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{";
@@ -271,6 +370,12 @@ impl Run {
     }
 }
 
+/// An RPC endpoint that accepts connections and never answers.
+fn silent_endpoint(listener: &TcpListener) -> anyhow::Result<RpcEndpointConfig> {
+    let url: Url = format!("http://{}", listener.local_addr()?).parse()?;
+    Ok(RpcEndpointConfig { label: "silent".to_owned(), operator: RpcEndpointConfig::operator_of(&url), url, own: true })
+}
+
 /// Schedules the next request. A late client sends at once.
 struct Pace {
     due: Instant,
@@ -279,10 +384,6 @@ struct Pace {
 }
 
 impl Pace {
-    const fn new(start: Instant, end: Instant, step: Duration) -> Self {
-        Self { due: start, end, step }
-    }
-
     async fn next(&mut self) -> bool {
         self.due += self.step;
         if self.due >= self.end || Instant::now() >= self.end {
@@ -444,14 +545,18 @@ async fn connect(from: Ipv4Addr, to: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Sends a request on the open connection, or else on a new one.
+/// Sends a GET request for `path`, see [`send_on`].
 async fn ask_on(line: &mut Option<Line>, from: Ipv4Addr, to: SocketAddr, path: &str) -> io::Result<Answer> {
+    send_on(line, from, to, &get(path)).await
+}
+
+/// Sends a request on the open connection, or else on a new one.
+async fn send_on(line: &mut Option<Line>, from: Ipv4Addr, to: SocketAddr, request: &str) -> io::Result<Answer> {
     let mut open = match line.take() {
         Some(open) => open,
         None => Line::open(from, to).await?,
     };
-    let answer =
-        timeout(PATIENCE, open.ask(&get(path))).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+    let answer = timeout(PATIENCE, open.ask(request)).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
     *line = Some(open);
     Ok(answer)
 }
@@ -507,6 +612,10 @@ impl Answer {
         let body = std::str::from_utf8(&self.body).ok()?;
         let (_, rest) = body.split_once("\"state\":\"")?;
         rest.split('"').next()
+    }
+
+    fn text(&self) -> String {
+        format!("{}{}", self.head, String::from_utf8_lossy(&self.body))
     }
 
     fn brief(&self) -> String {

@@ -6,10 +6,6 @@
 //! messages FOLDER MOST    FOLDER is callgrind's output folder, MOST the limit per message
 //! ```
 
-#[path = "../soak/documents.rs"]
-#[allow(dead_code, reason = "what the soak needs of it")]
-mod documents;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -19,11 +15,10 @@ use anyhow::{Context as _, bail, ensure};
 use clresolve_resolver::sandbox::CustomSandbox;
 use clresolve_sandbox::spec::SandboxSpec;
 use clresolve_traffic::Daemon;
+use clresolve_traffic::documents::{self, DocumentAnswer, Question};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
-
-use documents::{DocumentAnswer, Question};
 
 /// Length of the large agent's description, in bytes.
 const LARGE_BYTES: usize = 200_000;

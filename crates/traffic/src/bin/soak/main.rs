@@ -10,8 +10,6 @@
 //! does not count as memory growth. Nobody reads its log. A gate response for a cached name is late if it takes longer
 //! than the gate's deadline plus the slowest `livez` of the run. Each client has its own address (`own-network`).
 
-mod documents;
-
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -22,13 +20,12 @@ use std::time::Duration;
 use anyhow::ensure;
 use clresolve_resolver::sandbox::CustomSandbox;
 use clresolve_sandbox::spec::SandboxSpec;
+use clresolve_traffic::documents::{self, DocumentAnswer, Question};
 use clresolve_traffic::{Daemon, announce, client, ensure_clients};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
-
-use documents::{DocumentAnswer, Question};
 
 /// Number of clients that query the gate for cached names, and the pause of each between two requests.
 const HONEST: u8 = 4;

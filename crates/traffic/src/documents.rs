@@ -1,15 +1,15 @@
 //! The documents that cost most to judge, as cards of names and as request bodies, and the permitted responses.
 
-#[path = "../../../linked/payment/tests/worst/kinds.rs"]
+#[path = "../linked/payment/tests/worst/kinds.rs"]
 #[allow(dead_code, reason = "what those who judge need of it")]
 mod decisions;
-#[path = "../../../linked/messages/tests/worst_receipts/kinds.rs"]
+#[path = "../linked/messages/tests/worst_receipts/kinds.rs"]
 #[allow(dead_code, reason = "what those who judge need of it")]
 mod receipts;
-#[path = "../../../linked/messages/tests/worst_requests/kinds.rs"]
+#[path = "../linked/messages/tests/worst_requests/kinds.rs"]
 #[allow(dead_code, reason = "what those who judge need of it")]
 mod requests;
-#[path = "../../../linked/cards/tests/worst/seeds.rs"]
+#[path = "../linked/cards/tests/worst/seeds.rs"]
 #[allow(dead_code, reason = "what the search and the judges need of it")]
 mod seeds;
 
@@ -22,30 +22,33 @@ const NAME: &str = "good.eth";
 const VERB: &str = "summarize";
 
 /// A good agent with a large card.
-pub(crate) const LARGE: &str = "large.eth";
+pub const LARGE: &str = "large.eth";
 
 /// The daemon's host name for MCP clients.
-pub(crate) const HOST: &str = "soak";
+pub const HOST: &str = "soak";
 
 /// A request that carries a document.
-pub(crate) struct Question {
+pub struct Question {
     /// The path, and for MCP the tool.
-    pub(crate) to: &'static str,
-    pub(crate) request: String,
+    pub to: &'static str,
+    /// Its head and body.
+    pub request: String,
     is_shut: fn(&Value) -> bool,
 }
 
 /// How the daemon responded to a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DocumentAnswer {
+pub enum DocumentAnswer {
     /// It was judged, with the expected result.
     Judged,
+    /// Refused, because too many documents are being judged.
     Full,
+    /// Any other answer.
     Wrong,
 }
 
 /// A POST request with this body.
-pub(crate) fn posted(path: &str, body: &str) -> String {
+pub fn posted(path: &str, body: &str) -> String {
     let length = body.len();
     format!(
         "POST {path} HTTP/1.1\r\nhost: {HOST}\r\naccept: application/json, text/event-stream\r\n\
@@ -75,7 +78,7 @@ impl Question {
     }
 
     /// Classifies a response, given as its status line, headers and body.
-    pub(crate) fn classify(&self, answer: &str) -> DocumentAnswer {
+    pub fn classify(&self, answer: &str) -> DocumentAnswer {
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((answer, ""));
         let body: Value = serde_json::from_str(body).unwrap_or_default();
         let codes =
@@ -98,22 +101,22 @@ fn is_no_trust(document: &Value) -> bool {
 }
 
 /// The known worst cards of a name.
-pub(crate) fn cards() -> Vec<String> {
+pub fn cards() -> Vec<String> {
     known(Judge::Verdict)
 }
 
 /// The known worst documents at a schema's location.
-pub(crate) fn schemas() -> Vec<String> {
+pub fn schemas() -> Vec<String> {
     known(Judge::Served)
 }
 
 /// The URL at which the sandbox serves an agent's card.
-pub(crate) fn location(agent: &str) -> String {
+pub fn location(agent: &str) -> String {
     format!("https://cards.sandbox.example/agents/v1.0.0/commons/{agent}.json")
 }
 
 /// Requests to lint, check requests, verify receipts, decide, and call tools.
-pub(crate) fn questions() -> Vec<Question> {
+pub fn questions() -> Vec<Question> {
     let lint = [("lint", Judge::Lint), ("lint, signed", Judge::Signatures), ("lint, converted", Judge::Conversion)];
     let lint = lint.into_iter().flat_map(|(to, judge)| known(judge).into_iter().map(move |card| (to, card)));
     let mut questions: Vec<_> = lint.map(|(to, card)| Question::new(to, "/v1/lint", &card, |_| true)).collect();
@@ -143,7 +146,7 @@ pub(crate) fn questions() -> Vec<Question> {
 }
 
 /// Discovery requests for hosts that serve the worst cards, which are those of these agents.
-pub(crate) fn discoveries(agents: impl Iterator<Item = String>) -> impl Iterator<Item = Question> {
+pub fn discoveries(agents: impl Iterator<Item = String>) -> impl Iterator<Item = Question> {
     agents.map(|agent| {
         let path = format!("/v1/discover?url={}", location(&agent).replace(':', "%3A").replace('/', "%2F"));
         Question::get("discover", &path, |answer| answer["outcome"].is_string())
