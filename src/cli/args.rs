@@ -45,7 +45,7 @@ pub(super) use program::{
     LogFormat, ManPageArguments, NameArguments, SandboxArguments, ServeArguments,
 };
 pub(super) use receipt::{PurchaseArguments, ReceiptCheckArguments, ReceiptCommand, ReceiptVerifyArguments};
-pub(super) use request::{RequestCheckArguments, RequestCommand, RequestTemplateArguments};
+pub(super) use request::{AgentRequestCommand, RequestCheckArguments, RequestTemplateArguments};
 pub(super) use signing::{
     CardSignArguments, KeyCommand, SignatureCommand, SignatureVerifyArguments, VerdictCommand, VerdictSigningArguments,
     VerdictVerifyArguments,
@@ -201,7 +201,7 @@ Examples:
     Probe(ProbeArguments),
     /// Check a request against the agent's schema, or start one
     #[command(subcommand)]
-    Request(RequestCommand),
+    Request(AgentRequestCommand),
     /// Check an agent's receipt
     #[command(subcommand)]
     Receipt(ReceiptCommand),

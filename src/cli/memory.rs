@@ -44,14 +44,14 @@ struct OriginMemoryRow<'h> {
 pub(super) fn run(command: MemoryCommand) -> anyhow::Result<ExitStatus> {
     super::runtime::run_async(async {
         match command {
-            MemoryCommand::Show(args) => show_memory(args).await,
+            MemoryCommand::Show(args) => show_memory_entries(args).await,
             MemoryCommand::Accept { origin, world } => accept_seller_origin(origin, &world).await,
             MemoryCommand::Forget(args) => forget_memory_entry(args).await,
         }
     })
 }
 
-async fn show_memory(args: MemoryShowArguments) -> anyhow::Result<ExitStatus> {
+async fn show_memory_entries(args: MemoryShowArguments) -> anyhow::Result<ExitStatus> {
     let memory = ConfiguredMemory::open(&args.world).await?;
     let output = OutputSink::new(&args.output.out)?;
     if args.subjects.is_empty() {

@@ -10,7 +10,7 @@ use clresolve_core::text::UntrustedText;
 use clresolve_messages::request::question::MAX_BYTES;
 use clresolve_messages::request::{OutgoingAgentRequest, RequestCheckDocument, RequestTemplate};
 
-use super::args::{OutputFormat, RequestCheckArguments, RequestCommand, RequestTemplateArguments};
+use super::args::{AgentRequestCommand, OutputFormat, RequestCheckArguments, RequestTemplateArguments};
 use super::exit::ExitStatus;
 use super::findings;
 use super::input::read_file_or_stdin;
@@ -24,10 +24,10 @@ use super::world::CommandContext;
 /// Random bytes of a request's identifier: enough to be unique.
 const ID_BYTES: usize = 16;
 
-pub(super) fn run(command: RequestCommand) -> anyhow::Result<ExitStatus> {
+pub(super) fn run(command: AgentRequestCommand) -> anyhow::Result<ExitStatus> {
     match command {
-        RequestCommand::Check(args) => super::runtime::run_async(check_agent_request(args)),
-        RequestCommand::Template(args) => super::runtime::run_async(write_request_template(args)),
+        AgentRequestCommand::Check(args) => super::runtime::run_async(check_agent_request(args)),
+        AgentRequestCommand::Template(args) => super::runtime::run_async(write_request_template(args)),
     }
 }
 

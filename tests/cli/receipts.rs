@@ -75,7 +75,7 @@ async fn every_receipt_gets_its_state_and_every_code_is_shown() {
     // A forged receipt of the shape that E and E2 share is taken for one of E.
     forged.insert(ReceiptFamily::E2);
     assert_eq!(forged, families, "of each family one is forged");
-    let replies = Sandbox::sample_replies();
+    let replies = Sandbox::sample_settlement_headers();
     let of_replies = replies.iter().flat_map(|reply| reply.codes);
     let of_receipts = Sandbox::sample_receipts().iter().flat_map(|sample| sample.codes);
     let shown: BTreeSet<_> = of_receipts.chain(of_replies).copied().collect();
@@ -251,7 +251,10 @@ fn the_command_says_what_the_library_says() {
     let path = |file: &str| folder.path().join(file).display().to_string();
     let listed = run(&["sandbox", "--receipts", &path(""), "-o", "json"]);
     let rows: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
-    assert_eq!(rows.as_array().map(Vec::len), Some(Sandbox::sample_receipts().len() + Sandbox::sample_replies().len()));
+    assert_eq!(
+        rows.as_array().map(Vec::len),
+        Some(Sandbox::sample_receipts().len() + Sandbox::sample_settlement_headers().len())
+    );
     for (file, code) in [("agent-sdk.json", 0), ("receipt-hash-mismatch.json", 1), ("receipt-family-unknown.json", 3)] {
         let (receipt, request) = (path(file), path("request.json"));
         let arguments =

@@ -6,7 +6,7 @@ use alloy_primitives::B256;
 use blst::min_pk::{AggregatePublicKey, PublicKey, Signature};
 use blst::{BLST_ERROR, Pairing, blst_p1_affine, blst_p2_affine};
 
-use crate::containers::{PublicKeyBytes, SyncAggregate, SyncCommittee};
+use crate::containers::{BlsPublicKeyBytes, SyncAggregate, SyncCommittee};
 use crate::error::LightClientError;
 use crate::spec::BeaconPreset;
 
@@ -85,7 +85,7 @@ impl ProvenSyncCommittee {
     }
 }
 
-fn decompress_key(key: &PublicKeyBytes) -> Option<PublicKey> {
+fn decompress_key(key: &BlsPublicKeyBytes) -> Option<PublicKey> {
     PublicKey::uncompress(key.as_slice()).ok()
 }
 

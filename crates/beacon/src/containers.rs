@@ -7,10 +7,10 @@ use crate::fork::ConsensusFork;
 use crate::hash::{bytes_root, hash_pair, merkleize, short_list_root, u64_root};
 
 /// A compressed BLS public key.
-pub type PublicKeyBytes = FixedBytes<48>;
+pub type BlsPublicKeyBytes = FixedBytes<48>;
 
 /// A compressed BLS signature.
-pub type SignatureBytes = FixedBytes<96>;
+pub type BlsSignatureBytes = FixedBytes<96>;
 
 /// `BeaconBlockHeader`. Its root is the beacon block root.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,9 +68,9 @@ pub struct LightClientHeader {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyncCommittee {
     /// One key per member; a validator may have several memberships.
-    pub pubkeys: Vec<PublicKeyBytes>,
+    pub pubkeys: Vec<BlsPublicKeyBytes>,
     /// The sum of the keys.
-    pub aggregate_pubkey: PublicKeyBytes,
+    pub aggregate_pubkey: BlsPublicKeyBytes,
 }
 
 /// `SyncAggregate`.
@@ -79,7 +79,7 @@ pub struct SyncAggregate {
     /// One bit per member, lowest bit first: who signed.
     pub sync_committee_bits: Bytes,
     /// The sum of their signatures.
-    pub sync_committee_signature: SignatureBytes,
+    pub sync_committee_signature: BlsSignatureBytes,
 }
 
 /// `LightClientBootstrap`: a header and the committee that signs in its period.

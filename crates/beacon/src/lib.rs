@@ -17,8 +17,9 @@ pub mod testing;
 
 pub use codec::{LightClientCodec, MAX_JSON_BYTES, MAX_UPDATES};
 pub use containers::{
-    BeaconBlockHeader, ExecutionPayloadHeader, LightClientBootstrap, LightClientFinalityUpdate, LightClientHeader,
-    LightClientOptimisticUpdate, LightClientUpdate, PublicKeyBytes, SignatureBytes, SyncAggregate, SyncCommittee,
+    BeaconBlockHeader, BlsPublicKeyBytes, BlsSignatureBytes, ExecutionPayloadHeader, LightClientBootstrap,
+    LightClientFinalityUpdate, LightClientHeader, LightClientOptimisticUpdate, LightClientUpdate, SyncAggregate,
+    SyncCommittee,
 };
 pub use error::{LightClientError, SszContainer, SszError, UpdateHeaderRole};
 pub use fork::{ConsensusFork, GeneralizedIndices};

@@ -123,7 +123,7 @@ pub(super) struct ReadingDocument {
     latest: Option<SerializedResult<EnsAnswer, ChainError>>,
     /// The holder at the newest block, if it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    latest_holder: Option<HolderDocument>,
+    latest_holder: Option<NameHolderDocument>,
     holder: NameHolder,
     expiry: Option<Timestamp>,
     proof: ProofStrength,
@@ -136,13 +136,13 @@ pub(super) struct ReadingDocument {
 /// JSON of the holder at the newest block. `null` means that the holder is the same as at the resolved block.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum HolderDocument {
+enum NameHolderDocument {
     Nobody,
     Address(Address),
     Unreadable(Ensv2MigrationSign),
 }
 
-impl From<NameHolder> for HolderDocument {
+impl From<NameHolder> for NameHolderDocument {
     fn from(holder: NameHolder) -> Self {
         match holder {
             NameHolder::Nobody => Self::Nobody,
@@ -152,12 +152,12 @@ impl From<NameHolder> for HolderDocument {
     }
 }
 
-impl From<HolderDocument> for NameHolder {
-    fn from(form: HolderDocument) -> Self {
+impl From<NameHolderDocument> for NameHolder {
+    fn from(form: NameHolderDocument) -> Self {
         match form {
-            HolderDocument::Nobody => Self::Nobody,
-            HolderDocument::Address(holder) => Self::Address(holder),
-            HolderDocument::Unreadable(unreadable) => Self::Unreadable { unreadable },
+            NameHolderDocument::Nobody => Self::Nobody,
+            NameHolderDocument::Address(holder) => Self::Address(holder),
+            NameHolderDocument::Unreadable(unreadable) => Self::Unreadable { unreadable },
         }
     }
 }

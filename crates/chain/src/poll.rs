@@ -24,8 +24,7 @@ use crate::head_age::HeadAgeLimit;
 use crate::pool::{EndpointPool, TimeSource};
 use crate::query::NameQuery;
 use crate::quorum::{
-    DecisiveNewestVoters, QuorumAgreement, QuorumAgreementGap, QuorumCounter, QuorumStatus, QuorumVote,
-    RecordsOrPayment,
+    DecisiveNewestVoters, QuorumAgreement, QuorumAgreementGap, QuorumCounter, QuorumStatus, QuorumVote, QuorumVotePart,
 };
 
 /// Asks endpoints until enough of them agree on a block and its contents.
@@ -135,7 +134,7 @@ impl<V: QuorumVote + Clone> NewestBlockVotes<V> {
         order: &[Arc<RpcEndpoint>],
         is_usable: impl Fn(&usize) -> bool,
     ) -> Option<Self> {
-        let of = |endpoint: usize, part: RecordsOrPayment| {
+        let of = |endpoint: usize, part: QuorumVotePart| {
             let (vote, label) = (counter.latest_vote(endpoint)?.clone(), order[endpoint].label.clone());
             Some(NewestBlockVote { label, vote, is_objection: counter.is_objection(endpoint, pinned, part) })
         };
@@ -146,8 +145,8 @@ impl<V: QuorumVote + Clone> NewestBlockVotes<V> {
         let current = endpoints(&mut counter.current_endpoints(at, pinned).into_iter());
         let unheard = endpoints(&mut (0..order.len()).filter(|endpoint| counter.latest_vote(*endpoint).is_none()));
         Some(Self {
-            records: of(at.records, RecordsOrPayment::Records)?,
-            payment: of(at.payment, RecordsOrPayment::Payment)?,
+            records: of(at.records, QuorumVotePart::Records)?,
+            payment: of(at.payment, QuorumVotePart::Payment)?,
             look_ups: look_ups.map(|(endpoint, vote)| (Arc::clone(&order[endpoint]), vote.clone())).collect(),
             current,
             unheard,

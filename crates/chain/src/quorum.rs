@@ -29,7 +29,7 @@ const MAX_REPEATS: usize = 4;
 /// An endpoint's statement about a block.
 pub(crate) trait QuorumVote: PartialEq {
     /// Whether the name's resolver and this part of the response are equal, regardless of the block.
-    fn agrees_on_part(&self, other: &Self, part: RecordsOrPayment) -> bool;
+    fn agrees_on_part(&self, other: &Self, part: QuorumVotePart) -> bool;
 
     /// Whether both votes leave the records to off-chain lookups and are equal apart from these, regardless of
     /// payments. Only the results of the lookups then show whether the records are equal.
@@ -51,17 +51,17 @@ pub(crate) trait QuorumVote: PartialEq {
 /// A part of a vote. At the newest block each part is counted separately, so that a dispute about payments does not
 /// affect the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RecordsOrPayment {
+pub(crate) enum QuorumVotePart {
     /// The text records that a resolution needs.
     Records,
     Payment,
 }
 
 impl QuorumVote for NameFindings {
-    fn agrees_on_part(&self, other: &Self, part: RecordsOrPayment) -> bool {
+    fn agrees_on_part(&self, other: &Self, part: QuorumVotePart) -> bool {
         match part {
-            RecordsOrPayment::Records => self.has_same_records(other),
-            RecordsOrPayment::Payment => self.has_same_payment(other),
+            QuorumVotePart::Records => self.has_same_records(other),
+            QuorumVotePart::Payment => self.has_same_payment(other),
         }
     }
 
@@ -84,7 +84,7 @@ impl QuorumVote for NameFindings {
 
 /// If everything else is computed from proven state, the header is the whole vote.
 impl QuorumVote for HashedBlockHeader {
-    fn agrees_on_part(&self, other: &Self, _: RecordsOrPayment) -> bool {
+    fn agrees_on_part(&self, other: &Self, _: QuorumVotePart) -> bool {
         self == other
     }
 }
@@ -284,8 +284,8 @@ impl<V: QuorumVote> QuorumCounter<V> {
     pub(crate) fn reached_height(&self, at: DecisiveNewestVoters) -> Option<u64> {
         let objection = |endpoint| self.latest_vote(endpoint)?.as_ref().ok()?.block_height();
         match (
-            self.agreed_height(at.records, RecordsOrPayment::Records),
-            self.agreed_height(at.payment, RecordsOrPayment::Payment),
+            self.agreed_height(at.records, QuorumVotePart::Records),
+            self.agreed_height(at.payment, QuorumVotePart::Payment),
         ) {
             (Some(records), Some(payment)) => Some(records.min(payment)),
             (None, _) => objection(at.records),
@@ -298,7 +298,7 @@ impl<V: QuorumVote> QuorumCounter<V> {
 
     /// The height that enough operators have reached with the vote of `endpoint` on this part. An operator that is
     /// ahead does not vouch for those that are behind.
-    fn agreed_height(&self, endpoint: usize, part: RecordsOrPayment) -> Option<u64> {
+    fn agreed_height(&self, endpoint: usize, part: QuorumVotePart) -> Option<u64> {
         let vote = self.latest_vote(endpoint)?.as_ref().ok()?;
         let same = self.voters.iter().filter_map(|voter| {
             let latest = voter.latest.as_ref()?.as_ref().ok()?;
@@ -313,15 +313,15 @@ impl<V: QuorumVote> QuorumCounter<V> {
     #[cfg(feature = "state-proof")]
     pub(crate) fn objecting_endpoints(&self, vote: &V) -> Option<DecisiveNewestVoters> {
         let (records, payment) = (
-            self.objecting_endpoint(vote, RecordsOrPayment::Records),
-            self.objecting_endpoint(vote, RecordsOrPayment::Payment),
+            self.objecting_endpoint(vote, QuorumVotePart::Records),
+            self.objecting_endpoint(vote, QuorumVotePart::Payment),
         );
         Some(DecisiveNewestVoters { records: records?, payment: payment.or(records)? })
     }
 
     /// The endpoint whose vote on this part of the newest block differs from `vote`, or that failed there.
     #[cfg(feature = "state-proof")]
-    fn objecting_endpoint(&self, vote: &V, part: RecordsOrPayment) -> Option<usize> {
+    fn objecting_endpoint(&self, vote: &V, part: QuorumVotePart) -> Option<usize> {
         let of = |objects: &dyn Fn(&Result<V, EndpointFailure>) -> bool| {
             let voter = self.voters.iter().find(|voter| voter.latest.as_ref().is_some_and(objects));
             voter.map(|voter| voter.endpoint)
@@ -379,7 +379,7 @@ impl<V: QuorumVote> QuorumCounter<V> {
             let others = iter::once(pinned).chain(counted);
             others
                 .into_iter()
-                .any(|other| vote.agrees_on_part(other, RecordsOrPayment::Records) || vote.agrees_except_lookups(other))
+                .any(|other| vote.agrees_on_part(other, QuorumVotePart::Records) || vote.agrees_except_lookups(other))
         };
         let voters = self.voters.iter().filter(|voter| matches!(&voter.latest, Some(Ok(vote)) if is_like(vote)));
         voters.map(|voter| voter.endpoint).collect()
@@ -395,7 +395,7 @@ impl<V: QuorumVote> QuorumCounter<V> {
         let is_same = |one: &V, other: &V| {
             one == other
                 || (clresolve_core::mutant!("payments-need-no-quorum")
-                    && one.agrees_on_part(other, RecordsOrPayment::Records))
+                    && one.agrees_on_part(other, QuorumVotePart::Records))
         };
         let mut groups: Vec<AgreementGroup<'_, V>> = Vec::new();
         for voter in &self.voters {
@@ -452,8 +452,8 @@ impl<V: QuorumVote> QuorumCounter<V> {
 
     /// The endpoints whose votes on the newest block count, and whether both parts are conclusive.
     fn latest_vote_endpoints(&self, group: &AgreementGroup<'_, V>) -> (Option<DecisiveNewestVoters>, bool) {
-        let (records, records_are_clear) = self.latest_vote_endpoint(group, RecordsOrPayment::Records);
-        let (payment, payment_is_clear) = self.latest_vote_endpoint(group, RecordsOrPayment::Payment);
+        let (records, records_are_clear) = self.latest_vote_endpoint(group, QuorumVotePart::Records);
+        let (payment, payment_is_clear) = self.latest_vote_endpoint(group, QuorumVotePart::Payment);
         let latest = records.zip(payment).map(|(records, payment)| DecisiveNewestVoters { records, payment });
         (latest, records_are_clear && payment_is_clear)
     }
@@ -461,7 +461,7 @@ impl<V: QuorumVote> QuorumCounter<V> {
     /// The endpoint whose vote on this part of the newest block counts, and whether that is conclusive. A change counts
     /// unless enough operators deny it: the newest block can only downgrade a verdict, but one endpoint alone must not
     /// be able to withhold a name.
-    fn latest_vote_endpoint(&self, group: &AgreementGroup<'_, V>, part: RecordsOrPayment) -> (Option<usize>, bool) {
+    fn latest_vote_endpoint(&self, group: &AgreementGroup<'_, V>, part: QuorumVotePart) -> (Option<usize>, bool) {
         let of = |wanted: &dyn Fn(&Result<V, EndpointFailure>) -> bool| -> Vec<usize> {
             let is_one = |voter: &&EndpointVotes<V>| voter.latest.as_ref().is_some_and(wanted);
             self.voters.iter().filter(is_one).map(|voter| voter.endpoint).collect()
@@ -482,7 +482,7 @@ impl<V: QuorumVote> QuorumCounter<V> {
 
     /// Whether the vote of `endpoint` on this part of the newest block differs from `vote` and is shared by too few
     /// operators. It shows that something may have changed, but not what: the endpoint may be lying.
-    pub(crate) fn is_objection(&self, endpoint: usize, vote: &V, part: RecordsOrPayment) -> bool {
+    pub(crate) fn is_objection(&self, endpoint: usize, vote: &V, part: QuorumVotePart) -> bool {
         let differs = |latest: &Result<V, EndpointFailure>| {
             latest.as_ref().is_ok_and(|latest| !latest.agrees_on_part(vote, part))
         };
@@ -490,7 +490,7 @@ impl<V: QuorumVote> QuorumCounter<V> {
     }
 
     /// Whether enough operators share the vote of `endpoint` on this part of the newest block.
-    fn has_enough_operators(&self, endpoint: usize, part: RecordsOrPayment) -> bool {
+    fn has_enough_operators(&self, endpoint: usize, part: QuorumVotePart) -> bool {
         let Some(Ok(vote)) = self.latest_vote(endpoint) else { return false };
         let shares = |voter: &&EndpointVotes<V>| {
             voter

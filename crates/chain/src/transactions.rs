@@ -23,7 +23,7 @@ use crate::failure::EndpointFailure;
 use crate::header;
 use crate::poll::{QuorumQuery, poll};
 use crate::pool::{ChainReaderConfig, EndpointPool, TimeSource};
-use crate::quorum::{QuorumVote, RecordsOrPayment};
+use crate::quorum::{QuorumVote, QuorumVotePart};
 #[cfg(feature = "state-proof")]
 use crate::receipt_proofs::ReceiptInclusionProver;
 use crate::transport::RpcHttpTransport;
@@ -105,7 +105,7 @@ struct BlockTransaction {
 }
 
 impl QuorumVote for TransactionVote {
-    fn agrees_on_part(&self, other: &Self, _: RecordsOrPayment) -> bool {
+    fn agrees_on_part(&self, other: &Self, _: QuorumVotePart) -> bool {
         self == other
     }
 }

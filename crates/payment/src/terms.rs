@@ -133,7 +133,7 @@ impl PaymentTerms {
             malformed_terms("paymentRequired", "The terms cannot be read.").observed(excerpt_text(&error.to_string()))
         })?;
         Self::from_value(&document)?
-            .require_agreement(&other_places(places::places_in_document(&document, "")?, &document))
+            .require_agreement(&other_terms_places(places::places_in_document(&document, "")?, &document))
     }
 
     /// Parses the terms in the JSON result of an MCP tool. Clients read `structuredContent`, a text of `content`,
@@ -177,7 +177,7 @@ impl PaymentTerms {
                     let place = format!("{}{}", judged.name, reason.place.as_deref().unwrap_or_default());
                     Box::new(reason.at_place(place))
                 })?;
-                terms.require_agreement(&other_places(places, document))
+                terms.require_agreement(&other_terms_places(places, document))
             }
         }
     }
@@ -202,7 +202,7 @@ impl PaymentTerms {
         })?;
         challenge::check_result_challenges(&document)?;
         let terms = Self::from_value(&document)?.require_version(X402Version::V1)?;
-        terms.require_agreement(&other_places(places::places_in_document(&document, "body")?, &document))
+        terms.require_agreement(&other_terms_places(places::places_in_document(&document, "body")?, &document))
     }
 
     /// These terms, if a client expects terms of their version in this place.
@@ -222,7 +222,7 @@ impl PaymentTerms {
 }
 
 /// All places except the one whose document is judged.
-fn other_places<'v>(mut places: Vec<TermsPlace<'v>>, judged: &Value) -> Vec<TermsPlace<'v>> {
+fn other_terms_places<'v>(mut places: Vec<TermsPlace<'v>>, judged: &Value) -> Vec<TermsPlace<'v>> {
     places.retain(|place| !std::ptr::eq(place.document, judged));
     places
 }

@@ -227,7 +227,7 @@ impl Sandbox {
     }
 
     /// Replies of sellers to the payment (`PAYMENT-RESPONSE`), the good one first, each with the expected result.
-    pub fn sample_replies() -> [SettlementHeaderSample; 3] {
+    pub fn sample_settlement_headers() -> [SettlementHeaderSample; 3] {
         purchase::settlement_samples()
     }
 

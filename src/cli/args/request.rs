@@ -14,7 +14,7 @@ use crate::cli::hint::parse_name_argument;
 Examples:
   clresolve request template summarizeagent.eth summarize --out request.json
   clresolve request check summarizeagent.eth summarize request.json")]
-pub(in crate::cli) enum RequestCommand {
+pub(in crate::cli) enum AgentRequestCommand {
     /// Check a request against the agent's schema before you send it
     Check(RequestCheckArguments),
     /// Print a request to fill in, with a fresh request_id

@@ -66,7 +66,7 @@ fn forged(bundle: &Value, pointer: &str, change: impl FnOnce(&mut Value)) -> Val
 async fn a_purchase_is_judged_again_from_its_bytes() {
     let text = std::fs::read_to_string("schemas/purchase.schema.json").expect("a schema");
     let schema = jsonschema::draft202012::new(&serde_json::from_str(&text).expect("JSON")).expect("a schema");
-    for reply in Sandbox::sample_replies() {
+    for reply in Sandbox::sample_settlement_headers() {
         let bundle = exported(&papers(&reply.header)).await;
         let errors: Vec<_> = schema.iter_errors(&bundle).map(|error| error.to_string()).collect();
         assert!(errors.is_empty(), "{errors:?}");
@@ -243,7 +243,7 @@ async fn what_a_bundle_would_hide_is_not_packed() {
 /// Another version may word things in another way, and say nothing else.
 #[tokio::test(flavor = "multi_thread")]
 async fn another_version_has_said_the_same() {
-    let mut good = exported(&papers(&Sandbox::sample_replies()[0].header)).await;
+    let mut good = exported(&papers(&Sandbox::sample_settlement_headers()[0].header)).await;
     let verdict = &mut good["bundle"]["verdict"];
     (verdict["tool"]["version"], verdict["summary"]) = (json!("9"), json!("All was well."));
     let sealed: Verdict = serde_json::from_value(verdict.take()).expect("a verdict");
@@ -288,7 +288,7 @@ fn what_a_bundle_cannot_show_goes_with_none() {
 /// Whatever verification a forger writes beside it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reading_that_no_run_could_have_made_is_refused() {
-    let good = exported(&papers(&Sandbox::sample_replies()[0].header)).await;
+    let good = exported(&papers(&Sandbox::sample_settlement_headers()[0].header)).await;
     let refused = |bundle: &Value, pointer: &str, value: Value| {
         let found = judged(&forged(bundle, pointer, |place| *place = value.clone())).1;
         assert!(matches!(found, Err(BundleError::Inconsistent(_))), "{pointer}: {value}: {found:?}");
@@ -312,7 +312,7 @@ async fn a_reading_that_no_run_could_have_made_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_member_of_a_purchase_can_be_exchanged() {
-    let good = exported(&papers(&Sandbox::sample_replies()[0].header)).await;
+    let good = exported(&papers(&Sandbox::sample_settlement_headers()[0].header)).await;
     replayed(&good).expect("it follows from its evidence");
     let other = |text: &str| json!(text);
     let receipt = sample("website.json").as_bytes();
@@ -443,7 +443,7 @@ async fn a_decision_that_does_not_follow_from_its_terms_is_refused() {
 /// same.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_proof_of_a_settlement_binds_its_logs() {
-    let good = exported(&papers(&Sandbox::sample_replies()[0].header)).await;
+    let good = exported(&papers(&Sandbox::sample_settlement_headers()[0].header)).await;
     let refused = replayed(&forged(&good, "/transaction/execution/logs/1/data", |data| *data = json!("0x00")));
     assert!(matches!(refused, Err(BundleError::Receipt(_))), "{refused:?}");
 }
@@ -470,7 +470,7 @@ fn rejudged(bundle: &Value, pointer: &str, change: impl FnOnce(&mut Value)) -> R
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_purchase_has_a_time_of_its_own() {
-    let good = exported(&papers(&Sandbox::sample_replies()[0].header)).await;
+    let good = exported(&papers(&Sandbox::sample_settlement_headers()[0].header)).await;
     let gathered: Timestamp = good["bundle"]["run"]["at"].as_str().expect("a time").parse().expect("a time");
     let at = |seconds| {
         let time = gathered.checked_add(SignedDuration::from_secs(seconds)).expect("in range");
@@ -496,7 +496,7 @@ fn the_command_writes_and_replays_a_purchase() {
         "Do not rely on this receipt: the evidence contradicts it.",
         "Do not rely on this receipt yet: the evidence does not decide.",
     ];
-    for (reply, (code, advice)) in Sandbox::sample_replies().iter().zip([0, 1, 3].into_iter().zip(advice)) {
+    for (reply, (code, advice)) in Sandbox::sample_settlement_headers().iter().zip([0, 1, 3].into_iter().zip(advice)) {
         let files = ["agent-sdk.json", "request.json", "payment.txt", reply.file, "bundle.json"].map(path);
         let [receipt, request, payment, settlement, bundle] = &files;
         let verify = ["receipt", "verify", receipt, "--name", NAME, "--sandbox", "--request", request];

@@ -63,7 +63,7 @@ async fn seen(faults: &[SandboxRpcFault], settlement: &str) -> ReceiptVerificati
 async fn every_reply_gets_its_state() {
     let sandbox = Sandbox::start().await.expect("it starts");
     let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
-    for reply in Sandbox::sample_replies() {
+    for reply in Sandbox::sample_settlement_headers() {
         let found = resolver.verify_receipt(&bought(&reply.header)).await;
         let codes: Vec<_> = reply.codes.iter().map(|code| code.slug().to_owned()).collect();
         assert_eq!((found.state, &found.codes), (reply.state, &codes), "{}: {found:#?}", reply.file);
@@ -83,7 +83,7 @@ async fn every_reply_gets_its_state() {
 async fn without_a_decision_the_payee_is_unchecked() {
     let sandbox = Sandbox::start().await.expect("it starts");
     let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
-    let found = resolver.verify_receipt(&bought(&Sandbox::sample_replies()[0].header)).await;
+    let found = resolver.verify_receipt(&bought(&Sandbox::sample_settlement_headers()[0].header)).await;
     assert_eq!(
         (row(&found).status, &*found.unchecked),
         (StepStatus::Pass, &["bound-schema", "agent", "request_id", "payee"][..])
@@ -112,7 +112,7 @@ async fn a_receipt_of_another_transaction_is_a_mismatch() {
     {
         let question = ReceiptVerificationRequest {
             receipt: about(transaction).into(),
-            ..bought(&Sandbox::sample_replies()[0].header)
+            ..bought(&Sandbox::sample_settlement_headers()[0].header)
         };
         let found = resolver.verify_receipt(&question).await;
         assert_eq!(row(&found).status, status, "{transaction}: {found:#?}");
@@ -140,7 +140,7 @@ async fn without_an_endpoint_for_the_network_nothing_is_decided() {
     let mut config = sandbox.config();
     config.chains.clear();
     let resolver = Resolver::new(&config).await.expect("its configuration is good");
-    let found = resolver.verify_receipt(&bought(&Sandbox::sample_replies()[0].header)).await;
+    let found = resolver.verify_receipt(&bought(&Sandbox::sample_settlement_headers()[0].header)).await;
     assert_eq!((found.state, row(&found).status), (TrustState::Indeterminate, StepStatus::Unknown));
     assert_eq!(found.codes, [ReasonCode::SettlementUnproven.slug()]);
     for (payment, settlement) in
@@ -156,7 +156,7 @@ async fn without_an_endpoint_for_the_network_nothing_is_decided() {
 #[tokio::test(flavor = "multi_thread")]
 async fn endpoints_that_lie_are_outvoted() {
     const FORGED: SandboxRpcFault = SandboxRpcFault::ForgedTransactions;
-    let none = Sandbox::sample_replies()[2].header.clone();
+    let none = Sandbox::sample_settlement_headers()[2].header.clone();
     let alone = seen(&[FORGED], &none).await;
     let settlement = alone.settlement.as_ref().expect("it is judged");
     assert_eq!(
@@ -173,7 +173,7 @@ async fn endpoints_that_lie_are_outvoted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_about_another_transaction_or_block_is_none() {
-    let good = Sandbox::sample_replies()[0].header.clone();
+    let good = Sandbox::sample_settlement_headers()[0].header.clone();
     for fault in [SandboxRpcFault::OtherTransactions, SandboxRpcFault::NoSuchBlock] {
         // The decoy is the transaction of the purchase itself, so another one is asked for.
         let asked = if fault == SandboxRpcFault::OtherTransactions {
@@ -191,14 +191,14 @@ async fn an_answer_about_another_transaction_or_block_is_none() {
 /// An endpoint that contradicts itself says nothing, not even that there is no such transaction.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_receipt_without_its_transaction_is_no_answer() {
-    let found = seen(&[SandboxRpcFault::ReceiptsAlone], &Sandbox::sample_replies()[0].header).await;
+    let found = seen(&[SandboxRpcFault::ReceiptsAlone], &Sandbox::sample_settlement_headers()[0].header).await;
     let observed = row(&found).observed.clone().unwrap_or_default();
     assert!(row(&found).status == StepStatus::Unknown && !observed.starts_with(UNKNOWN), "{found:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_the_receipts_of_the_block_it_is_reported() {
-    let good = Sandbox::sample_replies()[0].header.clone();
+    let good = Sandbox::sample_settlement_headers()[0].header.clone();
     let found = seen(&[SandboxRpcFault::NoBlockReceipts; 2], &good).await;
     let settlement = found.settlement.as_ref().expect("it is judged");
     assert_eq!((row(&found).status, settlement.shown_by), (StepStatus::Pass, Some(SettlementEvidenceKind::Reported)));
@@ -211,7 +211,7 @@ async fn while_the_receipts_of_the_block_stall_it_is_reported() {
     let (_world, mut config) = with_endpoints(&[SandboxRpcFault::StalledBlockReceipts]).await;
     config.timeout = Duration::from_secs(20);
     let resolver = Resolver::new(&config).await.expect("its configuration is good");
-    let found = resolver.verify_receipt(&bought(&Sandbox::sample_replies()[0].header)).await;
+    let found = resolver.verify_receipt(&bought(&Sandbox::sample_settlement_headers()[0].header)).await;
     let shown_by = found.settlement.as_ref().and_then(|settlement| settlement.shown_by);
     assert_eq!(
         (row(&found).status, shown_by),
@@ -222,7 +222,7 @@ async fn while_the_receipts_of_the_block_stall_it_is_reported() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_receipt_of_another_call_is_no_answer() {
-    let found = seen(&[SandboxRpcFault::OtherCallees], &Sandbox::sample_replies()[0].header).await;
+    let found = seen(&[SandboxRpcFault::OtherCallees], &Sandbox::sample_settlement_headers()[0].header).await;
     let observed = row(&found).observed.clone().unwrap_or_default();
     assert!(row(&found).status == StepStatus::Unknown && observed.contains("two contracts"), "{found:#?}");
 }
@@ -236,7 +236,7 @@ async fn a_settlement_is_read_once_beside_a_verdict() {
     let resolver = Resolver::new(&config).await.expect("its configuration is good");
     let verify = async || {
         let before = world.counts().rpc;
-        let found = resolver.verify_receipt(&bought(&Sandbox::sample_replies()[0].header)).await;
+        let found = resolver.verify_receipt(&bought(&Sandbox::sample_settlement_headers()[0].header)).await;
         assert_eq!(row(&found).status, StepStatus::Pass);
         world.counts().rpc - before
     };
@@ -254,7 +254,7 @@ async fn what_the_gate_demands_of_names_settlements_must_have() {
         let (_world, mut config) = with_endpoints(&[fault]).await;
         config.gate.min_proof = Some(least);
         let resolver = Resolver::new(&config).await.expect("its configuration is good");
-        let found = resolver.verify_receipt(&bought(&Sandbox::sample_replies()[0].header)).await;
+        let found = resolver.verify_receipt(&bought(&Sandbox::sample_settlement_headers()[0].header)).await;
         assert_eq!(row(&found).status, status, "{fault:?} {least:?}: {found:#?}");
     }
 }
@@ -270,7 +270,7 @@ fn the_command_takes_the_headers_from_files() {
         let arguments = ["receipt", "verify", receipt, "--name", NAME, "--sandbox", "-o", "json"];
         run(&[&arguments[..], &["--payment", payment, "--settlement", settlement], further].concat())
     };
-    for (reply, code) in Sandbox::sample_replies().iter().zip([0, 1, 3]) {
+    for (reply, code) in Sandbox::sample_settlement_headers().iter().zip([0, 1, 3]) {
         let output = verified(reply.file, &[]);
         assert_eq!(output.status.code(), Some(code), "{output:?}");
         let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");

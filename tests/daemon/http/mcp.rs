@@ -84,7 +84,7 @@ async fn every_tool_answers_as_its_schema_says() {
         ("verify_receipt", json!({"name": GOOD, "receipt": "{"}), "/receipt/state", json!("untrusted")),
         (
             "verify_receipt",
-            settled(&Sandbox::sample_replies()[0].header),
+            settled(&Sandbox::sample_settlement_headers()[0].header),
             "/receipt/settlement/shown_by",
             json!("proven"),
         ),

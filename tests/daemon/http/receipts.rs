@@ -42,7 +42,7 @@ async fn a_settlement_is_judged_as_in_the_library() {
     let receipt =
         Sandbox::sample_receipts().iter().find(|sample| sample.file == "agent-sdk.json").expect("it is there").text;
     let (_, payment) = Sandbox::sample_payment();
-    for reply in Sandbox::sample_replies() {
+    for reply in Sandbox::sample_settlement_headers() {
         let (name, settlement) = ("summarizeagent.eth", &reply.header);
         let body =
             format!(r#"{{"name":"{name}","receipt":{receipt},"payment":"{payment}","settlement":"{settlement}"}}"#);

@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 
 use super::error::CardSignError;
 use clresolve_core::digest::Digest;
-use clresolve_jose::{ED25519_ALGORITHMS, Ed25519KeyError};
+use clresolve_jose::{ED25519_ALGORITHMS, SigningKeyError};
 
 const P256_BYTES: usize = 32;
 
@@ -146,7 +146,7 @@ impl CardTrustRootKey {
     ///
     /// # Errors
     /// The key is a private key, or a member is missing or not base64url.
-    pub(super) fn from_jwk(jwk: &Value, further: Vec<String>) -> Result<Self, Ed25519KeyError> {
+    pub(super) fn from_jwk(jwk: &Value, further: Vec<String>) -> Result<Self, SigningKeyError> {
         let text = |member: &str| jwk.get(member).and_then(Value::as_str);
         let mut names = further;
         names.extend(text("kid").map(str::to_owned));
@@ -157,7 +157,7 @@ impl CardTrustRootKey {
             _ => return Ok(Self { names, material: PublicKeyMaterial::Other }),
         };
         if jwk.get("d").is_some() {
-            return Err(Ed25519KeyError::Private);
+            return Err(SigningKeyError::Private);
         }
         if !permits_algorithm(jwk, algorithm) {
             return Ok(Self { names, material: PublicKeyMaterial::Other });
@@ -237,26 +237,26 @@ fn permits_algorithm(jwk: &Value, algorithm: CardSignatureAlgorithm) -> bool {
     is("use", &["sig"]) && is("alg", names) && jwk.get("key_ops").is_none_or(verifies)
 }
 
-fn decode_jwk_member(jwk: &Value, member: &str) -> Result<Vec<u8>, Ed25519KeyError> {
+fn decode_jwk_member(jwk: &Value, member: &str) -> Result<Vec<u8>, SigningKeyError> {
     let text = jwk.get(member).and_then(Value::as_str).filter(|text| !text.is_empty());
-    text.and_then(|text| BASE64URL.decode(text).ok()).ok_or(Ed25519KeyError::NotJwk)
+    text.and_then(|text| BASE64URL.decode(text).ok()).ok_or(SigningKeyError::NotJwk)
 }
 
-fn ed25519_key_material(x: &str) -> Result<PublicKeyMaterial, Ed25519KeyError> {
+fn ed25519_key_material(x: &str) -> Result<PublicKeyMaterial, SigningKeyError> {
     match clresolve_jose::Ed25519PublicKey::from_jwk_x(x) {
         Ok(key) => {
             let thumbprint = key.thumbprint().to_owned();
             let verifier = Box::new(CardSignatureVerifier::Ed25519(key));
             Ok(PublicKeyMaterial::Usable { algorithm: CardSignatureAlgorithm::EdDsa, verifier, thumbprint })
         }
-        Err(Ed25519KeyError::Weak) => Ok(PublicKeyMaterial::Weak(CardSignatureAlgorithm::EdDsa)),
+        Err(SigningKeyError::Weak) => Ok(PublicKeyMaterial::Weak(CardSignatureAlgorithm::EdDsa)),
         Err(error) => Err(error),
     }
 }
 
-fn p256_key_material(x: &[u8], y: &[u8]) -> Result<PublicKeyMaterial, Ed25519KeyError> {
+fn p256_key_material(x: &[u8], y: &[u8]) -> Result<PublicKeyMaterial, SigningKeyError> {
     if x.len() != P256_BYTES || y.len() != P256_BYTES {
-        return Err(Ed25519KeyError::NotJwk);
+        return Err(SigningKeyError::NotJwk);
     }
     let point = [&[UNCOMPRESSED], x, y].concat();
     let Ok(key) = ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, &point) else {
@@ -324,29 +324,29 @@ impl CardSigningKey {
     /// Parses PKCS#8 in PEM: Ed25519, P-256, or RSA of 2048 to 4096 bits. The key's `kid` is its RFC 7638 thumbprint.
     ///
     /// # Errors
-    /// [`Ed25519KeyError::NotCardKey`] for anything else. The error contains nothing of the input.
-    pub fn from_pem(text: &str) -> Result<Self, Ed25519KeyError> {
+    /// [`SigningKeyError::NotCardKey`] for anything else. The error contains nothing of the input.
+    pub fn from_pem(text: &str) -> Result<Self, SigningKeyError> {
         if let Ok(key) = clresolve_jose::Ed25519SigningKey::from_pem(text) {
             return Ok(Self::from(key));
         }
-        let (label, der) = pem::decode_vec(text.as_bytes()).map_err(|_| Ed25519KeyError::NotCardKey)?;
+        let (label, der) = pem::decode_vec(text.as_bytes()).map_err(|_| SigningKeyError::NotCardKey)?;
         let der = Zeroizing::new(der);
         if label != "PRIVATE KEY" {
-            return Err(Ed25519KeyError::NotCardKey);
+            return Err(SigningKeyError::NotCardKey);
         }
         if let Ok(pair) = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der) {
             let (x, y) = public_point_coordinates(&pair);
             let kid = p256_thumbprint(x, y);
             return Ok(Self { secret: CardSecretKey::P256(Box::new(pair)), kid, jku: None });
         }
-        let pair = rsa::KeyPair::from_pkcs8(&der).map_err(|_| Ed25519KeyError::NotCardKey)?;
+        let pair = rsa::KeyPair::from_pkcs8(&der).map_err(|_| SigningKeyError::NotCardKey)?;
         let public = pair.public_key();
         let (n, e) = (public.modulus(), public.exponent());
         match rsa_key_material(n.big_endian_without_leading_zero(), e.big_endian_without_leading_zero()) {
             PublicKeyMaterial::Usable { thumbprint: kid, .. } => {
                 Ok(Self { secret: CardSecretKey::Rsa(Box::new(pair)), kid, jku: None })
             }
-            PublicKeyMaterial::Weak(_) | PublicKeyMaterial::Other => Err(Ed25519KeyError::NotCardKey),
+            PublicKeyMaterial::Weak(_) | PublicKeyMaterial::Other => Err(SigningKeyError::NotCardKey),
         }
     }
 

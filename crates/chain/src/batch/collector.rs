@@ -58,8 +58,8 @@ where
     {
         let (sender, answer) = oneshot::channel();
         match lock_groups(&self.waiting).add_member(&key, (question, sender)) {
-            GroupJoinOutcome::Full(members) => drop(tokio::spawn(answer_members(members, ask))),
-            GroupJoinOutcome::First(number) => {
+            QueryBatchJoinOutcome::Full(members) => drop(tokio::spawn(answer_members(members, ask))),
+            QueryBatchJoinOutcome::First(number) => {
                 let (waiting, wait) = (Arc::clone(&self.waiting), self.wait);
                 tokio::spawn(async move {
                     sleep(wait).await;
@@ -69,7 +69,7 @@ where
                     }
                 });
             }
-            GroupJoinOutcome::Later => {}
+            QueryBatchJoinOutcome::Later => {}
         }
         answer.await.ok()
     }
@@ -79,7 +79,7 @@ pub(super) fn lock_groups<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-enum GroupJoinOutcome<M> {
+enum QueryBatchJoinOutcome<M> {
     /// The query opened the group with this number.
     First(u64),
     /// The query joined a group that is still waiting.
@@ -89,18 +89,18 @@ enum GroupJoinOutcome<M> {
 }
 
 impl<K: Clone + Eq + Hash, Q, A> PendingQueryGroups<K, Q, A> {
-    fn add_member(&mut self, key: &K, member: QueryGroupMember<Q, A>) -> GroupJoinOutcome<QueryGroupMember<Q, A>> {
+    fn add_member(&mut self, key: &K, member: QueryGroupMember<Q, A>) -> QueryBatchJoinOutcome<QueryGroupMember<Q, A>> {
         let Some(group) = self.groups.get_mut(key) else {
             let number = self.next;
             self.next += 1;
             self.groups.insert(key.clone(), QueryGroup { number, members: vec![member] });
-            return GroupJoinOutcome::First(number);
+            return QueryBatchJoinOutcome::First(number);
         };
         group.members.push(member);
         if group.members.len() < MOST_NAMES {
-            return GroupJoinOutcome::Later;
+            return QueryBatchJoinOutcome::Later;
         }
-        GroupJoinOutcome::Full(self.groups.remove(key).map(|group| group.members).unwrap_or_default())
+        QueryBatchJoinOutcome::Full(self.groups.remove(key).map(|group| group.members).unwrap_or_default())
     }
 
     /// Removes the group with this number and returns its members, unless the group was completed before.

@@ -14,11 +14,11 @@ use crate::fan_out::{FanOutAction, FanOutPlan};
 
 /// A word for the records and, after a slash, a word for payments.
 impl QuorumVote for &'static str {
-    fn agrees_on_part(&self, other: &Self, part: RecordsOrPayment) -> bool {
+    fn agrees_on_part(&self, other: &Self, part: QuorumVotePart) -> bool {
         let [one, other] = [self, other].map(|words| words.split_once('/').unwrap_or((words, "")));
         match part {
-            RecordsOrPayment::Records => one.0 == other.0,
-            RecordsOrPayment::Payment => one.1 == other.1,
+            QuorumVotePart::Records => one.0 == other.0,
+            QuorumVotePart::Payment => one.1 == other.1,
         }
     }
 }
@@ -261,7 +261,7 @@ fn what_enough_state_at_latest_counts_before_what_one_objects() {
     for (endpoint, vote) in ["a", "b", "c", "c"].into_iter().enumerate() {
         counter.add_observation(endpoint, &endpoint.to_string(), block(5, 0), "a", Some(Ok(vote)));
     }
-    let objects = |endpoint| counter.is_objection(endpoint, &"a", RecordsOrPayment::Records);
+    let objects = |endpoint| counter.is_objection(endpoint, &"a", QuorumVotePart::Records);
     assert_eq!([0, 1, 2, 3].map(objects), [false, true, false, false]);
 }
 
@@ -316,12 +316,12 @@ fn equal_statements_of_both_readers_are_equal_votes() {
         resolved: UniversalResolverOutcome::NoResolver,
         payment: None,
     };
-    let same = |one: &NameFindings, other: &NameFindings| one.agrees_on_part(other, RecordsOrPayment::Records);
+    let same = |one: &NameFindings, other: &NameFindings| one.agrees_on_part(other, QuorumVotePart::Records);
     assert!(same(&findings(5, true), &findings(6, true)), "whatever the block");
     assert!(!same(&findings(5, true), &findings(5, false)));
     let header = |number| HashedBlockHeader::new(Header { number, ..Header::default() });
-    assert!(header(5).agrees_on_part(&header(5), RecordsOrPayment::Records));
-    assert!(!header(5).agrees_on_part(&header(6), RecordsOrPayment::Records));
+    assert!(header(5).agrees_on_part(&header(5), QuorumVotePart::Records));
+    assert!(!header(5).agrees_on_part(&header(6), QuorumVotePart::Records));
     assert_eq!(
         (findings(5, true).block_height(), header(5).block_height()),
         (Some(5), None),
@@ -455,11 +455,11 @@ fn every_vote_can_be_read() {
 #[test]
 fn a_change_is_an_objection_before_a_failure_is() {
     let mut counter = two(&[(5, 0, "a"), (5, 0, "a")]);
-    assert_eq!(counter.objecting_endpoint(&"a", RecordsOrPayment::Records), None);
+    assert_eq!(counter.objecting_endpoint(&"a", QuorumVotePart::Records), None);
     counter.add_observation(2, "2", block(5, 0), "a", Some(Err(EndpointFailure::Unusable("busy".to_owned()))));
-    assert_eq!(counter.objecting_endpoint(&"a", RecordsOrPayment::Records), Some(2));
+    assert_eq!(counter.objecting_endpoint(&"a", QuorumVotePart::Records), Some(2));
     counter.add_observation(3, "3", block(5, 0), "a", Some(Ok("b")));
-    assert_eq!(counter.objecting_endpoint(&"a", RecordsOrPayment::Records), Some(3));
+    assert_eq!(counter.objecting_endpoint(&"a", QuorumVotePart::Records), Some(3));
 }
 
 #[test]
@@ -608,7 +608,7 @@ proptest! {
 struct At(u64, &'static str);
 
 impl QuorumVote for At {
-    fn agrees_on_part(&self, other: &Self, part: RecordsOrPayment) -> bool {
+    fn agrees_on_part(&self, other: &Self, part: QuorumVotePart) -> bool {
         self.1.agrees_on_part(&other.1, part)
     }
 

@@ -59,9 +59,9 @@ fn deserialize_evidence_kinds<'de, D: Deserializer<'de>>(d: D) -> Result<BTreeSe
 /// An origin as the configuration writes it.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
-struct ConfiguredOrigin(WebOrigin);
+struct ConfiguredSellerOrigin(WebOrigin);
 
-impl TryFrom<String> for ConfiguredOrigin {
+impl TryFrom<String> for ConfiguredSellerOrigin {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -75,11 +75,11 @@ impl TryFrom<String> for ConfiguredOrigin {
 
 /// Reads identities by origin.
 fn deserialize_identities<'de, D: Deserializer<'de>>(d: D) -> Result<PinnedSellerIdentities, D::Error> {
-    let written = BTreeMap::<ConfiguredOrigin, SellerIdentity>::deserialize(d)?;
+    let written = BTreeMap::<ConfiguredSellerOrigin, SellerIdentity>::deserialize(d)?;
     if written.len() > MAX_ORIGINS {
         return Err(serde::de::Error::custom(format!("expected at most {MAX_ORIGINS} origins")));
     }
-    Ok(written.into_iter().map(|(ConfiguredOrigin(origin), identity)| (origin, identity)).collect())
+    Ok(written.into_iter().map(|(ConfiguredSellerOrigin(origin), identity)| (origin, identity)).collect())
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ type OriginRowKey = (&'static str, u64, &'static str);
 /// Whether the origin is proven, and a number that increases over time. An unproven origin gets a new number when its
 /// entry changes, or when it is used after enough new origins (see [`RENUMBERED_SHARE`]). A proven origin gets one only
 /// when it becomes proven.
-type OriginRank = (bool, u64);
+type OriginEvictionRank = (bool, u64);
 
 /// A new origin gets the next multiple of this as its number. A stored origin gets the next number, so the difference
 /// between two numbers shows how many new origins were stored between them.
@@ -27,10 +27,10 @@ const STEP: u64 = 1 << 20;
 const RENUMBERED_SHARE: u64 = 16;
 
 /// The rank of each origin and what is remembered of it, as JSON. Another format needs another table.
-const ORIGINS: TableDefinition<OriginRowKey, (OriginRank, &[u8])> = TableDefinition::new("origins/2");
+const ORIGINS: TableDefinition<OriginRowKey, (OriginEvictionRank, &[u8])> = TableDefinition::new("origins/2");
 
 /// The origins by rank. Unproven origins are evicted from the first row on, proven ones from the last row back.
-const RANKED: TableDefinition<OriginRank, OriginRowKey> = TableDefinition::new("origins-ranked/2");
+const RANKED: TableDefinition<OriginEvictionRank, OriginRowKey> = TableDefinition::new("origins-ranked/2");
 
 /// Maximum length of an origin, in bytes: scheme, the longest host name of DNS and a port. Longer ones are not stored.
 const MAX_ORIGIN_BYTES: usize = 8 + 253 + 6;
@@ -195,9 +195,9 @@ impl MemoryFile {
 
 /// The rank of an origin and what is remembered of it. `None` if it is not stored.
 fn stored_origin(
-    rows: &impl ReadableTable<OriginRowKey, (OriginRank, &'static [u8])>,
+    rows: &impl ReadableTable<OriginRowKey, (OriginEvictionRank, &'static [u8])>,
     origin: &OriginKey,
-) -> Result<Option<(OriginRank, OriginMemoryEntry)>, ResolverMemoryError> {
+) -> Result<Option<(OriginEvictionRank, OriginMemoryEntry)>, ResolverMemoryError> {
     let Some(row) = rows.get(origin.row_key()).map_err(memory_error)? else { return Ok(None) };
     let (rank, entry) = row.value();
     Ok(Some((rank, decode_json(entry)?)))
@@ -205,7 +205,7 @@ fn stored_origin(
 
 /// The last number of the proven or the unproven origins; 0 if there are none.
 fn last_number(
-    ranked: &impl ReadableTable<OriginRank, OriginRowKey>,
+    ranked: &impl ReadableTable<OriginEvictionRank, OriginRowKey>,
     is_proven: bool,
 ) -> Result<u64, ResolverMemoryError> {
     let last = ranked.range((is_proven, 0)..=(is_proven, u64::MAX)).map_err(memory_error)?.next_back();
@@ -214,8 +214,8 @@ fn last_number(
 
 /// Whether an origin with this rank gets a new number if it is used.
 fn is_outdated(
-    ranked: &impl ReadableTable<OriginRank, OriginRowKey>,
-    rank: OriginRank,
+    ranked: &impl ReadableTable<OriginEvictionRank, OriginRowKey>,
+    rank: OriginEvictionRank,
     most: u64,
 ) -> Result<bool, ResolverMemoryError> {
     let (is_proven, number) = rank;
@@ -251,8 +251,8 @@ fn merged_origin_entry(known: OriginMemoryEntry, noted: OriginMemoryEntry) -> Or
 
 /// The two tables of one transaction. They always agree.
 struct OriginTables<'t> {
-    rows: redb::Table<'t, OriginRowKey, (OriginRank, &'static [u8])>,
-    ranked: redb::Table<'t, OriginRank, OriginRowKey>,
+    rows: redb::Table<'t, OriginRowKey, (OriginEvictionRank, &'static [u8])>,
+    ranked: redb::Table<'t, OriginEvictionRank, OriginRowKey>,
 }
 
 impl<'t> OriginTables<'t> {
@@ -287,7 +287,7 @@ impl<'t> OriginTables<'t> {
     }
 
     /// Removes an origin from both tables. Returns its rank.
-    fn remove(&mut self, origin: &OriginKey) -> Result<Option<OriginRank>, ResolverMemoryError> {
+    fn remove(&mut self, origin: &OriginKey) -> Result<Option<OriginEvictionRank>, ResolverMemoryError> {
         let rank = self.rows.remove(origin.row_key()).map_err(memory_error)?.map(|row| row.value().0);
         if let Some(rank) = rank {
             self.ranked.remove(rank).map_err(memory_error)?;
@@ -311,7 +311,7 @@ impl<'t> OriginTables<'t> {
     }
 
     /// The rank of the origin that a new one evicts. `None` if it may evict none.
-    fn next_to_evict(&self, is_proven: bool) -> Result<Option<OriginRank>, ResolverMemoryError> {
+    fn next_to_evict(&self, is_proven: bool) -> Result<Option<OriginEvictionRank>, ResolverMemoryError> {
         let unproven = self.ranked.first().map_err(memory_error)?.map(|(rank, _)| rank.value()).filter(|rank| !rank.0);
         if unproven.is_some() || !(is_proven || clresolve_core::mutant!("strangers-displace-sellers")) {
             return Ok(unproven);

@@ -202,7 +202,7 @@ pub async fn examine_upstreams(config: &Config, clock: &dyn Clock) -> Result<Doc
         network: None,
         advice: Vec::new(),
     };
-    found.network = network_failure(config, &found);
+    found.network = detect_network_outage(config, &found);
     found.advice = match found.network {
         Some(why) => vec![format!("this machine seems to have no network: {}", why.symptom_of_all_hosts())],
         None => doctor_advice(config, &found),
@@ -211,7 +211,7 @@ pub async fn examine_upstreams(config: &Config, clock: &dyn Clock) -> Result<Doc
 }
 
 /// Why no connection to any endpoint or gateway was opened, if several of them are on the Internet.
-fn network_failure(config: &Config, found: &DoctorReport) -> Option<HostConnectionError> {
+fn detect_network_outage(config: &Config, found: &DoctorReport) -> Option<HostConnectionError> {
     let urls = config.chain.endpoints.iter().map(|endpoint| &endpoint.url);
     let urls = urls.chain(config.gateways.iter().map(|gateway| &gateway.url));
     let are_elsewhere = !config.network.connect_to.is_empty();
@@ -699,7 +699,7 @@ mod tests {
         let (name, host) = (HostConnectionError::Name, HostConnectionError::Host);
         let of = |labels: &[&str], endpoints| {
             let config = Config { gateways: Vec::new(), ..config(labels) };
-            network_failure(&config, &found(endpoints))
+            detect_network_outage(&config, &found(endpoints))
         };
         assert_eq!(of(&["a", "b"], vec![unconnected("a", name), unconnected("b", name)]), Some(name));
         assert_eq!(of(&["a", "b"], vec![unconnected("a", name), unconnected("b", host)]), Some(host));
@@ -708,7 +708,7 @@ mod tests {
         let mut elsewhere = Config { gateways: Vec::new(), ..config(&["a", "b"]) };
         elsewhere.network.connect_to = vec!["a.example:443:127.0.0.1:1".parse().expect("a rule")];
         let unreached = found(vec![unconnected("a", host), unconnected("b", host)]);
-        assert_eq!(network_failure(&elsewhere, &unreached), None, "a rule may lead nowhere");
+        assert_eq!(detect_network_outage(&elsewhere, &unreached), None, "a rule may lead nowhere");
     }
 
     #[test]

@@ -65,7 +65,7 @@ enum RedisConnectionState {
 #[derive(Clone)]
 struct OpenRedisConnection {
     connection: MultiplexedConnection,
-    allowance: ReadByteAllowance,
+    allowance: RedisReadBudget,
     _driver: Arc<AbortOnDrop>,
 }
 
@@ -101,7 +101,7 @@ impl RedisConnector {
             tracing::debug!(%error, "the shared cache cannot be reached");
             RedisUnavailableError
         })?;
-        let allowance = ReadByteAllowance::default();
+        let allowance = RedisReadBudget::default();
         let stream = ByteLimitedStream { stream, allowance: allowance.clone() };
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
         let made = MultiplexedConnection::new_with_config(&self.login, stream, config).await;
@@ -217,16 +217,16 @@ impl RedisClient {
 
 /// How many more bytes may be read from the connection. The Redis client has no limit of its own.
 #[derive(Clone)]
-struct ReadByteAllowance(Arc<AtomicUsize>);
+struct RedisReadBudget(Arc<AtomicUsize>);
 
-impl Default for ReadByteAllowance {
+impl Default for RedisReadBudget {
     /// Enough for the answers while the connection is set up.
     fn default() -> Self {
         Self(Arc::new(SHORT_ANSWER_BYTES.into()))
     }
 }
 
-impl ReadByteAllowance {
+impl RedisReadBudget {
     /// Permits `bytes` more bytes, up to [`MAX_UNREAD_BYTES`] in all.
     fn grant_bytes(&self, bytes: usize) {
         let more = |left: usize| Some(left.saturating_add(bytes).min(MAX_UNREAD_BYTES));
@@ -242,7 +242,7 @@ impl ReadByteAllowance {
 /// A stream that ends when the allowance is exceeded.
 struct ByteLimitedStream {
     stream: Box<dyn ByteStream>,
-    allowance: ReadByteAllowance,
+    allowance: RedisReadBudget,
 }
 
 impl AsyncRead for ByteLimitedStream {

@@ -60,7 +60,7 @@ impl RequestHeadScanner {
         while !bytes.is_empty() {
             bytes = match self.stage {
                 RequestHeadStage::Lost => return,
-                RequestHeadStage::Body(left) => self.take_body(bytes, left),
+                RequestHeadStage::Body(left) => self.skip_body(bytes, left),
                 RequestHeadStage::RequestLine | RequestHeadStage::Headers => self.take_line(bytes),
             };
         }
@@ -75,7 +75,7 @@ impl RequestHeadScanner {
     }
 
     /// Skips body bytes. Returns the bytes after them.
-    fn take_body<'a>(&mut self, bytes: &'a [u8], left: u64) -> &'a [u8] {
+    fn skip_body<'a>(&mut self, bytes: &'a [u8], left: u64) -> &'a [u8] {
         let here = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
         let left = left - here as u64;
         self.stage = if left == 0 { RequestHeadStage::RequestLine } else { RequestHeadStage::Body(left) };

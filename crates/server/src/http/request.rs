@@ -22,7 +22,7 @@ use super::client_limits::ClientIdentity;
 use super::gate_path;
 use super::head_scan::RequestHeadFindings;
 use super::in_force::{ConfiguredService, CurrentService};
-use super::log::{self, LoggedRequest};
+use super::log::{self, RequestLogFields};
 use super::request_slot::RequestSlot;
 use super::state::AppState;
 use super::{gate, verdicts};
@@ -68,7 +68,7 @@ pub(super) async fn answer_request(
     }
     state.counters.count_response(uri.path(), api, &response, started.elapsed());
     log::write_request_log(
-        &LoggedRequest { method: &method, uri: &uri, client, started },
+        &RequestLogFields { method: &method, uri: &uri, client, started },
         &response,
         api == ApiKind::Health,
     );

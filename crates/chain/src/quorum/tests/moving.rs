@@ -24,7 +24,7 @@ struct Stated {
 }
 
 impl QuorumVote for Stated {
-    fn agrees_on_part(&self, other: &Self, part: RecordsOrPayment) -> bool {
+    fn agrees_on_part(&self, other: &Self, part: QuorumVotePart) -> bool {
         self.word.agrees_on_part(&other.word, part)
     }
 
@@ -146,8 +146,8 @@ fn settled_on(views: &[View], changed: u64, age: HeadAgeLimit) -> Option<&'stati
     let pinned = counter.vote(*agreement.endpoints.first()?, &agreement.block)?;
     let at = agreement.latest?.records;
     let newest = counter.latest_vote(at)?.as_ref().ok()?;
-    let holds = newest.agrees_on_part(pinned, RecordsOrPayment::Records)
-        && !counter.is_objection(at, pinned, RecordsOrPayment::Records);
+    let holds = newest.agrees_on_part(pinned, QuorumVotePart::Records)
+        && !counter.is_objection(at, pinned, QuorumVotePart::Records);
     holds.then_some(pinned.word)
 }
 

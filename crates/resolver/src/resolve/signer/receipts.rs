@@ -92,7 +92,7 @@ impl SignerRecords {
 #[cfg(test)]
 mod tests {
     use clresolve_core::records::TextRecord;
-    use clresolve_jose::Ed25519KeyError;
+    use clresolve_jose::SigningKeyError;
 
     use super::super::read_signer_at_one_block;
     use super::super::tests::{InTurn, records};
@@ -124,7 +124,7 @@ mod tests {
             let signer = records([(RecordKey::SigPub, key)]).into_signer(EnsName::parse("a.eth").expect("a name"));
             let reason = signer.key.expect_err("no key");
             let observed = reason.observed.unwrap_or_default();
-            assert_eq!((reason.code, observed), (ReasonCode::ReceiptKeyUnpublished, Ed25519KeyError::Weak.to_string()));
+            assert_eq!((reason.code, observed), (ReasonCode::ReceiptKeyUnpublished, SigningKeyError::Weak.to_string()));
         }
     }
 
