@@ -32,7 +32,7 @@ use self::history::EarlierAuditReports;
 pub(super) use self::judge::{AuditConcurrency, NameListAudit};
 use self::registry::RegistryNameList;
 use self::report::{ReportMetadata, ReportOutputs, audit_exit_status};
-pub(super) use self::rows::AuditRowWriter;
+pub(super) use self::rows::AuditRowSpool;
 use self::rows::{AuditJournalHeader, AuditRowFile};
 pub(super) use self::sources::AuditNameSources;
 use super::args::{AuditArguments, AuditCommand};
@@ -114,7 +114,7 @@ struct PreparedAudit {
     registry: Option<RegistryNameList>,
     scope: AuditConditions,
     pin: Option<BlockPin>,
-    writer: AuditRowWriter,
+    writer: AuditRowSpool,
 }
 
 impl PreparedAudit {
@@ -150,7 +150,7 @@ fn open_report_outputs(args: &AuditArguments) -> anyhow::Result<ReportOutputs> {
 
 /// Writes the report. Returns the exit status.
 fn write_report(
-    writer: AuditRowWriter,
+    writer: AuditRowSpool,
     about: ReportMetadata,
     history: &EarlierAuditReports,
     args: &AuditArguments,
@@ -183,7 +183,7 @@ fn end_without_rows(ending: AuditEnding, args: &AuditArguments) -> anyhow::Resul
         AuditEnding::Complete if args.names.is_none() => bail!("--registry: the manifest has no entry"),
         AuditEnding::Complete => bail!("--names: the list contains no name"),
         AuditEnding::ListFailed(why) => bail!("--names: {why}"),
-        AuditEnding::DiskFull(why) => Err(AuditRowWriter::disk_full_error(why)),
+        AuditEnding::DiskFull(why) => Err(AuditRowSpool::disk_full_error(why)),
         ending => Ok(audit_exit_status(TrustState::Trusted, &ending)),
     }
 }
@@ -191,16 +191,16 @@ fn end_without_rows(ending: AuditEnding, args: &AuditArguments) -> anyhow::Resul
 /// If the report cannot be written, adds that the journal keeps the rows.
 fn add_journal_advice(rows: &AuditRowFile, error: anyhow::Error) -> anyhow::Error {
     match rows.journal().filter(|_| error.is::<OutputWriteError>()) {
-        Some(journal) => error.context(AuditRowWriter::journal_advice(journal)),
+        Some(journal) => error.context(AuditRowSpool::journal_advice(journal)),
         None => error,
     }
 }
 
 /// Opens the buffer for rows. A journal may already contain rows of an interrupted run.
-fn open_row_writer(args: &AuditArguments, scope: &AuditConditions) -> anyhow::Result<AuditRowWriter> {
-    let Some(journal) = &args.resume else { return AuditRowWriter::create_scratch() };
+fn open_row_writer(args: &AuditArguments, scope: &AuditConditions) -> anyhow::Result<AuditRowSpool> {
+    let Some(journal) = &args.resume else { return AuditRowSpool::create_scratch() };
     let job = AuditJournalHeader::from_inputs(scope.clone(), args.names.as_deref(), args.earlier.since.as_deref())?;
-    let writer = AuditRowWriter::resume_journal(journal, &job)?;
+    let writer = AuditRowSpool::resume_journal(journal, &job)?;
     // The journal may not have existed when the files were compared.
     let mut files = args.output.formats_with_outputs()?.into_iter().filter_map(|(_, out)| out.file);
     if files.any(|report| is_same_file(&report, journal)) {

@@ -64,12 +64,13 @@ fn collect_names(lines: NameListReader) -> anyhow::Result<Vec<String>> {
 
 pub(super) struct NameList {
     /// Its contents, if they can be read in advance.
-    pub(super) counted: Option<NameListSummary>,
+    pub(super) counted: Option<NameListInputTotals>,
     pub(super) reader: NameListReader,
 }
 
+/// What was counted while the list was read in advance.
 #[derive(Default)]
-pub(super) struct NameListSummary {
+pub(super) struct NameListInputTotals {
     /// Number of distinct names in the counted part.
     pub(super) names: u64,
     pub(super) lines: u64,
@@ -186,8 +187,8 @@ pub(super) fn open_name_list(path: &Path) -> anyhow::Result<NameList> {
     Ok(NameList { counted, reader: NameListReader::new(Box::new(BufReader::new(file))) })
 }
 
-fn count_list_names(mut reader: NameListReader) -> Result<NameListSummary, NameListError> {
-    let (mut counted, mut distinct) = (NameListSummary::default(), DuplicateNameDetector::default());
+fn count_list_names(mut reader: NameListReader) -> Result<NameListInputTotals, NameListError> {
+    let (mut counted, mut distinct) = (NameListInputTotals::default(), DuplicateNameDetector::default());
     for line in reader.by_ref() {
         let line = line?;
         counted.digester.add(line.line_number(), &line.digest_key());
@@ -205,6 +206,7 @@ struct RawLine {
     whole: Option<Digest>,
 }
 
+/// Reads a list of names line by line.
 pub(super) struct NameListReader {
     input: Box<dyn BufRead + Send>,
     line: u64,

@@ -63,9 +63,9 @@ fn write_sandbox_receipts(args: SandboxArguments, folder: &Path) -> anyhow::Resu
         write(sample.file, sample.text)?;
         results.push(sample, |_| format_expected_result(sample.state, sample.file, sample.name, sample.codes))?;
     }
-    for reply in Sandbox::sample_settlement_headers() {
-        write(reply.file, &reply.header)?;
-        results.push(&reply, |_| format_expected_result(reply.state, reply.file, file, reply.codes))?;
+    for sample in Sandbox::sample_settlement_headers() {
+        write(sample.file, &sample.header)?;
+        results.push(&sample, |_| format_expected_result(sample.state, sample.file, file, sample.codes))?;
     }
     results.finish()?;
     Ok(ExitStatus::Trusted)

@@ -62,12 +62,12 @@ fn write_signed_card(args: CardSignArguments) -> anyhow::Result<ExitStatus> {
 pub(super) fn run(command: SignatureCommand) -> anyhow::Result<ExitStatus> {
     match command {
         SignatureCommand::Sign(args) => write_signed_card(args),
-        SignatureCommand::Verify(args) => super::runtime::run_async(check_card_file(*args)),
+        SignatureCommand::Verify(args) => super::runtime::run_async(verify_card_file_signatures(*args)),
         SignatureCommand::Key(command) => key::run(command),
     }
 }
 
-async fn check_card_file(args: SignatureVerifyArguments) -> anyhow::Result<ExitStatus> {
+async fn verify_card_file_signatures(args: SignatureVerifyArguments) -> anyhow::Result<ExitStatus> {
     let output = OutputSink::new(&args.output.out)?;
     let palette = output.palette();
     let name = args.card.display().to_string();

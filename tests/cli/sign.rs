@@ -22,7 +22,7 @@ use clresolve_core::name::EnsName;
 use clresolve_core::reading::ProofGrade;
 use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::state::TrustState;
-use clresolve_jose::{Ed25519KeySet, Ed25519PublicKey, Ed25519SigningKey, JwsError, SigningKeyError};
+use clresolve_jose::{Ed25519KeySet, Ed25519PublicKey, Ed25519SigningKey, JwsError, SignatureKeyError};
 use clresolve_payment::decision::{DecisionOutcome, PaymentDecision};
 use clresolve_resolver::config::{Config, ConfigLayer, SignConfig};
 use clresolve_resolver::sandbox::Sandbox;
@@ -417,9 +417,9 @@ fn weak_keys_are_no_keys() {
         order_eight,
         point(2, 0, 0), // no point of the curve
     ] {
-        assert_eq!(Ed25519PublicKey::from_bytes(&bytes), Err(SigningKeyError::Weak), "{bytes:?}");
+        assert_eq!(Ed25519PublicKey::from_bytes(&bytes), Err(SignatureKeyError::Weak), "{bytes:?}");
         let set = json!({"keys": [{"kty": "OKP", "crv": "Ed25519", "x": BASE64URL.encode(bytes)}]});
-        assert_eq!(Ed25519KeySet::from_jwks(set.to_string().as_bytes()), Err(SigningKeyError::Weak));
+        assert_eq!(Ed25519KeySet::from_jwks(set.to_string().as_bytes()), Err(SignatureKeyError::Weak));
     }
 }
 
@@ -434,14 +434,14 @@ fn key_sets_are_read_strictly_and_foreign_kinds_passed_over() {
         jwk
     };
     assert_eq!(read(json!([{"kty": "RSA", "n": "AQAB"}, ours])), Ok(keys()));
-    assert_eq!(read(json!([with("use", json!("enc"))])), Err(SigningKeyError::NoKey));
-    assert_eq!(read(json!([with("alg", json!("none"))])), Err(SigningKeyError::NoKey));
-    assert_eq!(read(json!([])), Err(SigningKeyError::NoKey));
-    assert_eq!(read(json!([with("d", json!(SEED))])), Err(SigningKeyError::Private));
-    assert_eq!(read(json!([with("kid", json!("mine"))])), Err(SigningKeyError::OtherId));
-    assert_eq!(read(json!([with("x", json!("AA"))])), Err(SigningKeyError::NotJwk));
-    assert!(matches!(read(json!(vec![ours.clone(); 65])), Err(SigningKeyError::NotJwks { .. })));
-    assert!(matches!(Ed25519KeySet::from_jwks(b"[]"), Err(SigningKeyError::NotJwks { .. })));
+    assert_eq!(read(json!([with("use", json!("enc"))])), Err(SignatureKeyError::NoKey));
+    assert_eq!(read(json!([with("alg", json!("none"))])), Err(SignatureKeyError::NoKey));
+    assert_eq!(read(json!([])), Err(SignatureKeyError::NoKey));
+    assert_eq!(read(json!([with("d", json!(SEED))])), Err(SignatureKeyError::Private));
+    assert_eq!(read(json!([with("kid", json!("mine"))])), Err(SignatureKeyError::OtherId));
+    assert_eq!(read(json!([with("x", json!("AA"))])), Err(SignatureKeyError::NotJwk));
+    assert!(matches!(read(json!(vec![ours.clone(); 65])), Err(SignatureKeyError::NotJwks { .. })));
+    assert!(matches!(Ed25519KeySet::from_jwks(b"[]"), Err(SignatureKeyError::NotJwks { .. })));
 }
 
 #[test]
@@ -499,7 +499,7 @@ fn a_key_file_is_neither_overwritten_nor_taken_for_what_it_is_not() {
     assert_eq!(read_signing_key(&path).expect("a key").public_key(), key().public_key());
     assert!(matches!(read_trusted_keys(&path), Err(KeyFileError::NoKey { .. })), "it is no key set");
     fs::write(&path, "no key").expect("own file");
-    assert!(matches!(read_signing_key(&path), Err(KeyFileError::NoKey { error: SigningKeyError::NotPkcs8, .. })));
+    assert!(matches!(read_signing_key(&path), Err(KeyFileError::NoKey { error: SignatureKeyError::NotPkcs8, .. })));
     let nobody = SignConfig { key: Some(path), ..SignConfig::default() };
     assert!(matches!(clresolve_resolver::sign::open_signer(&nobody), Err(KeyFileError::IssuerMissing)));
 }
@@ -563,7 +563,7 @@ fn a_key_of_openssl_is_read() {
     };
     let pem = String::from_utf8(output.stdout).expect("PEM");
     assert!(Ed25519SigningKey::from_pem(&pem).is_ok());
-    assert_eq!(Ed25519SigningKey::from_pem("x").err(), Some(SigningKeyError::NotPkcs8));
+    assert_eq!(Ed25519SigningKey::from_pem("x").err(), Some(SignatureKeyError::NotPkcs8));
 }
 
 #[test]

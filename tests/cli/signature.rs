@@ -31,7 +31,7 @@ use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
 use clresolve_core::records::{RecordKey, TextRecord};
 use clresolve_discover::{VerificationKeySource, fetch_trust_root};
 use clresolve_ipfs::{ContentId, ContentPath, DagWalkBudget};
-use clresolve_jose::SigningKeyError;
+use clresolve_jose::SignatureKeyError;
 use clresolve_resolver::config::Config;
 use clresolve_resolver::fetch::{EgressViolation, FetchError, ForbiddenUrlError, SourceUnavailableError};
 use clresolve_resolver::resolve::{ContentFetcher, IpfsPathResult, Resolver};
@@ -506,10 +506,10 @@ fn cards_that_cannot_be_signed_are_told() {
     assert_eq!(sign_card(&listed(json!({})), &key()), Err(CardSignError::Signatures));
     assert!(matches!(sign_card(&json!({"x": u64::MAX}), &key()), Err(CardSignError::Payload(_))));
     assert!(matches!(sign_text("{\"a\":1,\"a\":2}", &key()), Err(CardSignError::Json(_))));
-    assert_eq!(CardSigningKey::from_pem("x").err(), Some(SigningKeyError::NotCardKey));
+    assert_eq!(CardSigningKey::from_pem("x").err(), Some(SignatureKeyError::NotCardKey));
     let p384 = EcdsaKeyPair::generate(&ECDSA_P384_SHA384_FIXED_SIGNING).expect("a key");
     let p384 = pem(p384.to_pkcs8v1().expect("PKCS#8").as_ref());
-    assert_eq!(CardSigningKey::from_pem(&p384).err(), Some(SigningKeyError::NotCardKey));
+    assert_eq!(CardSigningKey::from_pem(&p384).err(), Some(SignatureKeyError::NotCardKey));
 }
 
 #[test]
@@ -559,28 +559,28 @@ fn key_sets_are_read_strictly() {
         jwk[member] = value;
         jwks(&[jwk]).err()
     };
-    assert_eq!(with("d", json!(SEED)), Some(CardTrustRootError::Keys(SigningKeyError::Private)));
-    assert_eq!(with("x", json!("AA")), Some(CardTrustRootError::Keys(SigningKeyError::NotJwk)));
+    assert_eq!(with("d", json!(SEED)), Some(CardTrustRootError::Keys(SignatureKeyError::Private)));
+    assert_eq!(with("x", json!("AA")), Some(CardTrustRootError::Keys(SignatureKeyError::NotJwk)));
     let ec = json!({"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"});
-    assert_eq!(jwks(std::slice::from_ref(&ec)).err(), Some(CardTrustRootError::Keys(SigningKeyError::NotJwk)));
+    assert_eq!(jwks(std::slice::from_ref(&ec)).err(), Some(CardTrustRootError::Keys(SignatureKeyError::NotJwk)));
     assert_eq!(
         jwks(&[json!({"kty": "RSA", "e": "AQAB"})]).err(),
-        Some(CardTrustRootError::Keys(SigningKeyError::NotJwk))
+        Some(CardTrustRootError::Keys(SignatureKeyError::NotJwk))
     );
     let enc = json!({"kty": "RSA", "n": "AQAB", "e": "AQAB", "use": "enc"});
     assert_eq!(
         jwks(&[ec.clone(), enc.clone()]).err(),
-        Some(CardTrustRootError::Keys(SigningKeyError::NotJwk)),
+        Some(CardTrustRootError::Keys(SignatureKeyError::NotJwk)),
         "none is of use"
     );
     verified(&verify_card_signatures(&header(json!({})), &jwks(&[ec.clone(), enc, jwk()]).expect("a key set").into()));
     let private = json!({"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA", "d": "AA"});
-    assert_eq!(jwks(&[jwk(), private]).err(), Some(CardTrustRootError::Keys(SigningKeyError::Private)));
-    assert!(matches!(jwks(&vec![jwk(); 65]).err(), Some(CardTrustRootError::Keys(SigningKeyError::NotJwks { .. }))));
+    assert_eq!(jwks(&[jwk(), private]).err(), Some(CardTrustRootError::Keys(SignatureKeyError::Private)));
+    assert!(matches!(jwks(&vec![jwk(); 65]).err(), Some(CardTrustRootError::Keys(SignatureKeyError::NotJwks { .. }))));
     for bytes in [b"[]".as_slice(), b"{}", b"{\"keys\":{}}", b"{\"keys\":[],\"keys\":[]}", b"\xff"] {
         assert!(matches!(
             CardTrustRoot::from_jwks("r", bytes).err(),
-            Some(CardTrustRootError::Keys(SigningKeyError::NotJwks { .. }))
+            Some(CardTrustRootError::Keys(SignatureKeyError::NotJwks { .. }))
         ));
     }
     let root = jwks(&[jwk()]).expect("a key set");
@@ -640,7 +640,7 @@ fn a_did_document_vouches_for_the_keys_that_it_lets_make_assertions() {
     let mixed = json!({"id": "did:web:example.com", "verificationMethod": [malformed, method("#k1")]});
     assert_eq!(judged(&mixed, "k1"), Verified);
     let none = json!({"id": "did:web:example.com", "verificationMethod": [malformed]});
-    assert_eq!(read(&none).err(), Some(CardTrustRootError::Keys(SigningKeyError::NotJwk)));
+    assert_eq!(read(&none).err(), Some(CardTrustRootError::Keys(SignatureKeyError::NotJwk)));
 
     assert_eq!(read(&json!({"id": "did:web:other.example"})).err(), Some(CardTrustRootError::OtherDid));
     assert_eq!(read(&json!({"verificationMethod": []})).err(), Some(CardTrustRootError::OtherDid));
@@ -687,14 +687,14 @@ fn records_hold_an_ed25519_key_in_base64() {
     ] {
         assert_eq!(
             CardTrustRoot::from_record(&name, bad, None).err(),
-            Some(CardTrustRootError::Keys(SigningKeyError::NotRecord)),
+            Some(CardTrustRootError::Keys(SignatureKeyError::NotRecord)),
             "{bad}"
         );
     }
     let weak = format!("ed25519:{}", STANDARD.encode([0; 32]));
     assert_eq!(
         CardTrustRoot::from_record(&name, &weak, None).err(),
-        Some(CardTrustRootError::Keys(SigningKeyError::Weak))
+        Some(CardTrustRootError::Keys(SignatureKeyError::Weak))
     );
 }
 

@@ -1009,7 +1009,8 @@ fn graded(
     }
 }
 
-/// A transport that holds the requests to all other endpoints back until the first has answered all of its own.
+/// A transport that delays requests to the other endpoints until the first endpoint has completed a request and has none
+/// pending.
 struct FirstFirst {
     http: Arc<dyn RpcHttpTransport>,
     first: Url,
@@ -1044,12 +1045,20 @@ impl RpcHttpTransport for FirstFirst {
             return self.http.post_json(url, body, cap, timeout).await;
         }
         self.progress.send_modify(|first| first.pending += 1);
-        let answer = self.http.post_json(url, body, cap, timeout).await;
-        self.progress.send_modify(|first| {
+        let _pending = PendingFirstRequest(&self.progress);
+        self.http.post_json(url, body, cap, timeout).await
+    }
+}
+
+/// Ends a request to the first endpoint, even if it is dropped.
+struct PendingFirstRequest<'p>(&'p watch::Sender<FirstProgress>);
+
+impl Drop for PendingFirstRequest<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|first| {
             first.pending -= 1;
             first.has_answered = true;
         });
-        answer
     }
 }
 

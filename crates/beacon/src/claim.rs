@@ -104,7 +104,7 @@ impl<'a> LightClientUpdateClaim<'a> {
     /// Verifies that the state of the attested header finalizes the finalized header.
     pub(crate) fn check_finality(&self, spec: &ChainSpec) -> Result<(), LightClientError> {
         let Some(StateFieldProof { value: header, branch }) = self.finalized else { return Ok(()) };
-        let root = finalized_root_in_state(header, spec)?;
+        let root = expected_finalized_root(header, spec)?;
         let index = spec.fork_at_slot(self.attested_slot())?.generalized_indices().finalized_root;
         if !is_valid_branch(root, branch, index, self.attested.beacon.state_root)
             && !clresolve_core::mutant!("beacon-finality-branch")
@@ -129,7 +129,7 @@ impl<'a> LightClientUpdateClaim<'a> {
 }
 
 /// The root that the state has for a finalized header. That of genesis is zero, and its header is left out.
-fn finalized_root_in_state(header: &LightClientHeader, spec: &ChainSpec) -> Result<B256, LightClientError> {
+fn expected_finalized_root(header: &LightClientHeader, spec: &ChainSpec) -> Result<B256, LightClientError> {
     if header.beacon.slot == 0 {
         if !header.is_empty() && !clresolve_core::mutant!("beacon-genesis-header") {
             return Err(LightClientError::GenesisHeaderNotEmpty);

@@ -16,7 +16,7 @@ use clresolve_core::state::TrustState;
 use clresolve_jose::Ed25519PublicKey;
 use clresolve_messages::receipt::document::ReceiptVerificationDocumentInputs;
 use clresolve_messages::receipt::judge::{
-    AgentRoutes, ReceiptAgent, ReceiptCheck, ReceiptKnowledge, ReceiptSigner, SignerAddresses, StepStatus,
+    AgentRoutes, PublishedReceiptSigner, ReceiptAgent, ReceiptCheckKind, ReceiptKnowledge, SignerAddresses, StepStatus,
 };
 use clresolve_messages::receipt::question::AgentRequest;
 use clresolve_messages::receipt::{ReceiptVerificationDocument, ReceiptVerificationRequest, judge_receipt};
@@ -103,7 +103,7 @@ impl PurchaseDocuments {
 #[derive(Clone, Debug)]
 pub struct PurchaseEvidence {
     /// Who signs receipts for the agent. `None` if only an address of the agent can have signed.
-    pub signer: Option<ReceiptSigner>,
+    pub signer: Option<PublishedReceiptSigner>,
     /// What the payment's chain returned for the transaction, if the purchase requires one.
     pub transaction: Option<TransactionReading>,
     /// When the purchase was judged.
@@ -173,7 +173,7 @@ struct PurchaseBundleDocument {
     verification: Value,
 }
 
-/// The JSON form of a [`ReceiptSigner`] whose key is known.
+/// The JSON form of a [`PublishedReceiptSigner`] whose key is known.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct BundledSignerDocument {
     name: EnsName,
@@ -187,7 +187,7 @@ struct BundledSignerDocument {
 }
 
 impl BundledSignerDocument {
-    fn from_signer(signer: &ReceiptSigner) -> Result<Self, BundleError> {
+    fn from_signer(signer: &PublishedReceiptSigner) -> Result<Self, BundleError> {
         let key = signer.key.as_ref().map_err(|_| BundleError::Inconsistent("the signer's key is not known"))?;
         Ok(Self {
             name: signer.name.clone(),
@@ -199,11 +199,11 @@ impl BundledSignerDocument {
         })
     }
 
-    fn to_receipt_signer(&self) -> Result<ReceiptSigner, BundleError> {
+    fn to_receipt_signer(&self) -> Result<PublishedReceiptSigner, BundleError> {
         let bytes = STANDARD.decode(&self.key).ok().and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
         let key = bytes.and_then(|bytes| Ed25519PublicKey::from_bytes(&bytes).ok());
         let key = key.ok_or_else(|| BundleError::Shape("/signer/key is no key".to_owned()))?;
-        Ok(ReceiptSigner {
+        Ok(PublishedReceiptSigner {
             name: self.name.clone(),
             key: Ok(key),
             kid: self.kid.clone().ok_or_else(|| Box::new(unpublished_key_reason(RecordKey::SigKid.as_str()))),
@@ -491,13 +491,13 @@ fn proven_facts(
     verification: &ReceiptVerificationDocument,
     payee: Option<&str>,
 ) -> Vec<String> {
-    let passed = |check: ReceiptCheck| {
+    let passed = |check: ReceiptCheckKind| {
         verification.checks.iter().any(|row| row.check == check && row.status == StepStatus::Pass)
     };
     // The bundle does not prove to whom the key belongs.
     let by = document.signer.as_ref().map_or("", |_| " by the signer's key");
     let mut clauses = vec![format!("that the receipt is {}{by}: its checks were made again", verification.state)];
-    if passed(ReceiptCheck::Signature) {
+    if passed(ReceiptCheckKind::Signature) {
         let whose = document.signer.as_ref().map_or("an address that the name's bundle has", |_| "the signer's key");
         clauses.push(format!("the receipt's signature by {whose}"));
     }

@@ -56,8 +56,8 @@ pub fn project_a2a_card(trusted: &TrustedVerdict, policy: &GatePolicy) -> Result
         }],
         "version": identity.version,
         "capabilities": {"extensions": [clresolve_extension(verdict, identity, trusted.origin())]},
-        "defaultInputModes": card_media_types(&card, "/capabilities/input_types"),
-        "defaultOutputModes": card_media_types(&card, "/capabilities/output_types"),
+        "defaultInputModes": declared_media_types(&card, "/capabilities/input_types"),
+        "defaultOutputModes": declared_media_types(&card, "/capabilities/output_types"),
         "skills": policy.admitted_verbs(identity).map(|verb| verb_skill(verb, binding, verdict, identity)).collect::<Vec<_>>(),
     }))
 }
@@ -161,7 +161,7 @@ fn verb_skill(verb: &str, binding: &str, verdict: &Verdict, identity: &AgentIden
 }
 
 /// The media types in the card, or else JSON.
-fn card_media_types(card: &AgentCard, pointer: &str) -> Vec<String> {
+fn declared_media_types(card: &AgentCard, pointer: &str) -> Vec<String> {
     let named = card.value_at(pointer).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let is_media_type =
         |text: &&str| text.split_once('/').is_some_and(|(kind, rest)| !kind.is_empty() && !rest.is_empty());

@@ -24,7 +24,7 @@ use tokio::time::timeout;
 
 use crate::ccip::{CcipReadGateway, CcipReadLookupClient};
 use crate::endpoint::RpcEndpoint;
-use crate::poll::{NewestBlockVote, NewestBlockVotes};
+use crate::poll::{LatestNameStateVote, LatestNameStateVotes};
 use crate::pool::{ChainReaderConfig, EndpointPool};
 use crate::query::NameQuery;
 
@@ -131,10 +131,10 @@ impl EnsAnswerCompleter {
     pub(crate) async fn resolve_newest_answer(
         &self,
         query: &NameQuery,
-        newest: NewestBlockVotes<NameFindings>,
+        newest: LatestNameStateVotes<NameFindings>,
         pool: &EndpointPool,
     ) -> UncomparedNewestAnswer {
-        let NewestBlockVotes { records, payment, look_ups, mut current, unheard, floor } = newest;
+        let LatestNameStateVotes { records, payment, look_ups, mut current, unheard, floor } = newest;
         let objection = records.objection_error();
         let ask = async |endpoints: &[Arc<RpcEndpoint>]| {
             let rpc = &pool.client_for_members(endpoints.to_vec(), Vec::new());
@@ -163,8 +163,8 @@ impl EnsAnswerCompleter {
         &self,
         rpc: &RpcClient,
         query: &NameQuery,
-        records: NewestBlockVote<NameFindings>,
-        payment: NewestBlockVote<NameFindings>,
+        records: LatestNameStateVote<NameFindings>,
+        payment: LatestNameStateVote<NameFindings>,
         chain_id: u64,
     ) -> Result<LatestNameState, ChainError> {
         let payment_objection = payment.objection_error();
@@ -436,11 +436,12 @@ mod tests {
             resolved: UniversalResolverOutcome::Failed(ResolverContractError::CallReverted),
             payment: None,
         };
-        let vote = |is_objection| NewestBlockVote { label: "a".to_owned(), vote: Ok(unreadable.clone()), is_objection };
+        let vote =
+            |is_objection| LatestNameStateVote { label: "a".to_owned(), vote: Ok(unreadable.clone()), is_objection };
         let newest = async |is_objection| {
             let (records, payment) = (vote(is_objection), vote(false));
             let (current, unheard) = (Vec::new(), Vec::new());
-            let newest = NewestBlockVotes { records, payment, look_ups: Vec::new(), current, unheard, floor: 0 };
+            let newest = LatestNameStateVotes { records, payment, look_ups: Vec::new(), current, unheard, floor: 0 };
             answers.resolve_newest_answer(&query, newest, &pool).await.latest
         };
         let stated = ChainError::Resolver(ResolverContractError::CallReverted);

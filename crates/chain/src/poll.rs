@@ -95,7 +95,7 @@ impl QuorumQuery for NameQuery {
 pub(crate) struct QuorumResult<V> {
     pub(crate) block: ChainBlock,
     pub(crate) pinned: V,
-    pub(crate) latest: Option<NewestBlockVotes<V>>,
+    pub(crate) latest: Option<LatestNameStateVotes<V>>,
     /// Height that enough endpoints have reached with the same records at their newest block.
     pub(crate) newest: Option<u64>,
     /// The endpoints to ask about the block from now on: first those that agreed, then the other asked ones that
@@ -110,9 +110,10 @@ pub(crate) struct QuorumResult<V> {
     agreed: Vec<Arc<RpcEndpoint>>,
 }
 
-pub(crate) struct NewestBlockVotes<V> {
-    pub(crate) records: NewestBlockVote<V>,
-    pub(crate) payment: NewestBlockVote<V>,
+/// The votes on a name at the newest block, compared with the pinned reading.
+pub(crate) struct LatestNameStateVotes<V> {
+    pub(crate) records: LatestNameStateVote<V>,
+    pub(crate) payment: LatestNameStateVote<V>,
     /// All votes that equal the pinned reading except for off-chain lookups, each with its endpoint. Endpoints that
     /// contradicted anything in this reading are excluded.
     pub(crate) look_ups: Vec<(Arc<RpcEndpoint>, V)>,
@@ -125,7 +126,7 @@ pub(crate) struct NewestBlockVotes<V> {
     pub(crate) floor: u64,
 }
 
-impl<V: QuorumVote + Clone> NewestBlockVotes<V> {
+impl<V: QuorumVote + Clone> LatestNameStateVotes<V> {
     /// Compares the counted votes with the pinned reading. Keeps only lookups from usable endpoints of `order`.
     pub(crate) fn from_counter(
         at: DecisiveNewestVoters,
@@ -136,7 +137,7 @@ impl<V: QuorumVote + Clone> NewestBlockVotes<V> {
     ) -> Option<Self> {
         let of = |endpoint: usize, part: QuorumVotePart| {
             let (vote, label) = (counter.latest_vote(endpoint)?.clone(), order[endpoint].label.clone());
-            Some(NewestBlockVote { label, vote, is_objection: counter.is_objection(endpoint, pinned, part) })
+            Some(LatestNameStateVote { label, vote, is_objection: counter.is_objection(endpoint, pinned, part) })
         };
         let look_ups = counter.votes_agreeing_except_lookups(pinned).filter(|(endpoint, _)| is_usable(endpoint));
         let endpoints = |indices: &mut dyn Iterator<Item = usize>| {
@@ -156,7 +157,7 @@ impl<V: QuorumVote + Clone> NewestBlockVotes<V> {
 }
 
 #[derive(Clone)]
-pub(crate) struct NewestBlockVote<V> {
+pub(crate) struct LatestNameStateVote<V> {
     /// Label of the endpoint that voted.
     pub(crate) label: String,
     pub(crate) vote: Result<V, EndpointFailure>,
@@ -164,7 +165,7 @@ pub(crate) struct NewestBlockVote<V> {
     pub(crate) is_objection: bool,
 }
 
-impl<V: fmt::Display> NewestBlockVote<V> {
+impl<V: fmt::Display> LatestNameStateVote<V> {
     /// The objection as an error: the endpoint and its statement.
     pub(crate) fn objection_error(&self) -> Option<ChainError> {
         let vote = self.vote.as_ref().ok().filter(|_| self.is_objection)?;
@@ -334,7 +335,7 @@ impl<'p, Q: QuorumQuery> QuorumPoll<'p, Q> {
         let pinned = endpoints.first().and_then(|endpoint| counter.vote(*endpoint, block)).cloned();
         let pinned = pinned.expect("an endpoint that agrees has voted");
         let reached = latest.and_then(|at| counter.reached_height(at));
-        let latest = latest.and_then(|at| NewestBlockVotes::from_counter(at, counter, &pinned, order, is_usable));
+        let latest = latest.and_then(|at| LatestNameStateVotes::from_counter(at, counter, &pinned, order, is_usable));
         let consensus = QuorumResult {
             block: *block,
             pinned,

@@ -127,6 +127,7 @@ pub(crate) struct DecisiveNewestVoters {
     pub(crate) payment: usize,
 }
 
+/// How far the answers so far have settled a question.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum QuorumStatus {
     /// No further answer can improve the agreement.

@@ -18,7 +18,7 @@ use crate::failure::EndpointFailure;
 use crate::fan_out::{FanOutEvent, FanOutNeed, FanOutPlan, RequestFanOut};
 use crate::head_age::HeadAgeLimit;
 use crate::header_source::VouchedBlockHeader;
-use crate::poll::NewestBlockVotes;
+use crate::poll::LatestNameStateVotes;
 use crate::pool::{EndpointPool, TimeSource};
 use crate::query::{NameQuery, require_findings_not_before};
 use crate::quorum::{QuorumCounter, QuorumStatus};
@@ -84,7 +84,7 @@ impl UnprovenHintCollector {
         mut self,
         head: &VouchedBlockHeader,
         pinned: &NameFindings,
-    ) -> Option<(NewestBlockVotes<NameFindings>, Option<u64>)> {
+    ) -> Option<(LatestNameStateVotes<NameFindings>, Option<u64>)> {
         let mut counter = QuorumCounter::new(self.agree);
         let mut counted = 0;
         loop {
@@ -105,7 +105,7 @@ impl UnprovenHintCollector {
             QuorumStatus::Open { .. } => counter.objecting_endpoints(pinned)?,
         };
         let is_usable = |endpoint: &usize| !head.is_endpoint_excluded(&self.order[*endpoint].label);
-        let newest = NewestBlockVotes::from_counter(at, &counter, pinned, &self.order, is_usable)?;
+        let newest = LatestNameStateVotes::from_counter(at, &counter, pinned, &self.order, is_usable)?;
         Some((newest, counter.reached_height(at)))
     }
 

@@ -41,29 +41,29 @@ impl Ed25519SigningKey {
     /// Generates a key from the system's random number generator.
     ///
     /// # Errors
-    /// [`SigningKeyError::NoRandomness`].
-    pub fn generate() -> Result<Self, SigningKeyError> {
+    /// [`SignatureKeyError::NoRandomness`].
+    pub fn generate() -> Result<Self, SignatureKeyError> {
         let mut seed = Zeroizing::new([0; KEY_BYTES]);
-        getrandom::fill(&mut *seed).map_err(|_| SigningKeyError::NoRandomness)?;
+        getrandom::fill(&mut *seed).map_err(|_| SignatureKeyError::NoRandomness)?;
         Self::from_dalek_key(ed25519_dalek::SigningKey::from_bytes(&seed))
     }
 
     /// Parses PKCS#8 in PEM, as `openssl genpkey -algorithm ed25519` writes it.
     ///
     /// # Errors
-    /// [`SigningKeyError::NotPkcs8`], which contains nothing of the input.
-    pub fn from_pem(pem: &str) -> Result<Self, SigningKeyError> {
-        Self::from_dalek_key(ed25519_dalek::SigningKey::from_pkcs8_pem(pem).map_err(|_| SigningKeyError::NotPkcs8)?)
+    /// [`SignatureKeyError::NotPkcs8`], which contains nothing of the input.
+    pub fn from_pem(pem: &str) -> Result<Self, SignatureKeyError> {
+        Self::from_dalek_key(ed25519_dalek::SigningKey::from_pkcs8_pem(pem).map_err(|_| SignatureKeyError::NotPkcs8)?)
     }
 
     /// The key as PKCS#8 in PEM.
-    pub fn to_pem(&self) -> Result<Zeroizing<String>, SigningKeyError> {
+    pub fn to_pem(&self) -> Result<Zeroizing<String>, SignatureKeyError> {
         // Without the public key: OpenSSL before 3.0 reads only the older form, which lacks it.
         let pair = ed25519_dalek::pkcs8::KeypairBytes { secret_key: self.secret.to_bytes(), public_key: None };
-        pair.to_pkcs8_pem(LineEnding::LF).map_err(|_| SigningKeyError::NotPkcs8)
+        pair.to_pkcs8_pem(LineEnding::LF).map_err(|_| SignatureKeyError::NotPkcs8)
     }
 
-    fn from_dalek_key(secret: ed25519_dalek::SigningKey) -> Result<Self, SigningKeyError> {
+    fn from_dalek_key(secret: ed25519_dalek::SigningKey) -> Result<Self, SignatureKeyError> {
         let public = Ed25519PublicKey::from_verifying_key(secret.verifying_key())?;
         Ok(Self { secret, public })
     }
@@ -116,10 +116,10 @@ impl Ed25519PublicKey {
     /// A key from its 32 bytes.
     ///
     /// # Errors
-    /// [`SigningKeyError::Weak`] if the bytes are not the canonical encoding of a curve point, or if the point has
+    /// [`SignatureKeyError::Weak`] if the bytes are not the canonical encoding of a curve point, or if the point has
     /// small order. For a point of small order, anyone can make signatures that verify.
-    pub fn from_bytes(bytes: &[u8; KEY_BYTES]) -> Result<Self, SigningKeyError> {
-        Self::from_verifying_key(VerifyingKey::from_bytes(bytes).map_err(|_| SigningKeyError::Weak)?)
+    pub fn from_bytes(bytes: &[u8; KEY_BYTES]) -> Result<Self, SignatureKeyError> {
+        Self::from_verifying_key(VerifyingKey::from_bytes(bytes).map_err(|_| SignatureKeyError::Weak)?)
     }
 
     /// Parses the value of the record `cl.sig.pub`: `ed25519:` or `ed25519=`, then the key's 32 bytes in base64 (any
@@ -127,23 +127,24 @@ impl Ed25519PublicKey {
     /// text can be read in two ways.
     ///
     /// # Errors
-    /// [`SigningKeyError::NotRecord`], or [`SigningKeyError::Weak`].
-    pub fn from_signer_record(value: &str) -> Result<Self, SigningKeyError> {
+    /// [`SignatureKeyError::NotRecord`], or [`SignatureKeyError::Weak`].
+    pub fn from_signer_record(value: &str) -> Result<Self, SignatureKeyError> {
         let encoded = RECORD_PREFIXES.iter().find_map(|prefix| value.strip_prefix(prefix));
         if let Some(bytes) = parse_hex_key(encoded.unwrap_or(value)) {
             return Self::from_bytes(&bytes);
         }
         let decoders = [&STANDARD, &STANDARD_NO_PAD, &BASE64URL];
-        let encoded = encoded.ok_or(SigningKeyError::NotRecord)?;
+        let encoded = encoded.ok_or(SignatureKeyError::NotRecord)?;
         let bytes = decoders.into_iter().find_map(|decoder| decoder.decode(encoded).ok());
-        let bytes: [u8; KEY_BYTES] = bytes.and_then(|bytes| bytes.try_into().ok()).ok_or(SigningKeyError::NotRecord)?;
+        let bytes: [u8; KEY_BYTES] =
+            bytes.and_then(|bytes| bytes.try_into().ok()).ok_or(SignatureKeyError::NotRecord)?;
         Self::from_bytes(&bytes)
     }
 
-    fn from_verifying_key(key: VerifyingKey) -> Result<Self, SigningKeyError> {
+    fn from_verifying_key(key: VerifyingKey) -> Result<Self, SignatureKeyError> {
         let canonical = key.to_edwards().compress();
         if !clresolve_core::mutant!("weak-keys") && (key.is_weak() || canonical.as_bytes() != key.as_bytes()) {
-            return Err(SigningKeyError::Weak);
+            return Err(SignatureKeyError::Weak);
         }
         let x = BASE64URL.encode(key.as_bytes());
         // RFC 7638: the required members, sorted by name, without white space.
@@ -176,19 +177,19 @@ impl Ed25519PublicKey {
     }
 
     /// Parses the member `x` of a JSON Web Key.
-    pub fn from_jwk_x(x: &str) -> Result<Self, SigningKeyError> {
+    pub fn from_jwk_x(x: &str) -> Result<Self, SignatureKeyError> {
         let bytes = BASE64URL.decode(x).ok().and_then(|bytes| bytes.try_into().ok());
-        Self::from_bytes(&bytes.ok_or(SigningKeyError::NotJwk)?)
+        Self::from_bytes(&bytes.ok_or(SignatureKeyError::NotJwk)?)
     }
 
     /// Parses a JSON Web Key; `None` for another key type, which a set may also contain (RFC 7517, section 5).
-    fn from_jwk(jwk: &Value) -> Result<Option<Self>, SigningKeyError> {
+    fn from_jwk(jwk: &Value) -> Result<Option<Self>, SignatureKeyError> {
         let text = |member: &str| jwk.get(member).and_then(Value::as_str);
         if text("kty") != Some("OKP") || text("crv") != Some("Ed25519") {
             return Ok(None);
         }
         if jwk.get("d").is_some() {
-            return Err(SigningKeyError::Private);
+            return Err(SignatureKeyError::Private);
         }
         let forbids = |member: &str, allowed: &[&str]| {
             jwk.get(member).is_some_and(|value| !value.as_str().is_some_and(|value| allowed.contains(&value)))
@@ -198,7 +199,7 @@ impl Ed25519PublicKey {
         }
         let key = Self::from_jwk_x(text("x").unwrap_or_default())?;
         if jwk.get("kid").is_some_and(|kid| kid.as_str() != Some(key.thumbprint())) {
-            return Err(SigningKeyError::OtherId);
+            return Err(SignatureKeyError::OtherId);
         }
         Ok(Some(key))
     }
@@ -214,11 +215,11 @@ impl Ed25519KeySet {
     /// # Errors
     /// The text is not a JSON Web Key Set, it contains no Ed25519 key, or one of its keys is private, is weak, or has a
     /// `kid` other than its thumbprint.
-    pub fn from_jwks(bytes: &[u8]) -> Result<Self, SigningKeyError> {
+    pub fn from_jwks(bytes: &[u8]) -> Result<Self, SignatureKeyError> {
         let list = raw_jwks_keys(bytes)?;
         let keys: Vec<_> =
             list.iter().filter_map(|jwk| Ed25519PublicKey::from_jwk(jwk).transpose()).collect::<Result<_, _>>()?;
-        if keys.is_empty() { Err(SigningKeyError::NoKey) } else { Ok(Self(keys)) }
+        if keys.is_empty() { Err(SignatureKeyError::NoKey) } else { Ok(Self(keys)) }
     }
 
     /// The keys as a JSON Web Key Set.
@@ -244,19 +245,19 @@ impl Ed25519KeySet {
 /// The keys of a JSON Web Key Set as unparsed JSON, of any key type.
 ///
 /// # Errors
-/// [`SigningKeyError::NotJwks`].
-pub fn raw_jwks_keys(bytes: &[u8]) -> Result<Vec<Value>, SigningKeyError> {
+/// [`SignatureKeyError::NotJwks`].
+pub fn raw_jwks_keys(bytes: &[u8]) -> Result<Vec<Value>, SignatureKeyError> {
     if bytes.trim_ascii_start().starts_with(b"-----BEGIN") {
         let detail = "it is PEM; `clresolve signature key public FILE` makes a key set of a key".to_owned();
-        return Err(SigningKeyError::NotJwks { detail });
+        return Err(SignatureKeyError::NotJwks { detail });
     }
     let mut set =
-        parse(bytes, JsonLimits::CARD).map_err(|error| SigningKeyError::NotJwks { detail: error.to_string() })?;
+        parse(bytes, JsonLimits::CARD).map_err(|error| SignatureKeyError::NotJwks { detail: error.to_string() })?;
     let Some(Value::Array(list)) = set.get_mut("keys").map(Value::take) else {
-        return Err(SigningKeyError::NotJwks { detail: "expected an object with the member keys".to_owned() });
+        return Err(SignatureKeyError::NotJwks { detail: "expected an object with the member keys".to_owned() });
     };
     if list.len() > MAX_KEYS {
-        return Err(SigningKeyError::NotJwks { detail: format!("at most {MAX_KEYS} keys are allowed") });
+        return Err(SignatureKeyError::NotJwks { detail: format!("at most {MAX_KEYS} keys are allowed") });
     }
     Ok(list)
 }
@@ -282,10 +283,10 @@ fn parse_hex_key(text: &str) -> Option<[u8; KEY_BYTES]> {
     Some(bytes)
 }
 
-/// Why a key is refused. No error contains any part of a private key.
+/// Why a private key, a public key or a set of public keys is refused. No error contains any part of a private key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum SigningKeyError {
+pub enum SignatureKeyError {
     /// The set contains no Ed25519 key for signatures.
     #[error("the set has no Ed25519 key for signatures")]
     NoKey,

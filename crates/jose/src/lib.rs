@@ -7,6 +7,6 @@ mod key;
 pub use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
 pub use jws::{JwsError, JwsType, verify_compact, verify_detached};
 pub use key::{
-    ALGORITHM, ED25519_ALGORITHMS, Ed25519KeySet, Ed25519PublicKey, Ed25519SigningKey, MAX_KEYS, SigningKeyError,
+    ALGORITHM, ED25519_ALGORITHMS, Ed25519KeySet, Ed25519PublicKey, Ed25519SigningKey, MAX_KEYS, SignatureKeyError,
     raw_jwks_keys,
 };

@@ -8,7 +8,7 @@ use clresolve_core::reason::ReasonCode;
 use clresolve_core::state::TrustState;
 use clresolve_jose::Ed25519PublicKey;
 use clresolve_messages::receipt::judge::{
-    AgentRoutes, ReceiptAgent, ReceiptCheck, ReceiptKnowledge, ReceiptSigner, SignerAddresses, StepStatus,
+    AgentRoutes, PublishedReceiptSigner, ReceiptAgent, ReceiptCheckKind, ReceiptKnowledge, SignerAddresses, StepStatus,
 };
 use clresolve_messages::receipt::{MAX_BYTES, ReceiptFamily, ReceiptJudgement, judge_receipt};
 use clresolve_payment::route::AgentRoute;
@@ -67,7 +67,7 @@ const NAME: &str = "@name@";
 
 struct World {
     agent: ReceiptAgent,
-    signer: ReceiptSigner,
+    signer: PublishedReceiptSigner,
 }
 
 impl World {
@@ -84,7 +84,7 @@ impl World {
                 addresses: SignerAddresses { settled: vec![address], open: None },
                 routes: AgentRoutes { settled: vec![route], open: None },
             },
-            signer: ReceiptSigner {
+            signer: PublishedReceiptSigner {
                 name: EnsName::parse("runtime.sandbox.eth").expect("a name"),
                 key: Ok(key),
                 kid: Ok("test-key-7".to_owned()),
@@ -290,7 +290,7 @@ fn a_payload_of_x402_s_own_is_covered_as_it_is_written() {
         let mut holed = receipt.clone();
         holed["payload"][member] = PLACE.into();
         let found = world.judged(&holed.to_string().replace(&json!(PLACE).to_string(), hostile));
-        let schema = found.check_result(ReceiptCheck::Schema).map(|row| row.status);
+        let schema = found.check_result(ReceiptCheckKind::Schema).map(|row| row.status);
         assert_eq!(
             (found.trust_state(), schema),
             (TrustState::Untrusted, Some(StepStatus::Fail)),

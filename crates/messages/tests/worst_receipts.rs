@@ -6,7 +6,7 @@
 mod documents;
 
 use allocation_counter::measure;
-use clresolve_messages::receipt::judge::{ReceiptCheck, StepStatus};
+use clresolve_messages::receipt::judge::{ReceiptCheckKind, StepStatus};
 
 use documents::kinds::Kind;
 use documents::{NAME, World};
@@ -26,7 +26,7 @@ fn every_worst_receipt_stays_within_16_mib() {
         assert!(peak <= MOST_BYTES, "{kind:?}: {peak} bytes");
         let found = found.expect("it was judged");
         let is_read =
-            found.checks.iter().any(|row| row.check == ReceiptCheck::Family && row.status == StepStatus::Pass);
+            found.checks.iter().any(|row| row.check == ReceiptCheckKind::Family && row.status == StepStatus::Pass);
         let shapes = found.reasons.first().and_then(|reason| reason.observed.as_deref());
         let is_tried = kind == Kind::Shapes && shapes.is_some_and(|shapes| shapes.split(", ").count() == 7);
         let is_counted = kind == Kind::Nested && shapes.is_some_and(|cause| cause.contains("values"));

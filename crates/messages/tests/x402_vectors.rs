@@ -14,7 +14,7 @@ use clresolve_core::reason::ReasonCode;
 use clresolve_core::state::TrustState;
 use clresolve_jose::Ed25519PublicKey;
 use clresolve_messages::receipt::judge::{
-    AgentRoutes, ReceiptAgent, ReceiptCheck, ReceiptKnowledge, ReceiptSigner, SignerAddresses, StepStatus,
+    AgentRoutes, PublishedReceiptSigner, ReceiptAgent, ReceiptCheckKind, ReceiptKnowledge, SignerAddresses, StepStatus,
 };
 use clresolve_messages::receipt::{ReceiptFamily, ReceiptJudgement, judge_receipt};
 use clresolve_payment::route::AgentRoute;
@@ -35,12 +35,12 @@ fn x402_vectors_of_commandlayer_receipts_get_their_result() {
         }
         assert_eq!(found.family.map(ReceiptFamily::slug), Some(vector.family.as_str()), "{name}");
         assert_eq!(
-            found.check_result(ReceiptCheck::Hash).map(|row| row.status == StepStatus::Fail),
+            found.check_result(ReceiptCheckKind::Hash).map(|row| row.status == StepStatus::Fail),
             Some(vector.has_another_hash()),
             "{name}"
         );
         let signature = if vector.is_signed() { StepStatus::Pass } else { StepStatus::Fail };
-        assert_eq!(row(ReceiptCheck::Signature), Some(signature), "{name}: {found:#?}");
+        assert_eq!(row(ReceiptCheckKind::Signature), Some(signature), "{name}: {found:#?}");
         if let Some(digest) = &vector.canonical_sha256 {
             assert_eq!(found.canonical_sha256.map(|found| found.hex()).as_ref(), Some(digest), "{name}");
         }
@@ -194,7 +194,12 @@ fn changes(byte: u8) -> impl Iterator<Item = u8> {
 }
 
 /// The judgement without a request, a purchase and a schema.
-fn judged_at(receipt: &[u8], agent: &ReceiptAgent, signer: &ReceiptSigner, now: Timestamp) -> ReceiptJudgement {
+fn judged_at(
+    receipt: &[u8],
+    agent: &ReceiptAgent,
+    signer: &PublishedReceiptSigner,
+    now: Timestamp,
+) -> ReceiptJudgement {
     let known = ReceiptKnowledge {
         agent: Some(agent),
         signer: Ok(signer),
@@ -221,7 +226,7 @@ const KEY: &str = "ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=";
 /// An agent at the URL of the vectors, with one address for which their key signs.
 struct Seller {
     agent: ReceiptAgent,
-    signer: ReceiptSigner,
+    signer: PublishedReceiptSigner,
 }
 
 impl Seller {
@@ -314,7 +319,7 @@ struct Vector {
     /// Whether the signature is valid; a text if that depends.
     signature_valid: Value,
     receipt: Vec<u8>,
-    signer: ReceiptSigner,
+    signer: PublishedReceiptSigner,
     agent: ReceiptAgent,
 }
 
@@ -354,8 +359,8 @@ impl Vector {
 }
 
 /// A signer with the records published under its name.
-fn signer(name: &str, key: &str, kid: &str) -> ReceiptSigner {
-    ReceiptSigner {
+fn signer(name: &str, key: &str, kid: &str) -> PublishedReceiptSigner {
+    PublishedReceiptSigner {
         name: EnsName::parse(name).expect("a name"),
         key: Ok(Ed25519PublicKey::from_signer_record(key).expect("a key")),
         kid: Ok(kid.to_owned()),

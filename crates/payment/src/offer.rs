@@ -114,7 +114,7 @@ impl ParsedOffers {
         now: Timestamp,
     ) -> Option<Result<Option<Timestamp>, OfferProofError>> {
         let mut signatures = 0;
-        let mut weakest: Option<(SignedOfferDefect, usize)> = None;
+        let mut weakest: Option<(SignedOfferObjection, usize)> = None;
         for (index, offer) in self.0.iter().enumerate() {
             let objection = match matching_offer(offer, price, resources, now) {
                 Ok(None) => continue,
@@ -124,8 +124,8 @@ impl ParsedOffers {
                     match offer.find_signer(keys) {
                         ArtifactSigner::Published => return Some(Ok(offer.artifact.payload().end())),
                         ArtifactSigner::Undecided => offer.undecided_signer_objection(keys),
-                        ArtifactSigner::Stranger => SignedOfferDefect::Signer,
-                        ArtifactSigner::Nobody => SignedOfferDefect::Signature,
+                        ArtifactSigner::Stranger => SignedOfferObjection::Signer,
+                        ArtifactSigner::Nobody => SignedOfferObjection::Signature,
                     }
                 }
                 Err(objection) => objection,
@@ -135,7 +135,7 @@ impl ParsedOffers {
             }
         }
         let (objection, index) = weakest?;
-        let is_open = matches!(objection, SignedOfferDefect::Open(_));
+        let is_open = matches!(objection, SignedOfferObjection::Open(_));
         Some(Err(OfferProofError { reason: objection.reason(index), is_open }))
     }
 }
@@ -151,10 +151,10 @@ impl ParsedOffer {
     }
 
     /// Why the signer is unknown.
-    fn undecided_signer_objection(&self, keys: &SignerKeys) -> SignedOfferDefect {
+    fn undecided_signer_objection(&self, keys: &SignerKeys) -> SignedOfferObjection {
         match keys.unread.as_ref().filter(|_| self.artifact.key_kind() == KeyKind::Ed25519) {
-            Some(reason) => SignedOfferDefect::Open(reason.clone()),
-            None => SignedOfferDefect::Undecided,
+            Some(reason) => SignedOfferObjection::Open(reason.clone()),
+            None => SignedOfferObjection::Undecided,
         }
     }
 }
@@ -165,25 +165,25 @@ fn matching_offer<'o>(
     price: &Price,
     resources: &OfferResources<'_>,
     now: Timestamp,
-) -> Result<Option<&'o ParsedOffer>, SignedOfferDefect> {
-    let read = offer.as_ref().map_err(|error| SignedOfferDefect::Form(error.to_string()))?;
+) -> Result<Option<&'o ParsedOffer>, SignedOfferObjection> {
+    let read = offer.as_ref().map_err(|error| SignedOfferObjection::Form(error.to_string()))?;
     let offer = read.artifact.payload();
     if !offer.is_about(price) {
         return Ok(None);
     }
     let is_of_these_terms = resources.has_resource(&offer.resource_url, read.url.as_ref()) && offer.states(price);
     if !is_of_these_terms && !mutant!("offers-of-other-terms") {
-        return Err(SignedOfferDefect::Terms);
+        return Err(SignedOfferObjection::Terms);
     }
     if offer.has_ended(now) && !mutant!("offers-never-end") {
-        return Err(SignedOfferDefect::Ended);
+        return Err(SignedOfferObjection::Ended);
     }
     Ok(Some(read))
 }
 
-/// An objection to an offer. Weakest first.
+/// Why a signed offer does not prove the price. Weakest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum SignedOfferDefect {
+enum SignedOfferObjection {
     /// A published key may have signed it, but could not be determined.
     Open(Box<Reason>),
     /// Anyone may have signed it.
@@ -195,7 +195,7 @@ enum SignedOfferDefect {
     Form(String),
 }
 
-impl SignedOfferDefect {
+impl SignedOfferObjection {
     const fn rank(&self) -> u8 {
         match self {
             Self::Open(_) => 0,

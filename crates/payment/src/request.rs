@@ -97,7 +97,7 @@ impl PaymentDecisionRequest {
     /// # Errors
     /// [`PaymentRequestError`], for mistakes of the caller rather than the seller.
     pub fn from_json(bytes: &[u8]) -> Result<Self, PaymentRequestError> {
-        PaymentRequestDocument::<String>::from_json(bytes)?.into_decision_request()
+        PaymentDecisionRequestDocument::<String>::from_json(bytes)?.into_decision_request()
     }
 
     /// Like [`from_json`](Self::from_json), and returns a digest of all input to the decision. Two requests with the
@@ -106,7 +106,7 @@ impl PaymentDecisionRequest {
     /// # Errors
     /// As [`from_json`](Self::from_json).
     pub fn from_json_with_digest(bytes: &[u8]) -> Result<(Self, Digest), PaymentRequestError> {
-        let form = PaymentRequestDocument::<String>::from_json(bytes)?;
+        let form = PaymentDecisionRequestDocument::<String>::from_json(bytes)?;
         let digest = form.digest();
         Ok((form.into_decision_request()?, digest))
     }
@@ -114,7 +114,7 @@ impl PaymentDecisionRequest {
     /// The JSON Schema of the input of [`from_json`](Self::from_json).
     #[cfg(feature = "schema")]
     pub fn input_schema() -> serde_json::Value {
-        clresolve_core::schema::deserialize_schema::<PaymentRequestDocument<String>>()
+        clresolve_core::schema::deserialize_schema::<PaymentDecisionRequestDocument<String>>()
     }
 
     /// The terms.
@@ -170,7 +170,7 @@ impl OptionalRequestText for Option<String> {
     )
 )]
 #[serde(deny_unknown_fields)]
-pub(crate) struct PaymentRequestDocument<W> {
+pub(crate) struct PaymentDecisionRequestDocument<W> {
     /// The agent's ENS name.
     name: W,
     /// The verb to invoke.
@@ -206,7 +206,7 @@ pub(crate) struct PaymentRequestMembers<W> {
     pub(crate) header: Option<String>,
 }
 
-impl PaymentRequestDocument<String> {
+impl PaymentDecisionRequestDocument<String> {
     fn into_decision_request(self) -> Result<PaymentDecisionRequest, PaymentRequestError> {
         let PaymentRequestMembers { name, verb, demand, url, asked, selected, limits, header } =
             self.parse_members()?;
@@ -217,7 +217,7 @@ impl PaymentRequestDocument<String> {
     }
 }
 
-impl<W: OptionalRequestText + for<'de> Deserialize<'de>> PaymentRequestDocument<W> {
+impl<W: OptionalRequestText + for<'de> Deserialize<'de>> PaymentDecisionRequestDocument<W> {
     pub(crate) fn from_json(bytes: &[u8]) -> Result<Self, PaymentRequestError> {
         if bytes.len() > MAX_REQUEST_BYTES {
             return Err(PaymentRequestError::TooLong);

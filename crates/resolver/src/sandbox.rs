@@ -226,7 +226,7 @@ impl Sandbox {
         ("payment.txt", SandboxPurchase::Settled.payment_header())
     }
 
-    /// Replies of sellers to the payment (`PAYMENT-RESPONSE`), the good one first, each with the expected result.
+    /// `PAYMENT-RESPONSE` headers of sellers, the good one first, each with the expected result.
     pub fn sample_settlement_headers() -> [SettlementHeaderSample; 3] {
         purchase::settlement_samples()
     }
@@ -252,7 +252,12 @@ impl Sandbox {
 
     /// Keeps the sandbox running and its chain growing until dropped.
     pub async fn run_until_dropped(self) {
-        self.0.keep_growing().await;
+        self.run_with_block_interval(clresolve_sandbox::SEAL_EVERY).await;
+    }
+
+    /// The same, with a new block every `interval`.
+    pub async fn run_with_block_interval(self, interval: Duration) {
+        self.0.keep_growing(interval).await;
     }
 }
 

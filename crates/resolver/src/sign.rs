@@ -9,7 +9,7 @@ pub use clresolve_bundle::signed::{
     AnchorRequirements, ExpectedVerdict, MEDIA_TYPE, MismatchedPart, VerdictIssuer, VerdictSignError,
     VerdictVerifyError, VerifiedVerdict, verify_signed_verdict,
 };
-pub use clresolve_jose::{Ed25519KeySet, Ed25519PublicKey, Ed25519SigningKey, JwsError, SigningKeyError};
+pub use clresolve_jose::{Ed25519KeySet, Ed25519PublicKey, Ed25519SigningKey, JwsError, SignatureKeyError};
 pub use decision::{DECISION_TYPE, sign_decision};
 #[doc(hidden)]
 pub use file::read_private_text;

@@ -4,7 +4,7 @@ use clresolve_core::reason::ReasonCode;
 use clresolve_core::state::TrustState;
 use serde::Serialize;
 
-use crate::schemas::SandboxSchemas;
+use crate::schemas::SandboxSchemaLayers;
 use crate::spec::{SandboxSpec, VerbProtocolLayer};
 use crate::world::SandboxSchemaManifest;
 
@@ -65,5 +65,5 @@ pub struct ExpectedAgentVerdict {
 
 /// The manifests of the sandbox's own schemas, by which its names are judged. Starts no server.
 pub fn schema_manifests() -> Vec<SandboxSchemaManifest> {
-    SandboxSchemas::with_schema_defects(&sandbox_spec().schemas).manifests().cloned().collect()
+    SandboxSchemaLayers::with_schema_defects(&sandbox_spec().schemas).manifests().cloned().collect()
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use super::schemas::SandboxSchemas;
+use super::schemas::SandboxSchemaLayers;
 use super::spec::{CardEdit, IpfsCardLayout, SandboxAgentSpec, SandboxSpecError, TextEncoding, TextReplacement};
 use super::web::WebServerBehaviour;
 use clresolve_core::digest::Digest;
@@ -32,7 +32,7 @@ pub(crate) struct SandboxAgentPublication {
 }
 
 impl SandboxAgentSpec {
-    pub(crate) fn publish(&self, schemas: &SandboxSchemas) -> Result<SandboxAgentPublication, SandboxSpecError> {
+    pub(crate) fn publish(&self, schemas: &SandboxSchemaLayers) -> Result<SandboxAgentPublication, SandboxSpecError> {
         let good = self.good_card(schemas);
         let class = self.class.as_str();
         let url_path = format!("/agents/v1.0.0/{class}/{}.json", self.name);
@@ -72,7 +72,7 @@ impl SandboxAgentSpec {
         Ok(SandboxAgentPublication { url_path, card, other, web, blocks, records, latest })
     }
 
-    fn good_card(&self, schemas: &SandboxSchemas) -> Map<String, Value> {
+    fn good_card(&self, schemas: &SandboxSchemaLayers) -> Map<String, Value> {
         let (class, verb) = (self.class.as_str(), self.verb());
         let bound = schemas.verb_locations(self.class, verb);
         let card = json!({
@@ -110,7 +110,7 @@ impl SandboxAgentSpec {
         &self,
         card: &Map<String, Value>,
         fill: &PlaceholderValues,
-        schemas: &SandboxSchemas,
+        schemas: &SandboxSchemaLayers,
     ) -> BTreeMap<String, String> {
         let member = |key: &str, otherwise: String| match card.get(key) {
             Some(Value::String(text)) if !text.trim().is_empty() => text.clone(),

@@ -46,7 +46,7 @@ const ALIASES: [(&str, &str); 3] = [("analyze", "analyse"), ("authorize", "autho
 
 /// The two layers, and the manifests of the next release line, which contain no schema digests.
 #[derive(Clone, Debug)]
-pub(crate) struct SandboxSchemas {
+pub(crate) struct SandboxSchemaLayers {
     commons: SandboxSchemaRelease,
     commercial: SandboxSchemaRelease,
     next: Vec<SandboxSchemaManifest>,
@@ -88,7 +88,7 @@ struct SandboxSchemaRelease {
     digests: BTreeMap<String, String>,
 }
 
-impl SandboxSchemas {
+impl SandboxSchemaLayers {
     pub(crate) fn with_schema_defects(defects: &[DefectiveSchema]) -> Self {
         Self {
             commons: SandboxSchemaRelease::new(VerbProtocolLayer::Commons, defects),

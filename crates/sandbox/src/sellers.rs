@@ -64,7 +64,7 @@ pub fn pinned_identities() -> Vec<(String, String)> {
     let spec = agents::sandbox_spec();
     let entries = registrations::registry_entries(&spec);
     let pin = |seller: &SandboxSellerSpec| {
-        Some((seller_origin(seller), filled_identity(seller, seller.pinned.as_deref()?, &entries)))
+        Some((seller_origin(seller), fill_registration_placeholder(seller, seller.pinned.as_deref()?, &entries)))
     };
     spec.sellers.iter().filter_map(pin).collect()
 }
@@ -85,7 +85,7 @@ pub fn remembered_sellers() -> Vec<SellerMemorySeed> {
     let spec = agents::sandbox_spec();
     let entries = registrations::registry_entries(&spec);
     let memory = |seller: &SandboxSellerSpec| {
-        let known = seller.remembered.as_deref().map(|known| filled_identity(seller, known, &entries));
+        let known = seller.remembered.as_deref().map(|known| fill_registration_placeholder(seller, known, &entries));
         let paid = seller.remembered_other_payee.then(|| (stranger_address(), format!("eip155:{CHAIN_ID}")));
         let (origin, is_remembered) = (seller_origin(seller), known.is_some() || paid.is_some());
         is_remembered.then_some(SellerMemorySeed { origin, identity: known, payee: paid })
@@ -102,7 +102,11 @@ fn seller_url(seller: &SandboxSellerSpec) -> Url {
 }
 
 /// An identity with its placeholder filled in.
-fn filled_identity(seller: &SandboxSellerSpec, stated: &str, entries: &[AgentRegistryEntry<'_>]) -> String {
+fn fill_registration_placeholder(
+    seller: &SandboxSellerSpec,
+    stated: &str,
+    entries: &[AgentRegistryEntry<'_>],
+) -> String {
     let own =
         own_entry(seller, entries).map(|entry| format!("{}:{}", registrations::registry_identifier(), entry.number));
     stated.replace("{registration}", &own.unwrap_or_default())

@@ -95,7 +95,7 @@ async fn cards_are_served_well_and_badly() {
 /// CID and path of the only card with that layout in the sandbox.
 fn location(world: &str, layout: &str) -> (ContentId, String) {
     let spec = SandboxSpec::parse(&agent(world, &format!("layout = \"{layout}\""))).unwrap();
-    let schemas = super::schemas::SandboxSchemas::with_schema_defects(&[]);
+    let schemas = super::schemas::SandboxSchemaLayers::with_schema_defects(&[]);
     let published = spec.agents[0].publish(&schemas).unwrap();
     let mirror = &published.records["cl.agentcard.mirror.ipfs"];
     let rest = mirror.strip_prefix("ipfs://").unwrap();

@@ -27,7 +27,7 @@ use super::published::{CARDS_HOST, SandboxAgentPublication};
 use super::purchase::SandboxPurchase;
 use super::registrations::{self, AgentRegistryEntry};
 pub use super::schemas::SandboxSchemaManifest;
-use super::schemas::{MIRROR_HOST, SCHEMAS_HOST, SandboxSchemas};
+use super::schemas::{MIRROR_HOST, SCHEMAS_HOST, SandboxSchemaLayers};
 use super::seller::{self, SELLER_HOST, THIEF_HOST};
 use super::sellers;
 use super::spec::{
@@ -53,8 +53,8 @@ const EPOCH: SignedDuration = SignedDuration::from_secs(384);
 /// How far the newest block lags behind the clock.
 const NEWEST: SignedDuration = SignedDuration::from_secs(12);
 
-/// How often a long-running sandbox seals a block: well within the age at which a chain is considered stopped.
-const SEAL_EVERY: Duration = Duration::from_secs(300);
+/// How often a long-running sandbox seals a block by default: well within the age at which a chain is considered stopped.
+pub const SEAL_EVERY: Duration = Duration::from_secs(300);
 
 /// Maximum age of the newest block of a long-running sandbox: one seal may be late.
 pub const MAX_HEAD_AGE: Duration = Duration::from_secs(2 * SEAL_EVERY.as_secs());
@@ -144,7 +144,7 @@ impl RunningSandbox {
     /// `spec` does not define a sandbox, or no port is free.
     pub async fn start(spec: &SandboxSpec) -> Result<Self, SandboxError> {
         let now = Timestamp::now();
-        let schemas = SandboxSchemas::with_schema_defects(&spec.schemas);
+        let schemas = SandboxSchemaLayers::with_schema_defects(&spec.schemas);
         let published = publish_agents(&spec.agents, &schemas)?;
         let mut draft = GrowingSandboxChain::new(spec, &published, now)?;
         let stopped = Arc::new(draft.chain_with_pending_block(SandboxPurchase::SETTLED_AT + EPOCH)?);
@@ -335,10 +335,10 @@ impl RunningSandbox {
         ]
     }
 
-    /// Keeps the chain growing. Never returns.
-    pub async fn keep_growing(mut self) {
+    /// Seals a block every `block_interval`. Never returns.
+    pub async fn keep_growing(mut self, block_interval: Duration) {
         loop {
-            tokio::time::sleep(SEAL_EVERY).await;
+            tokio::time::sleep(block_interval).await;
             // If the clock was set back, no block is sealed. The next round may seal one.
             if let Ok(chain) = self.draft.grow_chain(Timestamp::now()) {
                 self.serve_chain(&Arc::new(chain));
@@ -375,7 +375,7 @@ const CERTIFIED: [&str; 8] = [
 
 fn publish_agents(
     agents: &[SandboxAgentSpec],
-    schemas: &SandboxSchemas,
+    schemas: &SandboxSchemaLayers,
 ) -> Result<Vec<(SandboxAgentSpec, SandboxAgentPublication)>, SandboxSpecError> {
     agents.iter().map(|agent| Ok((agent.clone(), agent.publish(schemas)?))).collect()
 }

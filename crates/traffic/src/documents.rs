@@ -29,9 +29,9 @@ pub const HOST: &str = "soak";
 
 /// A request that carries a document.
 pub struct Question {
-    /// The path, and for MCP the tool.
+    /// What judges it: a label of the route, and for MCP the tool.
     pub to: &'static str,
-    /// Its head and body.
+    /// The HTTP request: head and body.
     pub request: String,
     is_shut: fn(&Value) -> bool,
 }

@@ -1,5 +1,5 @@
-//! Starts a daemon process for the load programs: the program in `CLRESOLVE_BIN`, or else the `clresolve` next to the
-//! current program.
+//! What the load programs share: starting a daemon process (the program in `CLRESOLVE_BIN`, or else the `clresolve` next
+//! to the current program), and the worst documents.
 
 pub mod documents;
 pub mod worst;

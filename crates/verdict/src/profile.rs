@@ -345,7 +345,7 @@ impl ConformanceProfiles {
     }
 }
 
-fn missing_document_error(pinned: &ProfilePin) -> ProfileError {
+fn missing_document_error(pinned: &PinnedDocumentReference) -> ProfileError {
     ProfileError::Missing { id: excerpt_text(&pinned.id), digest: pinned.digest }
 }
 
@@ -407,7 +407,7 @@ struct ProfileDocument {
     members: Vec<String>,
     status: LifecycleStatuses,
     classes: BTreeMap<String, ClassRulesDocument>,
-    base_schema: ProfilePin,
+    base_schema: PinnedDocumentReference,
     effects: BTreeMap<ReasonCode, ReasonEffect>,
 }
 
@@ -428,7 +428,7 @@ impl ProfileDocument {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ClassRulesDocument {
-    manifest: ProfilePin,
+    manifest: PinnedDocumentReference,
     #[serde(default = "verb_unknown", skip_serializing_if = "is_verb_unknown")]
     foreign_verb: ReasonCode,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -448,7 +448,7 @@ fn is_verb_unknown(code: &ReasonCode) -> bool {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ProfilePin {
+struct PinnedDocumentReference {
     id: String,
     digest: Digest,
 }

@@ -3,7 +3,9 @@
 use clresolve_core::name::EnsName;
 use clresolve_core::state::TrustState;
 use clresolve_jose::Ed25519PublicKey;
-use clresolve_messages::receipt::judge::{AgentRoutes, ReceiptAgent, ReceiptKnowledge, ReceiptSigner, SignerAddresses};
+use clresolve_messages::receipt::judge::{
+    AgentRoutes, PublishedReceiptSigner, ReceiptAgent, ReceiptKnowledge, SignerAddresses,
+};
 use clresolve_messages::receipt::judge_receipt;
 use clresolve_messages::receipt::question::AgentRequest;
 use ed25519_dalek::SigningKey;
@@ -15,7 +17,7 @@ pub(crate) fn receipt(input: &[u8]) {
     let state = |seed: u8| {
         let key = SigningKey::from_bytes(&[seed; 32]).verifying_key();
         let name = EnsName::parse("a.eth").expect("a name");
-        let signer = ReceiptSigner {
+        let signer = PublishedReceiptSigner {
             name: name.clone(),
             key: Ok(Ed25519PublicKey::from_bytes(key.as_bytes()).expect("a key")),
             kid: Ok("k".to_owned()),

@@ -17,7 +17,7 @@ use clresolve_resolver::resolve::NameSearchScope;
 use super::cards::card_system_parser;
 use super::output::{OutputArguments, OutputFileArguments, ReportOutputArguments, VerdictFormat};
 use super::signing::VerdictSigningArguments;
-use super::world::{ExpectedSubjectArguments, NetworkArguments};
+use super::world::{NetworkArguments, OfflineVerificationArguments};
 use crate::cli::expect::ExpectationArguments;
 use crate::cli::hint::parse_name_argument;
 
@@ -595,7 +595,7 @@ pub(in crate::cli) struct BundleVerifyArguments {
     #[command(flatten)]
     pub(in crate::cli) expect: ExpectationArguments,
     #[command(flatten)]
-    pub(in crate::cli) about: ExpectedSubjectArguments,
+    pub(in crate::cli) about: OfflineVerificationArguments,
 }
 
 /// Parses an age, which unlike a timeout may be years.

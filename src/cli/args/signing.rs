@@ -8,7 +8,7 @@ use clresolve_core::text;
 use clresolve_resolver::config::parse_issuer;
 
 use super::output::{OutputArguments, OutputFileArguments};
-use super::world::{ExpectedSubjectArguments, NetworkArguments};
+use super::world::{NetworkArguments, OfflineVerificationArguments};
 use crate::cli::expect::ExpectationArguments;
 use crate::cli::hint::parse_name_argument;
 
@@ -156,7 +156,7 @@ pub(in crate::cli) struct VerdictVerifyArguments {
     #[command(flatten)]
     pub(in crate::cli) expect: ExpectationArguments,
     #[command(flatten)]
-    pub(in crate::cli) about: ExpectedSubjectArguments,
+    pub(in crate::cli) about: OfflineVerificationArguments,
 }
 
 /// What signs verdicts.

@@ -125,10 +125,10 @@ impl From<&OfflineRulesArguments> for NetworkArguments {
     }
 }
 
-/// What a document that is checked without a network must be about.
+/// The rules for verifying a document without a network.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Rules")]
-pub(in crate::cli) struct ExpectedSubjectArguments {
+pub(in crate::cli) struct OfflineVerificationArguments {
     #[command(flatten)]
     pub(in crate::cli) rules: RulesArguments,
     /// Weakest accepted proof: single-rpc, quorum, state-proof or consensus-proof
@@ -139,8 +139,8 @@ pub(in crate::cli) struct ExpectedSubjectArguments {
     pub(in crate::cli) chain_id: Option<u64>,
 }
 
-impl From<&ExpectedSubjectArguments> for NetworkArguments {
-    fn from(about: &ExpectedSubjectArguments) -> Self {
+impl From<&OfflineVerificationArguments> for NetworkArguments {
+    fn from(about: &OfflineVerificationArguments) -> Self {
         Self { proof: about.proof, chain_id: about.chain_id, rules: about.rules.clone(), ..Self::default() }
     }
 }

@@ -18,7 +18,7 @@ use futures_util::{StreamExt as _, future::ready, stream};
 use tokio::sync::Semaphore;
 
 use super::block_pin::{BlockPin, MOST_TRIES};
-use super::rows::AuditRowWriter;
+use super::rows::AuditRowSpool;
 use super::sources::{AuditNameLine, AuditNameSources};
 use crate::cli::names::{DuplicateNameDetector, NameListError, NameListLine};
 use crate::cli::progress::ProgressLine;
@@ -87,7 +87,7 @@ impl NameListAudit<'_> {
     pub(in crate::cli) async fn judge_all_names(
         &self,
         sources: AuditNameSources,
-        writer: &mut AuditRowWriter,
+        writer: &mut AuditRowSpool,
         mut interrupt: impl Future<Output = ()> + Unpin,
     ) -> anyhow::Result<(AuditEnding, Option<Digest>)> {
         let known = sources.digest();

@@ -29,7 +29,7 @@ const MAX_LINE_BYTES: u64 = 4 << 20;
 const ROWS_PER_SYNC: u32 = 64;
 
 /// Counts the rows and writes them to a file.
-pub(in crate::cli) struct AuditRowWriter {
+pub(in crate::cli) struct AuditRowSpool {
     pub(in crate::cli) counts: AuditCounts,
     file: File,
     /// The journal. `None` for a scratch file.
@@ -45,7 +45,7 @@ pub(in crate::cli) struct AuditRowWriter {
     unsynced: u32,
 }
 
-impl AuditRowWriter {
+impl AuditRowSpool {
     /// Writes rows to a scratch file, which is deleted when the program ends.
     pub(in crate::cli) fn create_scratch() -> anyhow::Result<Self> {
         let file = tempfile::tempfile().map_err(|error| OutputWriteError::new("a scratch file", error))?;
@@ -395,17 +395,17 @@ mod tests {
 
     /// Writes a journal with the rows of these lines, as left by a killed run.
     fn written(path: &Path, lines: std::ops::RangeInclusive<u64>) {
-        let mut kept = AuditRowWriter::resume_journal(path, &job()).unwrap();
+        let mut kept = AuditRowSpool::resume_journal(path, &job()).unwrap();
         lines.for_each(|line| kept.push(&row(line)).unwrap());
     }
 
     fn refused(path: &Path, job: &AuditJournalHeader) -> String {
-        AuditRowWriter::resume_journal(path, job).map(|_| ()).unwrap_err().to_string()
+        AuditRowSpool::resume_journal(path, job).map(|_| ()).unwrap_err().to_string()
     }
 
     #[test]
     fn kept_rows_come_back_in_order_and_more_than_once() {
-        let mut kept = AuditRowWriter::create_scratch().unwrap();
+        let mut kept = AuditRowSpool::create_scratch().unwrap();
         (1..=3).for_each(|line| kept.push(&row(line)).unwrap());
         let (counts, spool) = kept.finish().unwrap();
         assert_eq!((counts.names, counts.untrusted), (3, 3));
@@ -424,7 +424,7 @@ mod tests {
             whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect();
         for cut in 0..=whole.len() {
             std::fs::write(&path, &whole[..cut]).unwrap();
-            let mut kept = AuditRowWriter::resume_journal(&path, &job()).unwrap();
+            let mut kept = AuditRowSpool::resume_journal(&path, &job()).unwrap();
             let last = ends.iter().filter(|end| **end <= cut).count().saturating_sub(1) as u64;
             assert_eq!((kept.last_line_number(), kept.counts.names), (last, last), "cut at {cut}");
             (last + 1..=3).for_each(|line| kept.push(&row(line)).unwrap());
@@ -451,7 +451,7 @@ mod tests {
             [lines[0], lines[1], "\0\0\0\n", lines[2]].concat(),
         ] {
             std::fs::write(&path, changed).unwrap();
-            let kept = AuditRowWriter::resume_journal(&path, &job()).unwrap();
+            let kept = AuditRowSpool::resume_journal(&path, &job()).unwrap();
             assert_eq!(kept.last_line_number(), 1);
             assert_eq!(kept.file.metadata().unwrap().len(), (lines[0].len() + lines[1].len()) as u64);
         }
@@ -493,10 +493,10 @@ mod tests {
     fn two_runs_never_write_one_journal() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
-        let first = AuditRowWriter::resume_journal(&path, &job()).unwrap();
+        let first = AuditRowSpool::resume_journal(&path, &job()).unwrap();
         assert!(refused(&path, &job()).contains("another run writes it"));
         drop(first);
-        assert!(AuditRowWriter::resume_journal(&path, &job()).is_ok());
+        assert!(AuditRowSpool::resume_journal(&path, &job()).is_ok());
     }
 
     #[test]

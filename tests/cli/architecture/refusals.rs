@@ -15,7 +15,7 @@ const ENDINGS: [&str; 4] = ["Error", "Flaw", "Fault", "Refusal"];
 /// Refusals that no test can bring about.
 const UNTESTED: [(&str, &str, &str); 4] = [
     ("CardSignError", "Library", "the library's own failure to sign with a key that it has read"),
-    ("SigningKeyError", "NoRandomness", "the system gives no randomness"),
+    ("SignatureKeyError", "NoRandomness", "the system gives no randomness"),
     ("SignerRecoveryError", "NotBuilt", "of a build without `signatures`, which the tests of the crate have"),
     (
         "SchemaFetchError",

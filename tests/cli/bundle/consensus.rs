@@ -3,7 +3,7 @@
 use alloy_primitives::B256;
 use clresolve_bundle::BundleTrustAnchors;
 use clresolve_bundle::purchase::{PurchaseBundle, PurchaseDocuments, PurchaseEvidence};
-use clresolve_messages::receipt::judge::ReceiptSigner;
+use clresolve_messages::receipt::judge::PublishedReceiptSigner;
 
 use super::*;
 use crate::support::program::clresolve;
@@ -138,7 +138,7 @@ fn purchase_around_the_bundle_needs_the_checkpoint_too() {
     let sample = Sandbox::sample_receipts().iter().find(|sample| sample.file == "agent-sdk.json").expect("a receipt");
     let papers = PurchaseDocuments { receipt: sample.text.as_bytes().to_vec(), ..PurchaseDocuments::default() };
     let key = Ed25519SigningKey::generate().expect("randomness").public_key().clone();
-    let signer = ReceiptSigner {
+    let signer = PublishedReceiptSigner {
         name: EnsName::parse("runtime.sandbox.eth").expect("a name"),
         key: Ok(key),
         kid: Ok("v1".to_owned()),

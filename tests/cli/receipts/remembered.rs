@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use clresolve_core::state::TrustState;
-use clresolve_messages::receipt::judge::{ReceiptCheck, StepStatus};
+use clresolve_messages::receipt::judge::{ReceiptCheckKind, StepStatus};
 use clresolve_messages::receipt::question::AgentRequest;
 use clresolve_messages::receipt::{ReceiptVerificationDocument, ReceiptVerificationRequest};
 use clresolve_payment::settlement::{Purchase, StoredDecision};
@@ -61,7 +61,7 @@ fn outcome(found: &ReceiptVerificationDocument) -> (TrustState, Vec<&str>) {
 }
 
 fn replay(found: &ReceiptVerificationDocument) -> StepStatus {
-    found.checks.iter().find(|row| row.check == ReceiptCheck::Replay).expect("the row is always there").status
+    found.checks.iter().find(|row| row.check == ReceiptCheckKind::Replay).expect("the row is always there").status
 }
 
 #[tokio::test(flavor = "multi_thread")]

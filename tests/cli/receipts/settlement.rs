@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clresolve_core::reason::ReasonCode;
 use clresolve_core::state::TrustState;
-use clresolve_messages::receipt::judge::{ReceiptCheck, ReceiptCheckResult, StepStatus};
+use clresolve_messages::receipt::judge::{ReceiptCheckKind, ReceiptCheckResult, StepStatus};
 use clresolve_messages::receipt::{ReceiptVerificationDocument, ReceiptVerificationRequest};
 use clresolve_payment::settlement::{Purchase, SettlementEvidenceKind};
 use clresolve_resolver::config::{ChainId, ChainProofMode, Config, ProofGrade, RegistryChainConfig, RpcEndpointConfig};
@@ -33,7 +33,7 @@ fn paid(payment: &str, settlement: &str) -> ReceiptVerificationRequest {
 }
 
 fn row(found: &ReceiptVerificationDocument) -> &ReceiptCheckResult {
-    found.checks.iter().find(|row| row.check == ReceiptCheck::Settlement).expect("each document has it")
+    found.checks.iter().find(|row| row.check == ReceiptCheckKind::Settlement).expect("each document has it")
 }
 
 /// A world, and a configuration whose endpoints for the chain that is paid on have these faults.

@@ -1,7 +1,7 @@
 //! A purchase that a forger puts around a name's bundle which somebody else has signed.
 
 use clresolve_bundle::purchase::{PurchaseBundle, PurchaseDocuments, PurchaseEvidence};
-use clresolve_messages::receipt::judge::ReceiptSigner;
+use clresolve_messages::receipt::judge::PublishedReceiptSigner;
 use clresolve_verdict::profile::ConformanceProfiles;
 
 use super::*;
@@ -12,8 +12,14 @@ fn forged(bundle: ResolutionBundle, key: Ed25519PublicKey) -> Value {
     let sample = Sandbox::sample_receipts().iter().find(|sample| sample.file == "agent-sdk.json").expect("a receipt");
     let papers = PurchaseDocuments { receipt: sample.text.as_bytes().to_vec(), ..PurchaseDocuments::default() };
     let name = EnsName::parse("runtime.sandbox.eth").expect("a name");
-    let signer =
-        ReceiptSigner { name, key: Ok(key), kid: Ok("v1".to_owned()), canonical: None, block: 1, lent: Vec::new() };
+    let signer = PublishedReceiptSigner {
+        name,
+        key: Ok(key),
+        kid: Ok("v1".to_owned()),
+        canonical: None,
+        block: 1,
+        lent: Vec::new(),
+    };
     let evidence = PurchaseEvidence { signer: Some(signer), transaction: None, at: agent.made_at };
     PurchaseBundle::pack_purchase(bundle, &agent, &papers, evidence).expect("it holds together").0.to_json()
 }

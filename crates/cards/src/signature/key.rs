@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 
 use super::error::CardSignError;
 use clresolve_core::digest::Digest;
-use clresolve_jose::{ED25519_ALGORITHMS, SigningKeyError};
+use clresolve_jose::{ED25519_ALGORITHMS, SignatureKeyError};
 
 const P256_BYTES: usize = 32;
 
@@ -146,7 +146,7 @@ impl CardTrustRootKey {
     ///
     /// # Errors
     /// The key is a private key, or a member is missing or not base64url.
-    pub(super) fn from_jwk(jwk: &Value, further: Vec<String>) -> Result<Self, SigningKeyError> {
+    pub(super) fn from_jwk(jwk: &Value, further: Vec<String>) -> Result<Self, SignatureKeyError> {
         let text = |member: &str| jwk.get(member).and_then(Value::as_str);
         let mut names = further;
         names.extend(text("kid").map(str::to_owned));
@@ -157,7 +157,7 @@ impl CardTrustRootKey {
             _ => return Ok(Self { names, material: PublicKeyMaterial::Other }),
         };
         if jwk.get("d").is_some() {
-            return Err(SigningKeyError::Private);
+            return Err(SignatureKeyError::Private);
         }
         if !permits_algorithm(jwk, algorithm) {
             return Ok(Self { names, material: PublicKeyMaterial::Other });
@@ -237,26 +237,26 @@ fn permits_algorithm(jwk: &Value, algorithm: CardSignatureAlgorithm) -> bool {
     is("use", &["sig"]) && is("alg", names) && jwk.get("key_ops").is_none_or(verifies)
 }
 
-fn decode_jwk_member(jwk: &Value, member: &str) -> Result<Vec<u8>, SigningKeyError> {
+fn decode_jwk_member(jwk: &Value, member: &str) -> Result<Vec<u8>, SignatureKeyError> {
     let text = jwk.get(member).and_then(Value::as_str).filter(|text| !text.is_empty());
-    text.and_then(|text| BASE64URL.decode(text).ok()).ok_or(SigningKeyError::NotJwk)
+    text.and_then(|text| BASE64URL.decode(text).ok()).ok_or(SignatureKeyError::NotJwk)
 }
 
-fn ed25519_key_material(x: &str) -> Result<PublicKeyMaterial, SigningKeyError> {
+fn ed25519_key_material(x: &str) -> Result<PublicKeyMaterial, SignatureKeyError> {
     match clresolve_jose::Ed25519PublicKey::from_jwk_x(x) {
         Ok(key) => {
             let thumbprint = key.thumbprint().to_owned();
             let verifier = Box::new(CardSignatureVerifier::Ed25519(key));
             Ok(PublicKeyMaterial::Usable { algorithm: CardSignatureAlgorithm::EdDsa, verifier, thumbprint })
         }
-        Err(SigningKeyError::Weak) => Ok(PublicKeyMaterial::Weak(CardSignatureAlgorithm::EdDsa)),
+        Err(SignatureKeyError::Weak) => Ok(PublicKeyMaterial::Weak(CardSignatureAlgorithm::EdDsa)),
         Err(error) => Err(error),
     }
 }
 
-fn p256_key_material(x: &[u8], y: &[u8]) -> Result<PublicKeyMaterial, SigningKeyError> {
+fn p256_key_material(x: &[u8], y: &[u8]) -> Result<PublicKeyMaterial, SignatureKeyError> {
     if x.len() != P256_BYTES || y.len() != P256_BYTES {
-        return Err(SigningKeyError::NotJwk);
+        return Err(SignatureKeyError::NotJwk);
     }
     let point = [&[UNCOMPRESSED], x, y].concat();
     let Ok(key) = ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, &point) else {
@@ -324,29 +324,29 @@ impl CardSigningKey {
     /// Parses PKCS#8 in PEM: Ed25519, P-256, or RSA of 2048 to 4096 bits. The key's `kid` is its RFC 7638 thumbprint.
     ///
     /// # Errors
-    /// [`SigningKeyError::NotCardKey`] for anything else. The error contains nothing of the input.
-    pub fn from_pem(text: &str) -> Result<Self, SigningKeyError> {
+    /// [`SignatureKeyError::NotCardKey`] for anything else. The error contains nothing of the input.
+    pub fn from_pem(text: &str) -> Result<Self, SignatureKeyError> {
         if let Ok(key) = clresolve_jose::Ed25519SigningKey::from_pem(text) {
             return Ok(Self::from(key));
         }
-        let (label, der) = pem::decode_vec(text.as_bytes()).map_err(|_| SigningKeyError::NotCardKey)?;
+        let (label, der) = pem::decode_vec(text.as_bytes()).map_err(|_| SignatureKeyError::NotCardKey)?;
         let der = Zeroizing::new(der);
         if label != "PRIVATE KEY" {
-            return Err(SigningKeyError::NotCardKey);
+            return Err(SignatureKeyError::NotCardKey);
         }
         if let Ok(pair) = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der) {
             let (x, y) = public_point_coordinates(&pair);
             let kid = p256_thumbprint(x, y);
             return Ok(Self { secret: CardSecretKey::P256(Box::new(pair)), kid, jku: None });
         }
-        let pair = rsa::KeyPair::from_pkcs8(&der).map_err(|_| SigningKeyError::NotCardKey)?;
+        let pair = rsa::KeyPair::from_pkcs8(&der).map_err(|_| SignatureKeyError::NotCardKey)?;
         let public = pair.public_key();
         let (n, e) = (public.modulus(), public.exponent());
         match rsa_key_material(n.big_endian_without_leading_zero(), e.big_endian_without_leading_zero()) {
             PublicKeyMaterial::Usable { thumbprint: kid, .. } => {
                 Ok(Self { secret: CardSecretKey::Rsa(Box::new(pair)), kid, jku: None })
             }
-            PublicKeyMaterial::Weak(_) | PublicKeyMaterial::Other => Err(SigningKeyError::NotCardKey),
+            PublicKeyMaterial::Weak(_) | PublicKeyMaterial::Other => Err(SignatureKeyError::NotCardKey),
         }
     }
 

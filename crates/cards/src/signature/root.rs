@@ -9,7 +9,7 @@ use super::key::CardTrustRootKey;
 use clresolve_core::json::{JsonError, JsonLimits, parse};
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::{Reason, ReasonCode};
-use clresolve_jose::{MAX_KEYS, SigningKeyError, raw_jwks_keys};
+use clresolve_jose::{MAX_KEYS, SignatureKeyError, raw_jwks_keys};
 
 /// Maximum number of roots of a verifier. Each costs a request, and people list them individually.
 pub const MAX_ROOTS: usize = 8;
@@ -137,7 +137,7 @@ impl CardTrustRoot {
 }
 
 /// The key of a verification method, if it is a JSON Web Key.
-fn method_key(method: &Value, id: &str) -> Option<Result<CardTrustRootKey, SigningKeyError>> {
+fn method_key(method: &Value, id: &str) -> Option<Result<CardTrustRootKey, SignatureKeyError>> {
     let jwk = method.get("publicKeyJwk")?;
     let fragment = id.rsplit_once('#').map(|(_, fragment)| fragment.to_owned());
     let names = [id.to_owned()].into_iter().chain(fragment).collect();
@@ -147,18 +147,18 @@ fn method_key(method: &Value, id: &str) -> Option<Result<CardTrustRootKey, Signi
 /// The keys without malformed ones, which RFC 7517 (section 5) ignores: a defect of one key does not affect the others.
 /// If no other key is usable, the defect is the error.
 fn drop_malformed_keys(
-    keys: impl Iterator<Item = Result<CardTrustRootKey, SigningKeyError>>,
-) -> Result<Vec<CardTrustRootKey>, SigningKeyError> {
+    keys: impl Iterator<Item = Result<CardTrustRootKey, SignatureKeyError>>,
+) -> Result<Vec<CardTrustRootKey>, SignatureKeyError> {
     let (mut good, mut is_one_malformed) = (Vec::new(), false);
     for key in keys {
         match key {
             Ok(key) => good.push(key),
-            Err(SigningKeyError::NotJwk) => is_one_malformed = true,
+            Err(SignatureKeyError::NotJwk) => is_one_malformed = true,
             Err(error) => return Err(error),
         }
     }
     if is_one_malformed && !good.iter().any(CardTrustRootKey::is_usable) {
-        Err(SigningKeyError::NotJwk)
+        Err(SignatureKeyError::NotJwk)
     } else {
         Ok(good)
     }
@@ -231,7 +231,7 @@ pub enum CardTrustRootError {
     Document(JsonError),
     /// Its keys are unusable.
     #[error(transparent)]
-    Keys(#[from] SigningKeyError),
+    Keys(#[from] SignatureKeyError),
     /// `verificationMethod` or `assertionMethod` is not a list, or is too long.
     #[error("the DID document has no list of at most {MAX_KEYS} methods")]
     Methods,

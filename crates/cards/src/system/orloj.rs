@@ -129,7 +129,7 @@ fn check_endpoint(card: &AgentCard, found: &mut ReasonCollector) {
 /// OR-17: according to the specification this is only a setting of the server.
 fn check_protocol_version(card: &AgentCard, found: &mut ReasonCollector) {
     let place = "/protocolVersion";
-    if let Some(version) = card.value_at(place).and_then(Value::as_str).filter(|version| !is_dotted_number(version)) {
+    if let Some(version) = card.value_at(place).and_then(Value::as_str).filter(|version| !is_numeric_version(version)) {
         let mut reason =
             Reason::new(ReasonCode::OrVersionType).message("The Orloj card's protocolVersion is no dotted number.");
         reason.effect = ReasonEffect::Warn;
@@ -137,7 +137,7 @@ fn check_protocol_version(card: &AgentCard, found: &mut ReasonCollector) {
     }
 }
 
-fn is_dotted_number(text: &str) -> bool {
+fn is_numeric_version(text: &str) -> bool {
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     text.contains('.') && text.split('.').all(is_number)
 }

@@ -58,8 +58,8 @@ where
     {
         let (sender, answer) = oneshot::channel();
         match lock_groups(&self.waiting).add_member(&key, (question, sender)) {
-            QueryBatchJoinOutcome::Full(members) => drop(tokio::spawn(answer_members(members, ask))),
-            QueryBatchJoinOutcome::First(number) => {
+            QueryGroupJoinOutcome::Full(members) => drop(tokio::spawn(answer_members(members, ask))),
+            QueryGroupJoinOutcome::First(number) => {
                 let (waiting, wait) = (Arc::clone(&self.waiting), self.wait);
                 tokio::spawn(async move {
                     sleep(wait).await;
@@ -69,7 +69,7 @@ where
                     }
                 });
             }
-            QueryBatchJoinOutcome::Later => {}
+            QueryGroupJoinOutcome::Later => {}
         }
         answer.await.ok()
     }
@@ -79,7 +79,7 @@ pub(super) fn lock_groups<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-enum QueryBatchJoinOutcome<M> {
+enum QueryGroupJoinOutcome<M> {
     /// The query opened the group with this number.
     First(u64),
     /// The query joined a group that is still waiting.
@@ -89,18 +89,18 @@ enum QueryBatchJoinOutcome<M> {
 }
 
 impl<K: Clone + Eq + Hash, Q, A> PendingQueryGroups<K, Q, A> {
-    fn add_member(&mut self, key: &K, member: QueryGroupMember<Q, A>) -> QueryBatchJoinOutcome<QueryGroupMember<Q, A>> {
+    fn add_member(&mut self, key: &K, member: QueryGroupMember<Q, A>) -> QueryGroupJoinOutcome<QueryGroupMember<Q, A>> {
         let Some(group) = self.groups.get_mut(key) else {
             let number = self.next;
             self.next += 1;
             self.groups.insert(key.clone(), QueryGroup { number, members: vec![member] });
-            return QueryBatchJoinOutcome::First(number);
+            return QueryGroupJoinOutcome::First(number);
         };
         group.members.push(member);
         if group.members.len() < MOST_NAMES {
-            return QueryBatchJoinOutcome::Later;
+            return QueryGroupJoinOutcome::Later;
         }
-        QueryBatchJoinOutcome::Full(self.groups.remove(key).map(|group| group.members).unwrap_or_default())
+        QueryGroupJoinOutcome::Full(self.groups.remove(key).map(|group| group.members).unwrap_or_default())
     }
 
     /// Removes the group with this number and returns its members, unless the group was completed before.

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::receipt::family::ReceiptFamily;
 use crate::receipt::judge::{
-    ReceiptCheck, ReceiptCheckResult, ReceiptJudgement, ReceiptSigner, RequestMatchStrength, StepStatus,
+    PublishedReceiptSigner, ReceiptCheckKind, ReceiptCheckResult, ReceiptJudgement, RequestMatchStrength, StepStatus,
 };
 use crate::receipt::replay::{self, ReceiptReplayStatus};
 
@@ -138,7 +138,7 @@ pub struct ReceiptSignerSummary {
 }
 
 impl ReceiptSignerSummary {
-    fn from_signer(ReceiptSigner { name, key, kid, canonical, block, .. }: &ReceiptSigner) -> Self {
+    fn from_signer(PublishedReceiptSigner { name, key, kid, canonical, block, .. }: &PublishedReceiptSigner) -> Self {
         let key = key.as_ref().ok().map(|key| key.thumbprint().to_owned());
         let clip = |text: &str| clresolve_core::text::truncate_bytes(text, reason::MAX_VALUE_BYTES);
         let (kid, canonical) = (kid.as_deref().ok().map(clip), canonical.as_deref().map(clip));
@@ -152,7 +152,7 @@ pub struct ReceiptVerificationDocumentInputs<'a> {
     /// The verdict on the agent.
     pub verdict: &'a Verdict,
     /// Who signs for the agent, if known.
-    pub signer: Option<&'a ReceiptSigner>,
+    pub signer: Option<&'a PublishedReceiptSigner>,
     /// Whether the signer rests on the exporter's word, as in a bundle, regardless of the proof of the agent's own
     /// records.
     pub is_signer_attested: bool,
@@ -181,7 +181,7 @@ impl ReceiptVerificationDocument {
         let summary = summary(state, &judgement, setting);
         let beside = [
             settlement_check(*settlement, unsettled.first()),
-            ReceiptCheckResult::new(ReceiptCheck::Replay, StepStatus::Skip),
+            ReceiptCheckResult::new(ReceiptCheckKind::Replay, StepStatus::Skip),
         ];
         let mut document = Self {
             schema: SCHEMA,
@@ -220,7 +220,7 @@ impl ReceiptVerificationDocument {
     #[must_use]
     pub fn with_replay_status(mut self, seen: Result<ReceiptReplayStatus, String>) -> Self {
         let (row, reason) = replay::replay_check(seen);
-        self.checks.retain(|row| row.check != ReceiptCheck::Replay);
+        self.checks.retain(|row| row.check != ReceiptCheckKind::Replay);
         self.checks.push(row);
         if let Some(reason) = reason {
             let state =
@@ -298,7 +298,7 @@ fn rests_on_attested_signer(judgement: &ReceiptJudgement, setting: &ReceiptVerif
     setting.is_signer_attested && !judgement.is_by_address
 }
 
-fn warnings(verdict: &Verdict, signer: Option<&ReceiptSigner>) -> Vec<&'static str> {
+fn warnings(verdict: &Verdict, signer: Option<&PublishedReceiptSigner>) -> Vec<&'static str> {
     let warnings =
         verdict.reasons.iter().filter(|reason| reason.effect == ReasonEffect::Warn).map(|reason| reason.code);
     let lent = signer.iter().flat_map(|signer| signer.lent.iter().copied());
@@ -313,7 +313,7 @@ fn identity_check(verdict: &Verdict) -> ReceiptCheckResult {
         TrustState::Indeterminate => StepStatus::Unknown,
     };
     ReceiptCheckResult {
-        check: ReceiptCheck::Identity,
+        check: ReceiptCheckKind::Identity,
         status,
         expected: Some(TrustState::Trusted.to_string()),
         observed: Some(verdict.state.to_string()),
@@ -331,17 +331,17 @@ fn settlement_objections(settlement: Option<&SettlementCheckResult>, judgement: 
 
 fn settlement_check(settlement: Option<&SettlementCheckResult>, objection: Option<&Reason>) -> ReceiptCheckResult {
     let Some(settlement) = settlement else {
-        return ReceiptCheckResult::new(ReceiptCheck::Settlement, StepStatus::Skip);
+        return ReceiptCheckResult::new(ReceiptCheckKind::Settlement, StepStatus::Skip);
     };
     let Some(objection) = objection else {
         let due = settlement.due.as_ref();
         let expected = due.map(|due| format!("{} of {} to {}", due.amount, due.asset, due.pay_to));
-        let row = ReceiptCheckResult::new(ReceiptCheck::Settlement, StepStatus::Pass);
+        let row = ReceiptCheckResult::new(ReceiptCheckKind::Settlement, StepStatus::Pass);
         return ReceiptCheckResult { expected, observed: settlement.evidence_phrase(), ..row };
     };
     let status = if objection.effect == ReasonEffect::Fail { StepStatus::Fail } else { StepStatus::Unknown };
     let (expected, observed, place) = (objection.expected.clone(), objection.observed.clone(), objection.place.clone());
-    ReceiptCheckResult { expected, observed, place, ..ReceiptCheckResult::new(ReceiptCheck::Settlement, status) }
+    ReceiptCheckResult { expected, observed, place, ..ReceiptCheckResult::new(ReceiptCheckKind::Settlement, status) }
 }
 
 fn summary(state: TrustState, judgement: &ReceiptJudgement, setting: &ReceiptVerificationDocumentInputs<'_>) -> String {
@@ -382,7 +382,7 @@ mod tests {
     }
 
     /// What a bundle with this signer shows of a receipt.
-    fn shown(receipt: &str, signer: Option<&ReceiptSigner>) -> ReceiptVerificationDocument {
+    fn shown(receipt: &str, signer: Option<&PublishedReceiptSigner>) -> ReceiptVerificationDocument {
         let now = "2026-02-12T00:00:00Z".parse().expect("a time");
         let trusted = sample::empty_resolution(TrustState::Trusted, now, 60);
         let address = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".parse().expect("an address");
@@ -420,7 +420,7 @@ mod tests {
     fn receipt_by_an_address_does_not_depend_on_the_signer() {
         let key = Ed25519PublicKey::from_signer_record("ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=")
             .expect("a key");
-        let signer = ReceiptSigner {
+        let signer = PublishedReceiptSigner {
             name: name("runtime.sandbox.eth"),
             key: Ok(key),
             kid: Ok("test-key-7".to_owned()),

@@ -19,9 +19,10 @@ use jiff::Timestamp;
 pub use clresolve_verdict::verdict::StepStatus;
 
 use self::canonical_receipt::{CanonicalReceipt, ReceiptFamilyMismatch, choose_likeliest_reading, signer_key};
-pub use self::check::{ReceiptCheck, ReceiptCheckResult};
+pub use self::check::{ReceiptCheckKind, ReceiptCheckResult};
 pub use self::knowledge::{
-    AgentRoutes, BoundReceiptSchema, MAX_CLOCK_SKEW, ReceiptAgent, ReceiptKnowledge, ReceiptSigner, SignerAddresses,
+    AgentRoutes, BoundReceiptSchema, MAX_CLOCK_SKEW, PublishedReceiptSigner, ReceiptAgent, ReceiptKnowledge,
+    SignerAddresses,
 };
 use crate::receipt::canonical::CanonicalJsonError;
 pub use crate::receipt::echo::RequestMatchStrength;
@@ -105,12 +106,12 @@ impl ReceiptJudgement {
     }
 
     /// The result of one check.
-    pub fn check_result(&self, check: ReceiptCheck) -> Option<&ReceiptCheckResult> {
+    pub fn check_result(&self, check: ReceiptCheckKind) -> Option<&ReceiptCheckResult> {
         self.checks.iter().find(|row| row.check == check)
     }
 
     fn has_valid_signature(&self) -> bool {
-        self.check_result(ReceiptCheck::Signature).is_some_and(|row| row.status == StepStatus::Pass)
+        self.check_result(ReceiptCheckKind::Signature).is_some_and(|row| row.status == StepStatus::Pass)
     }
 
     /// CLAS error codes of the failed checks, in the order of the checks.
@@ -275,7 +276,7 @@ impl ReceiptJudgementBuilder {
         ReceiptJudgement { family: Some(family), canonical_sha256, unsigned, paid, ..self.into_judgement() }
     }
 
-    fn add_pass(&mut self, check: ReceiptCheck, expected: &str, claim: &ReceiptClaim) {
+    fn add_pass(&mut self, check: ReceiptCheckKind, expected: &str, claim: &ReceiptClaim) {
         let (expected, observed) = (Some(clipped_text(expected)), claim.value.as_deref().map(clipped_text));
         let place = Some(claim.place.clone());
         self.rows.push(ReceiptCheckResult {
@@ -286,12 +287,12 @@ impl ReceiptJudgementBuilder {
         });
     }
 
-    fn add_skip(&mut self, check: ReceiptCheck) {
+    fn add_skip(&mut self, check: ReceiptCheckKind) {
         self.rows.push(ReceiptCheckResult::new(check, StepStatus::Skip));
     }
 
     /// Adds a reason and the matching row.
-    fn add_objection(&mut self, check: ReceiptCheck, reason: Reason, clas: Option<&'static str>) {
+    fn add_objection(&mut self, check: ReceiptCheckKind, reason: Reason, clas: Option<&'static str>) {
         let status = if reason.effect == ReasonEffect::Fail { StepStatus::Fail } else { StepStatus::Unknown };
         self.rows.push(ReceiptCheckResult {
             check,
@@ -330,25 +331,25 @@ impl ReceiptJudgementBuilder {
                 None,
             ),
         };
-        checks.add_objection(ReceiptCheck::Family, reason.observed(error.to_string()), clas);
+        checks.add_objection(ReceiptCheckKind::Family, reason.observed(error.to_string()), clas);
         checks.into_judgement()
     }
 
     fn judgement_without_family(
         families: &[&ReceiptFamilyDefinition],
-        signer: Result<&ReceiptSigner, &Reason>,
+        signer: Result<&PublishedReceiptSigner, &Reason>,
     ) -> ReceiptJudgement {
         let mut checks = Self::default();
         if let (false, Err(reason)) = (families.is_empty(), signer_key(signer)) {
-            checks.add_undecided(ReceiptCheck::Family);
-            checks.add_objection(ReceiptCheck::Signature, reason.clone(), Some("ERR_ENS_KEY_NOT_FOUND"));
+            checks.add_undecided(ReceiptCheckKind::Family);
+            checks.add_objection(ReceiptCheckKind::Signature, reason.clone(), Some("ERR_ENS_KEY_NOT_FOUND"));
             return checks.into_judgement();
         }
         let slugs: Vec<_> = families.iter().map(|family| family.family.slug()).collect();
         let expected = "the shape of one family, or a signature that is valid in one of them";
         let reason = Reason::new(ReasonCode::ReceiptFamilyUnknown).expected(expected);
         let observed = if slugs.is_empty() { "none".to_owned() } else { slugs.join(", ") };
-        checks.add_objection(ReceiptCheck::Family, reason.observed(observed), None);
+        checks.add_objection(ReceiptCheckKind::Family, reason.observed(observed), None);
         checks.into_judgement()
     }
 
@@ -357,7 +358,7 @@ impl ReceiptJudgementBuilder {
         self.rows.push(ReceiptCheckResult {
             expected: slug.clone(),
             observed: slug,
-            ..ReceiptCheckResult::new(ReceiptCheck::Family, StepStatus::Pass)
+            ..ReceiptCheckResult::new(ReceiptCheckKind::Family, StepStatus::Pass)
         });
     }
 
@@ -367,14 +368,14 @@ impl ReceiptJudgementBuilder {
             CanonicalJsonError::MemberOrder(place) => (ReasonCode::ReceiptFamilyUnknown, place),
         };
         let reason = Reason::new(code).observed(error.to_string()).at_place(clipped_text(&format!("{root}{place}")));
-        self.add_objection(ReceiptCheck::Canonical, reason, Some("ERR_CANONICALIZATION_MISMATCH"));
+        self.add_objection(ReceiptCheckKind::Canonical, reason, Some("ERR_CANONICALIZATION_MISMATCH"));
     }
 
     fn add_parts_error(&mut self, error: &ReceiptPartsError) {
         let reason = Reason::new(error.code).observed(error.why).at_place(error.place.as_str());
         match error.code {
-            ReasonCode::ReceiptFamilyUnknown => self.add_objection(ReceiptCheck::Family, reason, None),
-            _ => self.add_objection(ReceiptCheck::Schema, reason, Some("ERR_SCHEMA_INVALID")),
+            ReasonCode::ReceiptFamilyUnknown => self.add_objection(ReceiptCheckKind::Family, reason, None),
+            _ => self.add_objection(ReceiptCheckKind::Schema, reason, Some("ERR_SCHEMA_INVALID")),
         }
     }
 
@@ -385,28 +386,28 @@ impl ReceiptJudgementBuilder {
             self.check_signature(canonical, known.signer);
         } else {
             // Digest and signature may cover an unknown canonical form. The row of the canonical form reports that.
-            self.add_undecided(ReceiptCheck::Hash);
-            self.add_undecided(ReceiptCheck::Signature);
+            self.add_undecided(ReceiptCheckKind::Hash);
+            self.add_undecided(ReceiptCheckKind::Signature);
         }
         self.check_key(&canonical.parts, known.signer);
         self.check_canonical_form(&canonical.parts);
         self.check_signer(&canonical.parts, known.signer);
         match known.agent {
             Some(agent) => self.check_agent(&canonical.parts, agent, known.signer.ok()),
-            None => self.add_undecided(ReceiptCheck::Agent),
+            None => self.add_undecided(ReceiptCheckKind::Agent),
         }
         self.check_time(&canonical.parts, known);
         self.check_request(canonical, known.request);
         match known.bought {
             Some(bought) => self.check_decision(&canonical.parts, known, bought),
-            None => self.add_skip(ReceiptCheck::Decision),
+            None => self.add_skip(ReceiptCheckKind::Decision),
         }
     }
 
     /// Checks that the decision is about this agent and the called verb. CommandLayer's receipts do not describe the
     /// payment.
     fn check_decision(&mut self, parts: &ReceiptParts, known: &ReceiptKnowledge<'_>, bought: &PurchaseFacts) {
-        let Some(agent) = known.agent else { return self.add_undecided(ReceiptCheck::Decision) };
+        let Some(agent) = known.agent else { return self.add_undecided(ReceiptCheckKind::Decision) };
         let asked =
             known.request.into_iter().flat_map(|request| stated_verbs(request.json_content(), Some(VERB[0]), agent));
         let asked = asked.map(|claim| claim.with_root_prefix("request: "));
@@ -416,10 +417,10 @@ impl ReceiptJudgementBuilder {
             check_decision_agent(agent, bought),
             other.filter(|_| !clresolve_core::mutant!("decisions-about-any-verb")),
         ) {
-            (Err(reason), _) => self.add_objection(ReceiptCheck::Decision, *reason, None),
+            (Err(reason), _) => self.add_objection(ReceiptCheckKind::Decision, *reason, None),
             (Ok(_), Some(claim)) => {
                 self.add_objection(
-                    ReceiptCheck::Decision,
+                    ReceiptCheckKind::Decision,
                     mismatch_reason(ReasonCode::ReceiptRequestMismatch, &bought.verb, &claim),
                     None,
                 );
@@ -429,15 +430,15 @@ impl ReceiptJudgementBuilder {
     }
 
     fn check_hash(&mut self, canonical: &CanonicalReceipt) {
-        let Some(claim) = &canonical.parts.hash else { return self.add_skip(ReceiptCheck::Hash) };
+        let Some(claim) = &canonical.parts.hash else { return self.add_skip(ReceiptCheckKind::Hash) };
         if canonical.states_its_digest() {
-            return self.add_pass(ReceiptCheck::Hash, &canonical.digest.hex(), claim);
+            return self.add_pass(ReceiptCheckKind::Hash, &canonical.digest.hex(), claim);
         }
         let reason = mismatch_reason(ReasonCode::ReceiptHashMismatch, &canonical.digest.hex(), claim);
-        self.add_objection(ReceiptCheck::Hash, reason, Some("ERR_HASH_MISMATCH"));
+        self.add_objection(ReceiptCheckKind::Hash, reason, Some("ERR_HASH_MISMATCH"));
     }
 
-    fn check_signature(&mut self, canonical: &CanonicalReceipt, signer: Result<&ReceiptSigner, &Reason>) {
+    fn check_signature(&mut self, canonical: &CanonicalReceipt, signer: Result<&PublishedReceiptSigner, &Reason>) {
         let ReceiptParts { algorithms, signature, .. } = &canonical.parts;
         for (claim, expected) in algorithms {
             if !claim.names_algorithm(expected) {
@@ -447,14 +448,14 @@ impl ReceiptJudgementBuilder {
                         mismatch_reason(ReasonCode::ReceiptFamilyUnknown, expected, claim).message(UNCHECKED_ALGORITHM)
                     }
                 };
-                return self.add_objection(ReceiptCheck::Signature, reason, Some("ERR_UNSUPPORTED_ALGORITHM"));
+                return self.add_objection(ReceiptCheckKind::Signature, reason, Some("ERR_UNSUPPORTED_ALGORITHM"));
             }
         }
         if let Err(reason) = signer_key(signer) {
-            return self.add_objection(ReceiptCheck::Signature, reason.clone(), Some("ERR_ENS_KEY_NOT_FOUND"));
+            return self.add_objection(ReceiptCheckKind::Signature, reason.clone(), Some("ERR_ENS_KEY_NOT_FOUND"));
         }
         if canonical.is_signed_by(signer) || clresolve_core::mutant!("anybody-signs-receipts") {
-            return self.add_pass(ReceiptCheck::Signature, SIGNED, signature);
+            return self.add_pass(ReceiptCheckKind::Signature, SIGNED, signature);
         }
         let (reason, clas) = if canonical.is_signed_otherwise_by(signer) {
             (Reason::new(ReasonCode::ReceiptFamilyUnknown).message(SIGNED_OTHERWISE), None)
@@ -463,24 +464,24 @@ impl ReceiptJudgementBuilder {
         };
         let observed = signature.value.as_deref().unwrap_or_default();
         let reason = reason.at_place(signature.place.as_str()).expected(SIGNED).observed(observed);
-        self.add_objection(ReceiptCheck::Signature, reason, clas);
+        self.add_objection(ReceiptCheckKind::Signature, reason, clas);
     }
 
-    fn check_key(&mut self, parts: &ReceiptParts, signer: Result<&ReceiptSigner, &Reason>) {
-        let Ok(ReceiptSigner { kid, .. }) = signer else { return self.add_undecided(ReceiptCheck::Key) };
-        let Some(first) = parts.kids.first() else { return self.add_skip(ReceiptCheck::Key) };
+    fn check_key(&mut self, parts: &ReceiptParts, signer: Result<&PublishedReceiptSigner, &Reason>) {
+        let Ok(PublishedReceiptSigner { kid, .. }) = signer else { return self.add_undecided(ReceiptCheckKind::Key) };
+        let Some(first) = parts.kids.first() else { return self.add_skip(ReceiptCheckKind::Key) };
         let published = match kid {
             Ok(published) => published,
             Err(reason) => {
-                return self.add_objection(ReceiptCheck::Key, Reason::clone(reason), Some("ERR_ENS_KEY_NOT_FOUND"));
+                return self.add_objection(ReceiptCheckKind::Key, Reason::clone(reason), Some("ERR_ENS_KEY_NOT_FOUND"));
             }
         };
         let other = parts.kids.iter().find(|claim| claim.value.as_ref() != Some(published));
         match other.filter(|_| !clresolve_core::mutant!("any-key-id-of-a-receipt")) {
-            None => self.add_pass(ReceiptCheck::Key, published, first),
+            None => self.add_pass(ReceiptCheckKind::Key, published, first),
             Some(claim) => {
                 self.add_objection(
-                    ReceiptCheck::Key,
+                    ReceiptCheckKind::Key,
                     mismatch_reason(ReasonCode::ReceiptKeyMismatch, published, claim),
                     None,
                 );
@@ -491,32 +492,34 @@ impl ReceiptJudgementBuilder {
     fn check_canonical_form(&mut self, parts: &ReceiptParts) {
         let (claim, expected) = &parts.canonical;
         if parts.names_its_form() {
-            return self.add_pass(ReceiptCheck::Canonical, expected, claim);
+            return self.add_pass(ReceiptCheckKind::Canonical, expected, claim);
         }
         let reason = mismatch_reason(ReasonCode::ReceiptFamilyUnknown, expected, claim)
             .message("The receipt states a canonical form that its family does not have.");
-        self.add_objection(ReceiptCheck::Canonical, reason, Some("ERR_CANONICALIZATION_MISMATCH"));
+        self.add_objection(ReceiptCheckKind::Canonical, reason, Some("ERR_CANONICALIZATION_MISMATCH"));
     }
 
-    fn check_signer(&mut self, parts: &ReceiptParts, signer: Result<&ReceiptSigner, &Reason>) {
-        let Ok(ReceiptSigner { name, .. }) = signer else { return self.add_undecided(ReceiptCheck::Signer) };
+    fn check_signer(&mut self, parts: &ReceiptParts, signer: Result<&PublishedReceiptSigner, &Reason>) {
+        let Ok(PublishedReceiptSigner { name, .. }) = signer else {
+            return self.add_undecided(ReceiptCheckKind::Signer);
+        };
         let other = parts.signers.iter().find(|claim| !is_claimed_name(claim, name));
         match (other.filter(|_| !clresolve_core::mutant!("receipts-name-their-signer")), parts.signers.first()) {
             (Some(claim), _) => {
                 self.add_objection(
-                    ReceiptCheck::Signer,
+                    ReceiptCheckKind::Signer,
                     mismatch_reason(ReasonCode::ReceiptSignerMismatch, name.as_str(), claim),
                     None,
                 );
             }
-            (None, Some(first)) => self.add_pass(ReceiptCheck::Signer, name.as_str(), first),
-            (None, None) => self.add_skip(ReceiptCheck::Signer),
+            (None, Some(first)) => self.add_pass(ReceiptCheckKind::Signer, name.as_str(), first),
+            (None, None) => self.add_skip(ReceiptCheckKind::Signer),
         }
     }
 
     /// Checks that the receipt does not belong to another agent of the same signer. The check passes only if something
     /// was compared.
-    fn check_agent(&mut self, parts: &ReceiptParts, agent: &ReceiptAgent, signer: Option<&ReceiptSigner>) {
+    fn check_agent(&mut self, parts: &ReceiptParts, agent: &ReceiptAgent, signer: Option<&PublishedReceiptSigner>) {
         let named = parts.agent.clone().into_iter().chain(agent_names(parts, &agent.name, signer));
         let named = named.map(|claim| (ReasonCode::ReceiptSignerMismatch, vec![agent.name.as_str()], claim));
         let named: Vec<_> = named.collect();
@@ -534,10 +537,10 @@ impl ReceiptJudgementBuilder {
         let other = compared.iter().find(|(_, own, claim)| is_other(own, claim));
         match (other, compared.first()) {
             (Some((code, own, claim)), _) => {
-                self.add_objection(ReceiptCheck::Agent, mismatch_reason(*code, &own.join(", "), claim), None)
+                self.add_objection(ReceiptCheckKind::Agent, mismatch_reason(*code, &own.join(", "), claim), None)
             }
-            (None, Some((_, own, claim))) => self.add_pass(ReceiptCheck::Agent, &own.join(", "), claim),
-            (None, None) => self.add_skip(ReceiptCheck::Agent),
+            (None, Some((_, own, claim))) => self.add_pass(ReceiptCheckKind::Agent, &own.join(", "), claim),
+            (None, None) => self.add_skip(ReceiptCheckKind::Agent),
         }
     }
 
@@ -557,12 +560,12 @@ impl ReceiptJudgementBuilder {
             let claim = parts.claim(path);
             let Some(moment) = claim.value.as_deref().and_then(parse_instant) else {
                 let reason = mismatch_reason(ReasonCode::ReceiptTimeImplausible, "an RFC 3339 time", &claim);
-                return self.add_objection(ReceiptCheck::Time, reason, None);
+                return self.add_objection(ReceiptCheckKind::Time, reason, None);
             };
             if moment > latest && !clresolve_core::mutant!("receipts-of-tomorrow") {
                 let reason =
                     mismatch_reason(ReasonCode::ReceiptTimeImplausible, &format!("no later than {latest}"), &claim);
-                return self.add_objection(ReceiptCheck::Time, reason, None);
+                return self.add_objection(ReceiptCheckKind::Time, reason, None);
             }
             let began = parts.content.text_at(&[path[0], "started_at"]).and_then(parse_instant);
             if let Some(began) = began
@@ -571,45 +574,45 @@ impl ReceiptJudgementBuilder {
             {
                 let reason =
                     mismatch_reason(ReasonCode::ReceiptTimeImplausible, &format!("no earlier than {began}"), &claim);
-                return self.add_objection(ReceiptCheck::Time, reason, None);
+                return self.add_objection(ReceiptCheckKind::Time, reason, None);
             }
             if last.as_ref().is_none_or(|(last, _)| *last <= moment) {
                 last = Some((moment, claim));
             }
         }
-        let Some((moment, claim)) = last else { return self.add_skip(ReceiptCheck::Time) };
+        let Some((moment, claim)) = last else { return self.add_skip(ReceiptCheckKind::Time) };
         // Activity may begin before the purchase, so the latest time in the receipt is compared.
         match known.earliest_receipt_time().filter(|first| moment < *first) {
             Some(first) => self.add_older_than_purchase(first, &claim),
-            None => self.add_pass(ReceiptCheck::Time, &format!("no later than {latest}"), &claim),
+            None => self.add_pass(ReceiptCheckKind::Time, &format!("no later than {latest}"), &claim),
         }
     }
 
     /// Reports a receipt from before the purchase.
     fn add_older_than_purchase(&mut self, first: Timestamp, claim: &ReceiptClaim) {
         let reason = mismatch_reason(ReasonCode::ReceiptTimeImplausible, &format!("no earlier than {first}"), claim);
-        self.add_objection(ReceiptCheck::Time, reason.message("The receipt was signed before the purchase."), None);
+        self.add_objection(ReceiptCheckKind::Time, reason.message("The receipt was signed before the purchase."), None);
     }
 
     fn check_request(&mut self, canonical: &CanonicalReceipt, request: Option<&AgentRequest>) {
-        let Some(request) = request else { return self.add_skip(ReceiptCheck::Request) };
+        let Some(request) = request else { return self.add_skip(ReceiptCheckKind::Request) };
         let root = canonical.parts.root;
         match echo::find_echo(&canonical.parts.content, request.json_content()) {
             Ok(RequestEcho { asked, claim, tie }) => {
                 self.tie = Some(tie);
                 self.is_id_unchecked =
                     tie != RequestMatchStrength::RequestId && echo::has_request_id(request.json_content());
-                self.add_pass(ReceiptCheck::Request, &asked, &claim.with_root_prefix(root));
+                self.add_pass(ReceiptCheckKind::Request, &asked, &claim.with_root_prefix(root));
             }
             Err(reason) => {
                 let place = reason.place.as_ref().map(|place| format!("{root}{place}"));
-                self.add_objection(ReceiptCheck::Request, Reason { place, ..*reason }, None);
+                self.add_objection(ReceiptCheckKind::Request, Reason { place, ..*reason }, None);
             }
         }
     }
 
     /// Marks a check as undecided without a reason of its own. The signature's row reports the cause.
-    fn add_undecided(&mut self, check: ReceiptCheck) {
+    fn add_undecided(&mut self, check: ReceiptCheckKind) {
         self.rows.push(ReceiptCheckResult::new(check, StepStatus::Unknown));
     }
 }
@@ -620,7 +623,7 @@ impl ReceiptJudgementBuilder {
 fn agent_names(
     parts: &ReceiptParts,
     asked: &EnsName,
-    signer: Option<&ReceiptSigner>,
+    signer: Option<&PublishedReceiptSigner>,
 ) -> impl Iterator<Item = ReceiptClaim> {
     const PLACES: [&[&str]; 4] = [&["agent"], &["agent", "ens"], &["agent_name"], &["ens_name"]];
     PLACES.into_iter().filter_map(move |path| {
@@ -667,7 +670,7 @@ fn check_decision_agent(agent: &ReceiptAgent, bought: &PurchaseFacts) -> Result<
         expected,
         observed,
         place: Some(place.to_owned()),
-        ..ReceiptCheckResult::new(ReceiptCheck::Decision, StepStatus::Pass)
+        ..ReceiptCheckResult::new(ReceiptCheckKind::Decision, StepStatus::Pass)
     })
 }
 

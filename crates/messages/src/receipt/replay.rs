@@ -4,7 +4,7 @@ use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
 
-use crate::receipt::judge::{ReceiptCheck, ReceiptCheckResult, ReceiptJudgement, ReceiptKnowledge, StepStatus};
+use crate::receipt::judge::{ReceiptCheckKind, ReceiptCheckResult, ReceiptJudgement, ReceiptKnowledge, StepStatus};
 
 /// Key under which a receipt is stored. It does not change if unsigned parts of the text change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub(crate) fn replay_check(seen: Result<ReceiptReplayStatus, String>) -> (Receip
             return (
                 ReceiptCheckResult {
                     observed: Some(observed.to_owned()),
-                    ..ReceiptCheckResult::new(ReceiptCheck::Replay, StepStatus::Pass)
+                    ..ReceiptCheckResult::new(ReceiptCheckKind::Replay, StepStatus::Pass)
                 },
                 None,
             );
@@ -67,7 +67,7 @@ pub(crate) fn replay_check(seen: Result<ReceiptReplayStatus, String>) -> (Receip
     let row = ReceiptCheckResult {
         expected: reason.expected.clone(),
         observed: reason.observed.clone(),
-        ..ReceiptCheckResult::new(ReceiptCheck::Replay, status)
+        ..ReceiptCheckResult::new(ReceiptCheckKind::Replay, status)
     };
     (row, Some(reason))
 }

@@ -81,12 +81,12 @@ pub fn request_id_path(schema: &BoundSchema) -> Option<&'static str> {
 
 /// A schema that applies to a value, and the document that contains it.
 #[derive(Clone, Copy)]
-struct SubschemaInDocument<'s> {
+struct SchemaInDocument<'s> {
     document: &'s Value,
     schema: &'s Value,
 }
 
-impl<'s> SubschemaInDocument<'s> {
+impl<'s> SchemaInDocument<'s> {
     fn get(&self, keyword: &str) -> Option<&'s Value> {
         self.schema.get(keyword)
     }
@@ -104,19 +104,19 @@ impl<'s> SubschemaInDocument<'s> {
     }
 }
 
-fn root_schema(schema: &BoundSchema) -> SubschemaInDocument<'_> {
-    SubschemaInDocument { document: schema.document(), schema: schema.document() }
+fn root_schema(schema: &BoundSchema) -> SchemaInDocument<'_> {
+    SchemaInDocument { document: schema.document(), schema: schema.document() }
 }
 
 /// The rules and everything that they refer to. Of several alternatives, the first applies.
-fn expand_references<'s>(schema: &'s BoundSchema, rules: Vec<SubschemaInDocument<'s>>) -> Vec<SubschemaInDocument<'s>> {
+fn expand_references<'s>(schema: &'s BoundSchema, rules: Vec<SchemaInDocument<'s>>) -> Vec<SchemaInDocument<'s>> {
     let mut all = rules;
     all.truncate(MAX_RULES);
     let mut at = 0;
     while let Some(rule) = all.get(at).copied() {
         at += 1;
         let referred = rule.text("$ref").and_then(|to| schema.resolve_reference(rule.document, to));
-        let referred = referred.map(|(document, schema)| SubschemaInDocument { document, schema });
+        let referred = referred.map(|(document, schema)| SchemaInDocument { document, schema });
         let list = |keyword| rule.get(keyword).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let alternatives = ["anyOf", "oneOf"].into_iter().filter_map(|keyword| list(keyword).first());
         let beside = list("allOf").iter().chain(alternatives).map(|schema| rule.with_subschema(schema));
@@ -163,13 +163,13 @@ impl<'s> RequestTemplateBuilder<'s> {
         self.serialize_within_limit(value).map_or(Value::Null, |_| value.clone())
     }
 
-    fn expand(&mut self, rules: Vec<SubschemaInDocument<'s>>) -> Vec<SubschemaInDocument<'s>> {
+    fn expand(&mut self, rules: Vec<SchemaInDocument<'s>>) -> Vec<SchemaInDocument<'s>> {
         let rules = expand_references(self.schema, rules);
         self.work += rules.len();
         rules
     }
 
-    fn build_value(&mut self, rules: Vec<SubschemaInDocument<'s>>, place: &str, level: usize) -> Value {
+    fn build_value(&mut self, rules: Vec<SchemaInDocument<'s>>, place: &str, level: usize) -> Value {
         self.values += 1;
         if level > MAX_LEVELS || self.values > MAX_VALUES || self.is_exhausted() {
             return Value::Null;
@@ -209,7 +209,7 @@ impl<'s> RequestTemplateBuilder<'s> {
         }
     }
 
-    fn build_object(&mut self, rules: &[SubschemaInDocument<'s>], place: &str, level: usize) -> Value {
+    fn build_object(&mut self, rules: &[SchemaInDocument<'s>], place: &str, level: usize) -> Value {
         let mut rules = rules.to_vec();
         let mut judged = 0;
         for _ in 0..MAX_ROUNDS {
@@ -231,9 +231,9 @@ impl<'s> RequestTemplateBuilder<'s> {
     /// The rule that a rule's condition adds for this object.
     fn conditional_schema(
         &mut self,
-        rule: SubschemaInDocument<'s>,
+        rule: SchemaInDocument<'s>,
         draft: &Map<String, Value>,
-    ) -> Option<SubschemaInDocument<'s>> {
+    ) -> Option<SchemaInDocument<'s>> {
         if self.is_exhausted() {
             return None;
         }
@@ -242,7 +242,7 @@ impl<'s> RequestTemplateBuilder<'s> {
         rule.get(keyword).map(|schema| rule.with_subschema(schema))
     }
 
-    fn build_members(&mut self, rules: &[SubschemaInDocument<'s>], place: &str, level: usize) -> Map<String, Value> {
+    fn build_members(&mut self, rules: &[SchemaInDocument<'s>], place: &str, level: usize) -> Map<String, Value> {
         let required = rules.iter().filter_map(|rule| rule.get("required")?.as_array()).flatten();
         let ids = REQUEST_ID.into_iter().filter_map(|id| id.strip_prefix(place)?.strip_prefix('/'));
         let ids = ids.filter(|id| rules.iter().any(|rule| rule.property(id).is_some()));
@@ -263,14 +263,14 @@ impl<'s> RequestTemplateBuilder<'s> {
         members
     }
 
-    fn build_list(&mut self, rules: &[SubschemaInDocument<'s>], place: &str, level: usize) -> Value {
+    fn build_list(&mut self, rules: &[SchemaInDocument<'s>], place: &str, level: usize) -> Value {
         let of_item: Vec<_> = rules.iter().filter_map(|rule| Some(rule.with_subschema(rule.get("items")?))).collect();
         let least = usize::try_from(tightest_bound(rules, "minItems", u64::max).unwrap_or(0)).unwrap_or(usize::MAX);
         let item = |at: usize| self.build_value(of_item.clone(), &format!("{place}/{at}"), level + 1);
         Value::Array((0..least.min(MAX_MADE_UP)).map(item).collect())
     }
 
-    fn add_blank(&mut self, rules: &[SubschemaInDocument<'s>], place: &str) {
+    fn add_blank(&mut self, rules: &[SchemaInDocument<'s>], place: &str) {
         let said = |keyword| rules.iter().find_map(|rule| rule.text(keyword));
         let described = said("description").or_else(|| said("title")).map(|text| truncate_bytes(text, MAX_HINT_BYTES));
         let options =
@@ -282,7 +282,7 @@ impl<'s> RequestTemplateBuilder<'s> {
 }
 
 /// The JSON type that the rules require.
-fn json_type<'s>(rules: &[SubschemaInDocument<'s>]) -> &'s str {
+fn json_type<'s>(rules: &[SchemaInDocument<'s>]) -> &'s str {
     let stated = rules.iter().find_map(|rule| match rule.get("type")? {
         Value::String(kind) => Some(kind.as_str()),
         Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).find(|kind| *kind != "null"),
@@ -298,7 +298,7 @@ fn json_type<'s>(rules: &[SubschemaInDocument<'s>]) -> &'s str {
 }
 
 /// The smallest value of this type that the rules allow.
-fn placeholder_value(kind: &str, rules: &[SubschemaInDocument<'_>], place: &str) -> Value {
+fn placeholder_value(kind: &str, rules: &[SchemaInDocument<'_>], place: &str) -> Value {
     match kind {
         "boolean" => Value::Bool(false),
         "null" => Value::Null,
@@ -308,7 +308,7 @@ fn placeholder_value(kind: &str, rules: &[SubschemaInDocument<'_>], place: &str)
 }
 
 /// The smallest allowed non-negative number, or the largest allowed number if none is non-negative.
-fn least_number(rules: &[SubschemaInDocument<'_>]) -> Value {
+fn least_number(rules: &[SchemaInDocument<'_>]) -> Value {
     let figure = |keyword: &str| rules.iter().find_map(|rule| rule.get(keyword)?.as_f64());
     let least = figure("minimum").or_else(|| figure("exclusiveMinimum").map(|least| least.floor() + 1.0));
     let most = figure("maximum").or_else(|| figure("exclusiveMaximum").map(|most| most.ceil() - 1.0));
@@ -321,7 +321,7 @@ fn least_number(rules: &[SubschemaInDocument<'_>]) -> Value {
 
 /// A text that the rules allow. It follows the format or the pattern; without either, it is the member's name adjusted
 /// to the required length.
-fn placeholder_text(rules: &[SubschemaInDocument<'_>], place: &str) -> String {
+fn placeholder_text(rules: &[SchemaInDocument<'_>], place: &str) -> String {
     let first = |keyword: &str| rules.iter().find_map(|rule| rule.text(keyword));
     let of_format = match first("format") {
         Some("uri" | "iri" | "uri-reference" | "iri-reference") => Some("https://example.com/"),
@@ -352,12 +352,12 @@ fn placeholder_text(rules: &[SubschemaInDocument<'_>], place: &str) -> String {
 }
 
 /// The strictest value of a limit over all rules.
-fn tightest_bound(rules: &[SubschemaInDocument<'_>], keyword: &str, tighter: fn(u64, u64) -> u64) -> Option<u64> {
+fn tightest_bound(rules: &[SchemaInDocument<'_>], keyword: &str, tighter: fn(u64, u64) -> u64) -> Option<u64> {
     rules.iter().filter_map(|rule| rule.get(keyword)?.as_u64()).reduce(tighter)
 }
 
 /// Whether an object meets a condition. Evaluates `required`, and `const` and `enum` of `properties`.
-fn meets_condition(rule: SubschemaInDocument<'_>, draft: &Map<String, Value>) -> bool {
+fn meets_condition(rule: SchemaInDocument<'_>, draft: &Map<String, Value>) -> bool {
     let required = rule.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     let mut values = rule.get("properties").and_then(Value::as_object).into_iter().flatten();
     let is_met = |(name, schema): (&String, &Value)| {

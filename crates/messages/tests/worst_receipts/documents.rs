@@ -11,7 +11,7 @@ use clresolve_core::state::TrustState;
 use clresolve_jose::Ed25519PublicKey;
 use clresolve_messages::receipt::document::ReceiptVerificationDocumentInputs;
 use clresolve_messages::receipt::judge::{
-    AgentRoutes, BoundReceiptSchema, ReceiptAgent, ReceiptKnowledge, ReceiptSigner, SignerAddresses,
+    AgentRoutes, BoundReceiptSchema, PublishedReceiptSigner, ReceiptAgent, ReceiptKnowledge, SignerAddresses,
 };
 use clresolve_messages::receipt::question::AgentRequest;
 use clresolve_messages::receipt::replay::ReceiptReplayKey;
@@ -29,7 +29,7 @@ pub(crate) const NAME: &str = "summarizeagent.eth";
 pub(crate) struct World {
     verdict: Verdict,
     agent: ReceiptAgent,
-    signer: ReceiptSigner,
+    signer: PublishedReceiptSigner,
     schema: BoundSchema,
 }
 
@@ -51,7 +51,7 @@ impl World {
         Self {
             verdict,
             agent,
-            signer: ReceiptSigner { name, key: Ok(key), kid, canonical: None, block: 1, lent: Vec::new() },
+            signer: PublishedReceiptSigner { name, key: Ok(key), kid, canonical: None, block: 1, lent: Vec::new() },
             schema: schema(),
         }
     }

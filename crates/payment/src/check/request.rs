@@ -6,7 +6,7 @@ use clresolve_core::reason::Reason;
 use super::identity::SellerIdentitySource;
 use crate::decide::PaymentOptionSelection;
 use crate::limits::CallerLimits;
-use crate::request::{PaymentDemand, PaymentRequestDocument, PaymentRequestError, PaymentRequestMembers};
+use crate::request::{PaymentDecisionRequestDocument, PaymentDemand, PaymentRequestError, PaymentRequestMembers};
 use crate::terms::{PaymentTerms, SellerHttpReply};
 
 /// A request to check who is paid.
@@ -54,7 +54,7 @@ impl SellerCheckRequest {
     /// # Errors
     /// [`PaymentRequestError`], for mistakes of the caller rather than the seller.
     pub fn from_json(bytes: &[u8]) -> Result<Self, PaymentRequestError> {
-        Self::from_document(PaymentRequestDocument::from_json(bytes)?)
+        Self::from_document(PaymentDecisionRequestDocument::from_json(bytes)?)
     }
 
     /// Like [`from_json`](Self::from_json), and returns a digest of all input, as
@@ -63,7 +63,7 @@ impl SellerCheckRequest {
     /// # Errors
     /// As [`from_json`](Self::from_json).
     pub fn from_json_with_digest(bytes: &[u8]) -> Result<(Self, Digest), PaymentRequestError> {
-        let form = PaymentRequestDocument::from_json(bytes)?;
+        let form = PaymentDecisionRequestDocument::from_json(bytes)?;
         let digest = form.digest();
         Ok((Self::from_document(form)?, digest))
     }
@@ -71,7 +71,7 @@ impl SellerCheckRequest {
     /// The JSON Schema of the input of [`from_json`](Self::from_json).
     #[cfg(feature = "schema")]
     pub fn input_schema() -> serde_json::Value {
-        let mut schema = clresolve_core::schema::deserialize_schema::<PaymentRequestDocument<Option<String>>>();
+        let mut schema = clresolve_core::schema::deserialize_schema::<PaymentDecisionRequestDocument<Option<String>>>();
         // The alternative with a response: there it is the URL that was asked.
         schema["oneOf"][0]["properties"]["url"] = serde_json::json!({"type": ["string", "null"]});
         schema
@@ -85,7 +85,7 @@ impl SellerCheckRequest {
         self.demand.terms()
     }
 
-    fn from_document(form: PaymentRequestDocument<Option<String>>) -> Result<Self, PaymentRequestError> {
+    fn from_document(form: PaymentDecisionRequestDocument<Option<String>>) -> Result<Self, PaymentRequestError> {
         let PaymentRequestMembers { name, verb, demand, url, asked, selected, limits, header } =
             form.parse_members()?;
         Ok(Self { name, named_by: SellerIdentitySource::Caller, verb, asked, demand, url, selected, limits, header })

@@ -76,12 +76,12 @@ fn proven(offer: Value, keys: &SignerKeys) -> Option<Result<Option<i64>, String>
 }
 
 /// The result of [`proven`] for an invalid offer.
-fn refused(objection: SignedOfferDefect) -> Option<Result<Option<i64>, String>> {
+fn refused(objection: SignedOfferObjection) -> Option<Result<Option<i64>, String>> {
     Some(Err(objection.reason(0).message))
 }
 
 fn malformed() -> Option<Result<Option<i64>, String>> {
-    refused(SignedOfferDefect::Form(String::new()))
+    refused(SignedOfferObjection::Form(String::new()))
 }
 
 fn unproven() -> Option<Result<Option<i64>, String>> {
@@ -144,8 +144,16 @@ fn an_offer_of_other_terms_proves_nothing() {
     ];
     for (member, value) in others {
         let payload = with(member, value);
-        assert_eq!(proven(eip712(payload.clone(), PAYEE), &keys(&key)), refused(SignedOfferDefect::Terms), "{payload}");
-        assert_eq!(proven(jws(&header(), &payload, &key), &keys(&key)), refused(SignedOfferDefect::Terms), "{payload}");
+        assert_eq!(
+            proven(eip712(payload.clone(), PAYEE), &keys(&key)),
+            refused(SignedOfferObjection::Terms),
+            "{payload}"
+        );
+        assert_eq!(
+            proven(jws(&header(), &payload, &key), &keys(&key)),
+            refused(SignedOfferObjection::Terms),
+            "{payload}"
+        );
     }
 }
 
@@ -199,9 +207,9 @@ fn an_offer_ends_with_its_last_second() {
     let key = Ed25519SigningKey::generate().unwrap();
     for (end, expected) in [
         (NOW + 1, Some(Ok(Some(NOW + 1)))),
-        (NOW, refused(SignedOfferDefect::Ended)),
-        (NOW - 1, refused(SignedOfferDefect::Ended)),
-        (1, refused(SignedOfferDefect::Ended)),
+        (NOW, refused(SignedOfferObjection::Ended)),
+        (NOW - 1, refused(SignedOfferObjection::Ended)),
+        (1, refused(SignedOfferObjection::Ended)),
     ] {
         let payload = with("validUntil", end.into());
         assert_eq!(proven(eip712(payload.clone(), PAYEE), &keys(&key)), expected);
@@ -251,7 +259,7 @@ fn a_signature_that_no_key_makes_is_invalid() {
     for signature in broken {
         let mut offer = good.clone();
         offer["signature"] = signature.clone().into();
-        assert_eq!(proven(offer, &keys(&key)), refused(SignedOfferDefect::Signature), "{signature}");
+        assert_eq!(proven(offer, &keys(&key)), refused(SignedOfferObjection::Signature), "{signature}");
     }
     let mut contract = good;
     contract["signature"] = format!("0x{}", "11".repeat(200)).into();
@@ -260,11 +268,11 @@ fn a_signature_that_no_key_makes_is_invalid() {
         let mut unsigned = jws(&header, &payload(), &key);
         let signed = unsigned["signature"].as_str().unwrap().rsplit_once('.').unwrap().0.to_owned();
         unsigned["signature"] = format!("{signed}.").into();
-        assert_eq!(proven(unsigned, &keys(&key)), refused(SignedOfferDefect::Signature), "{header}");
+        assert_eq!(proven(unsigned, &keys(&key)), refused(SignedOfferObjection::Signature), "{header}");
     }
     assert_eq!(
         proven(jws(&json!({"alg": "none", "kid": "k"}), &payload(), &key), &keys(&key)),
-        refused(SignedOfferDefect::Signature)
+        refused(SignedOfferObjection::Signature)
     );
 }
 

@@ -52,7 +52,7 @@ impl Resolver {
         let url = route.url().as_str();
         match self.send_unpaid_request(url, *body).await {
             Ok(reply) => PaymentDecisionRequest::about_reply(name, verb, url, reply),
-            Err(error) => unasked(silent_seller_reason(&error)),
+            Err(error) => unasked(seller_fetch_failure_reason(&error)),
         }
     }
 
@@ -63,14 +63,14 @@ impl Resolver {
             Ok(reply) => SellerCheckRequest::about_reply(url.as_str(), reply),
             Err(error) => {
                 let question = SellerCheckRequest::about_reply(url.as_str(), SellerHttpReply::default());
-                SellerCheckRequest { demand: PaymentDemand::Unasked(silent_seller_reason(&error)), ..question }
+                SellerCheckRequest { demand: PaymentDemand::Unasked(seller_fetch_failure_reason(&error)), ..question }
             }
         }
     }
 }
 
 /// Why there is no response of the seller.
-fn silent_seller_reason(error: &FetchError) -> Box<Reason> {
+fn seller_fetch_failure_reason(error: &FetchError) -> Box<Reason> {
     let reason = Reason::new(ReasonCode::InvokeNoRoute).message("The seller cannot be asked.");
     Box::new(reason.observed(error.to_string()))
 }

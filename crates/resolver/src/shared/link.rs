@@ -65,7 +65,7 @@ enum RedisConnectionState {
 #[derive(Clone)]
 struct OpenRedisConnection {
     connection: MultiplexedConnection,
-    allowance: RedisReadBudget,
+    budget: RedisReadBudget,
     _driver: Arc<AbortOnDrop>,
 }
 
@@ -101,8 +101,8 @@ impl RedisConnector {
             tracing::debug!(%error, "the shared cache cannot be reached");
             RedisUnavailableError
         })?;
-        let allowance = RedisReadBudget::default();
-        let stream = ByteLimitedStream { stream, allowance: allowance.clone() };
+        let budget = RedisReadBudget::default();
+        let stream = ByteLimitedStream { stream, budget: budget.clone() };
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
         let made = MultiplexedConnection::new_with_config(&self.login, stream, config).await;
         let (connection, driver) = made.map_err(|error| {
@@ -110,7 +110,7 @@ impl RedisConnector {
             RedisUnavailableError
         })?;
         let driver = Arc::new(AbortOnDrop(tokio::spawn(driver).abort_handle()));
-        Ok(OpenRedisConnection { connection, allowance, _driver: driver })
+        Ok(OpenRedisConnection { connection, budget, _driver: driver })
     }
 }
 
@@ -152,7 +152,7 @@ impl RedisClient {
     ) -> Result<T, RedisUnavailableError> {
         let _place = self.questions.try_acquire().map_err(|_| RedisUnavailableError)?;
         let mut open = self.connection_or_connect().ok_or(RedisUnavailableError)?;
-        open.allowance.grant_bytes(bytes);
+        open.budget.grant_bytes(bytes);
         let asked = timeout(limit, commands.query_async(&mut open.connection)).await;
         match asked {
             Ok(Ok(answer)) => {
@@ -233,16 +233,16 @@ impl RedisReadBudget {
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
     }
 
-    /// Uses `bytes` of the allowance. Returns false if less is left.
+    /// Uses `bytes` of the budget. Returns false if less is left.
     fn consume_bytes(&self, bytes: usize) -> bool {
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
     }
 }
 
-/// A stream that ends when the allowance is exceeded.
+/// A stream that fails when the budget is exceeded.
 struct ByteLimitedStream {
     stream: Box<dyn ByteStream>,
-    allowance: RedisReadBudget,
+    budget: RedisReadBudget,
 }
 
 impl AsyncRead for ByteLimitedStream {
@@ -254,7 +254,7 @@ impl AsyncRead for ByteLimitedStream {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
         let read = buffer.filled().len() - before;
-        if self.allowance.consume_bytes(read) || clresolve_core::mutant!("redis-answers-unbounded") {
+        if self.budget.consume_bytes(read) || clresolve_core::mutant!("redis-answers-unbounded") {
             return Poll::Ready(Ok(()));
         }
         Poll::Ready(Err(io::Error::other("more bytes than were asked for")))

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 
-use clresolve_jose::{Ed25519KeySet, Ed25519SigningKey, SigningKeyError};
+use clresolve_jose::{Ed25519KeySet, Ed25519SigningKey, SignatureKeyError};
 
 /// Maximum size of a key file, in bytes. A private key has 119, and key sets are far smaller than the maximum.
 const MAX_FILE_BYTES: u64 = 64 * 1024;
@@ -132,7 +132,7 @@ pub enum KeyFileError {
         /// The file.
         path: String,
         /// The defect.
-        error: SigningKeyError,
+        error: SignatureKeyError,
     },
     /// The file cannot be read or written, is too long, or is not a regular file.
     #[error("{path}: {detail}")]

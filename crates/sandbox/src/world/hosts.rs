@@ -13,7 +13,7 @@ use crate::ccip::{self, CCIP_HOST};
 use crate::chain::SandboxChain;
 use crate::gateway::{IpfsGatewayBehaviour, SandboxBlockStore};
 use crate::published::{CARDS_HOST, SandboxAgentPublication};
-use crate::schemas::{MIRROR_HOST, SCHEMAS_HOST, SandboxSchemas};
+use crate::schemas::{MIRROR_HOST, SCHEMAS_HOST, SandboxSchemaLayers};
 use crate::seller::{self, SELLER_HOST, THIEF_HOST};
 use crate::sellers::{self, SandboxSellerReplies};
 use crate::spec::{SandboxAgentSpec, SandboxSpec};
@@ -40,7 +40,7 @@ impl SandboxHosts {
     pub(super) fn new(
         spec: &SandboxSpec,
         published: &[(SandboxAgentSpec, SandboxAgentPublication)],
-        schemas: &SandboxSchemas,
+        schemas: &SandboxSchemaLayers,
         chain: Arc<SandboxChain>,
     ) -> Self {
         let mut documents = HashMap::new();

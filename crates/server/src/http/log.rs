@@ -80,7 +80,7 @@ pub(super) struct RequestLogFields<'a> {
 /// Writes the line. Routine responses (health, and decisions from cached verdicts) are logged at level debug only: at
 /// tens of thousands of lines a second, logging would cost more than the responses. A refusal for a trusted name, such
 /// as an unsupported verb, is not routine.
-pub(super) fn write_request_log(asked: &RequestLogFields<'_>, response: &Response, is_health: bool) {
+pub(super) fn write_request_log(request: &RequestLogFields<'_>, response: &Response, is_health: bool) {
     let nothing = ResponseLogFields::default();
     let entry: &ResponseLogFields = response.extensions().get().unwrap_or(&nothing);
     let is_refused = response.status().is_client_error() && entry.is_trusted();
@@ -88,7 +88,7 @@ pub(super) fn write_request_log(asked: &RequestLogFields<'_>, response: &Respons
     if is_routine && !tracing::enabled!(tracing::Level::DEBUG) {
         return;
     }
-    let RequestLogFields { method, uri, client, started } = asked;
+    let RequestLogFields { method, uri, client, started } = request;
     let verdict = entry.verdict.as_deref();
     let (code, status) = (entry.code, response.status().as_u16());
     let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);

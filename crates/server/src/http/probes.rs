@@ -33,7 +33,7 @@ pub(super) struct SellerProbeQuestion {
 }
 
 /// `POST /v1/probes`
-pub(super) async fn serve_probe(
+pub(super) async fn serve_seller_probe(
     State(state): State<Arc<AppState>>,
     Extension(in_force): Extension<Arc<CurrentService>>,
     Extension(client): Extension<ClientIdentity>,

@@ -142,7 +142,7 @@ fn report_routes(state: &AppState) -> Vec<HttpRoute> {
         routes.push(HttpRoute::new("/v1/discover", get(discover::discover_host), [operations::discover_operation()]));
     }
     if state.explorer.probe || clresolve_core::mutant!("sellers-are-asked-for-everybody") {
-        routes.push(HttpRoute::new(probes::PATH, post(probes::serve_probe), [operations::probe_operation()]));
+        routes.push(HttpRoute::new(probes::PATH, post(probes::serve_seller_probe), [operations::probe_operation()]));
     }
     routes
 }

@@ -8,7 +8,7 @@ use clresolve_core::digest::Digest;
 use clresolve_core::reason::Reason;
 use clresolve_jose::Ed25519PublicKey;
 
-use super::knowledge::ReceiptSigner;
+use super::knowledge::PublishedReceiptSigner;
 use crate::receipt::canonical::{CanonicalJsonError, canonical_bytes};
 use crate::receipt::family::{ReceiptParts, ReceiptPartsError, SignedMessageFormat};
 
@@ -41,16 +41,20 @@ impl CanonicalReceipt {
     }
 
     /// Whether the signature over the recomputed message is valid for this signer's key.
-    pub(super) fn is_signed_by(&self, signer: Result<&ReceiptSigner, &Reason>) -> bool {
+    pub(super) fn is_signed_by(&self, signer: Result<&PublishedReceiptSigner, &Reason>) -> bool {
         self.is_message_signed_by(signer, self.parts.signs)
     }
 
     /// Whether the signature covers the recomputed content, but as a message that the family does not sign.
-    pub(super) fn is_signed_otherwise_by(&self, signer: Result<&ReceiptSigner, &Reason>) -> bool {
+    pub(super) fn is_signed_otherwise_by(&self, signer: Result<&PublishedReceiptSigner, &Reason>) -> bool {
         self.is_message_signed_by(signer, self.parts.signs.opposite_format())
     }
 
-    fn is_message_signed_by(&self, signer: Result<&ReceiptSigner, &Reason>, signs: SignedMessageFormat) -> bool {
+    fn is_message_signed_by(
+        &self,
+        signer: Result<&PublishedReceiptSigner, &Reason>,
+        signs: SignedMessageFormat,
+    ) -> bool {
         let text = self.parts.signature.value.as_deref().unwrap_or_default();
         let bytes = decode_base64(text);
         let key = signer.ok().and_then(|signer| signer.key.as_ref().ok());
@@ -87,7 +91,7 @@ fn decode_base64(text: &str) -> Option<Vec<u8>> {
 /// decides what E2 signs, and E leaves it unsigned.
 pub(super) fn choose_likeliest_reading(
     mut readings: Vec<Result<CanonicalReceipt, ReceiptFamilyMismatch>>,
-    signer: Result<&ReceiptSigner, &Reason>,
+    signer: Result<&PublishedReceiptSigner, &Reason>,
 ) -> Option<Result<CanonicalReceipt, ReceiptFamilyMismatch>> {
     let is_read = |holds: &dyn Fn(&CanonicalReceipt) -> bool| {
         readings.iter().position(|reading| reading.as_ref().is_ok_and(holds))
@@ -117,7 +121,7 @@ pub(super) fn choose_likeliest_reading(
 
 /// The key in `cl.sig.pub`, or why it is unknown.
 pub(super) fn signer_key<'a>(
-    signer: Result<&'a ReceiptSigner, &'a Reason>,
+    signer: Result<&'a PublishedReceiptSigner, &'a Reason>,
 ) -> Result<&'a Ed25519PublicKey, &'a Reason> {
     signer?.key.as_ref().map_err(|reason| &**reason)
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 /// A check of a receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum ReceiptCheck {
+pub enum ReceiptCheckKind {
     /// The agent is trusted.
     Identity,
     /// The receipt is strict JSON of one known shape.
@@ -37,7 +37,7 @@ pub enum ReceiptCheck {
     Replay,
 }
 
-impl ReceiptCheck {
+impl ReceiptCheckKind {
     /// The check's stable identifier.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -63,7 +63,7 @@ impl ReceiptCheck {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReceiptCheckResult {
     /// The check.
-    pub check: ReceiptCheck,
+    pub check: ReceiptCheckKind,
     /// How it ended.
     pub status: StepStatus,
     /// The expected value.
@@ -78,7 +78,7 @@ pub struct ReceiptCheckResult {
 }
 
 impl ReceiptCheckResult {
-    pub(crate) fn new(check: ReceiptCheck, status: StepStatus) -> Self {
+    pub(crate) fn new(check: ReceiptCheckKind, status: StepStatus) -> Self {
         Self { check, status, expected: None, observed: None, place: None, clas: None }
     }
 }

@@ -30,7 +30,7 @@ pub struct ReceiptKnowledge<'a> {
     /// The agent that was called. `None` if its name cannot be parsed.
     pub agent: Option<&'a ReceiptAgent>,
     /// Who signs for the agent, or why that is unknown.
-    pub signer: Result<&'a ReceiptSigner, &'a Reason>,
+    pub signer: Result<&'a PublishedReceiptSigner, &'a Reason>,
     /// The request that was sent.
     pub request: Option<&'a AgentRequest>,
     /// The decision and the payment.
@@ -175,7 +175,7 @@ impl ReceiptAgent {
 
 /// Who signs for the agent, according to its records and those of the signer's name.
 #[derive(Clone, Debug)]
-pub struct ReceiptSigner {
+pub struct PublishedReceiptSigner {
     /// The signer's name from the agent's records.
     pub name: EnsName,
     /// The key in `cl.sig.pub`, or why it is unusable.

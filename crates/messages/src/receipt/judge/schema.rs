@@ -3,7 +3,7 @@
 use clresolve_core::reason::{self, Reason, ReasonCode};
 use clresolve_verdict::verdict::StepStatus;
 
-use super::{BoundReceiptSchema, ReceiptCheck, ReceiptCheckResult, ReceiptJudgementBuilder};
+use super::{BoundReceiptSchema, ReceiptCheckKind, ReceiptCheckResult, ReceiptJudgementBuilder};
 use crate::receipt::family::ReceiptParts;
 use crate::receipt::json::JsonNode;
 
@@ -11,7 +11,7 @@ impl ReceiptJudgementBuilder {
     /// PC-7 and CL-63, for the families whose receipts follow the published schemas.
     pub(super) fn check_schema(&mut self, parts: &ReceiptParts, bound: Option<BoundReceiptSchema<'_>>) {
         if !parts.family.follows_published_schemas() {
-            return self.add_skip(ReceiptCheck::Schema);
+            return self.add_skip(ReceiptCheckKind::Schema);
         }
         let content = &parts.content;
         let has_text = |path: &[&str]| content.text_at(path).is_some();
@@ -37,7 +37,7 @@ impl ReceiptJudgementBuilder {
             Some((_, place, expected)) => {
                 let reason = Reason::new(ReasonCode::ReceiptSchemaInvalid).requirement("PC-7").expected(expected);
                 let reason = reason.at_place(format!("{}{place}", parts.root));
-                self.add_objection(ReceiptCheck::Schema, reason, Some("ERR_SCHEMA_INVALID"));
+                self.add_objection(ReceiptCheckKind::Schema, reason, Some("ERR_SCHEMA_INVALID"));
             }
         }
     }
@@ -47,7 +47,7 @@ impl ReceiptJudgementBuilder {
     fn check_bound_schema(&mut self, parts: &ReceiptParts, bound: Option<BoundReceiptSchema<'_>>) {
         let verb = parts.content.text_at(&["x402", "verb"]);
         let Some(BoundReceiptSchema { schema, .. }) = bound.filter(|bound| verb == Some(bound.verb)) else {
-            return self.rows.push(ReceiptCheckResult::new(ReceiptCheck::Schema, StepStatus::Pass));
+            return self.rows.push(ReceiptCheckResult::new(ReceiptCheckKind::Schema, StepStatus::Pass));
         };
         let schema = match schema {
             Ok(schema) => schema,
@@ -60,7 +60,7 @@ impl ReceiptJudgementBuilder {
             schema.every_violation(&content).filter(|_| !clresolve_core::mutant!("receipts-of-any-schema"));
         match violations.next() {
             None => {
-                let row = ReceiptCheckResult::new(ReceiptCheck::Schema, StepStatus::Pass);
+                let row = ReceiptCheckResult::new(ReceiptCheckKind::Schema, StepStatus::Pass);
                 self.rows.push(ReceiptCheckResult {
                     expected: Some(id.to_owned()),
                     observed: Some("valid".to_owned()),
@@ -72,7 +72,7 @@ impl ReceiptJudgementBuilder {
                     .message("The receipt is not what its bound schema demands.");
                 let reason = reason.expected(id).observed(violation.detail);
                 let reason = reason.at_place(format!("{}{}", parts.root, violation.pointer));
-                self.add_objection(ReceiptCheck::Schema, reason, Some("ERR_SCHEMA_INVALID"));
+                self.add_objection(ReceiptCheckKind::Schema, reason, Some("ERR_SCHEMA_INVALID"));
             }
         }
     }
@@ -85,7 +85,7 @@ impl ReceiptJudgementBuilder {
         let worst = reasons
             .next()
             .unwrap_or_else(|| Reason::new(ReasonCode::SchemaUnavailable).observed("the cause is unknown"));
-        self.add_objection(ReceiptCheck::Schema, worst, None);
+        self.add_objection(ReceiptCheckKind::Schema, worst, None);
         self.reasons.extend(reasons);
     }
 }

@@ -19,7 +19,7 @@ fn name(text: &str) -> EnsName {
 /// Facts about an agent whose signer has `key`.
 struct World {
     agent: ReceiptAgent,
-    signer: ReceiptSigner,
+    signer: PublishedReceiptSigner,
     key: Ed25519SigningKey,
 }
 
@@ -36,7 +36,7 @@ impl World {
                 addresses: SignerAddresses::default(),
                 routes: AgentRoutes::default(),
             },
-            signer: ReceiptSigner {
+            signer: PublishedReceiptSigner {
                 name: name(SIGNER),
                 key: Ok(public),
                 kid: Ok(KID.to_owned()),
@@ -134,7 +134,7 @@ fn codes(found: &ReceiptJudgement) -> Vec<ReasonCode> {
     found.reasons.iter().map(|reason| reason.code).collect()
 }
 
-fn status(found: &ReceiptJudgement, check: ReceiptCheck) -> StepStatus {
+fn status(found: &ReceiptJudgement, check: ReceiptCheckKind) -> StepStatus {
     found.check_result(check).expect("a row").status
 }
 
@@ -178,7 +178,7 @@ fn a_receipt_is_what_its_bound_schema_demands() {
     assert_eq!((found.trust_state(), codes(&found)), (TrustState::Trusted, vec![]), "{found:#?}");
     assert_eq!(
         found.bound.as_ref().map(|bound| &bound.id),
-        found.check_result(ReceiptCheck::Schema).expect("a row").expected.as_ref()
+        found.check_result(ReceiptCheckKind::Schema).expect("a row").expected.as_ref()
     );
     let mut noted = content();
     noted["note"] = json!("no schema has this");
@@ -187,7 +187,7 @@ fn a_receipt_is_what_its_bound_schema_demands() {
         (codes(&found), found.clas_codes()),
         (vec![ReasonCode::ReceiptSchemaInvalid], vec!["ERR_SCHEMA_INVALID"])
     );
-    let row = found.check_result(ReceiptCheck::Schema).expect("a row");
+    let row = found.check_result(ReceiptCheckKind::Schema).expect("a row");
     assert_eq!((row.status, row.place.as_deref()), (StepStatus::Fail, Some("/note")));
     assert_eq!(row.expected.as_deref(), Some("https://schemas.example/receipt.json"));
     // No schema is bound for another family or another verb.
@@ -213,7 +213,7 @@ fn a_bound_schema_that_is_not_known_decides_nothing() {
     let reasons = [Reason::new(ReasonCode::SchemaUnavailable)];
     let found = judged_by(&world, &world.of_the_sdks(content()), Err(&reasons));
     assert_eq!((found.trust_state(), codes(&found)), (TrustState::Indeterminate, vec![ReasonCode::SchemaUnavailable]));
-    assert_eq!((status(&found, ReceiptCheck::Schema), found.bound), (StepStatus::Unknown, None));
+    assert_eq!((status(&found, ReceiptCheckKind::Schema), found.bound), (StepStatus::Unknown, None));
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn every_reason_against_the_bound_schema_counts() {
     let found = judged_by(&world, &world.of_the_sdks(content()), Err(&reasons));
     let all = vec![ReasonCode::SchemaMirrorMismatch, ReasonCode::SchemaUnavailable];
     assert_eq!((found.trust_state(), codes(&found)), (TrustState::Untrusted, all));
-    assert_eq!(status(&found, ReceiptCheck::Schema), StepStatus::Fail);
+    assert_eq!(status(&found, ReceiptCheckKind::Schema), StepStatus::Fail);
     let none = judged_by(&world, &world.of_the_sdks(content()), Err(&[]));
     assert_eq!((none.trust_state(), codes(&none)), (TrustState::Indeterminate, vec![ReasonCode::SchemaUnavailable]));
 }
@@ -235,7 +235,7 @@ fn the_signature_is_over_what_was_recomputed() {
     receipt["result"]["summary"] = json!("other");
     let found = world.judged(&receipt);
     assert_eq!(codes(&found), [ReasonCode::ReceiptHashMismatch, ReasonCode::ReceiptSignatureInvalid]);
-    let row = found.check_result(ReceiptCheck::Hash).expect("a row");
+    let row = found.check_result(ReceiptCheckKind::Hash).expect("a row");
     assert_ne!(row.expected, row.observed);
     assert_eq!(found.clas_codes(), ["ERR_HASH_MISMATCH", "ERR_INVALID_SIGNATURE"]);
 }
@@ -296,7 +296,7 @@ fn signature_by_an_unknown_algorithm_is_undecided() {
                 (found.trust_state(), codes(&found)),
                 (TrustState::Indeterminate, vec![ReasonCode::ReceiptFamilyUnknown])
             );
-            assert_eq!(status(&found, ReceiptCheck::Signature), StepStatus::Unknown);
+            assert_eq!(status(&found, ReceiptCheckKind::Signature), StepStatus::Unknown);
         }
     }
 }
@@ -448,7 +448,7 @@ fn scope_of_an_untried_form_is_undecided() {
             let found = world.judged(&receipt);
             assert_eq!((found.trust_state(), codes(&found)), undecided, "{covers}: {found:#?}");
             assert_eq!(
-                (status(&found, ReceiptCheck::Family), found.clas_codes()),
+                (status(&found, ReceiptCheckKind::Family), found.clas_codes()),
                 (StepStatus::Unknown, vec![]),
                 "{covers}"
             );
@@ -543,7 +543,7 @@ fn signature_by_the_key_in_an_unpublished_form_is_undecided() {
             (found.trust_state(), codes(&found)),
             (TrustState::Indeterminate, vec![ReasonCode::ReceiptFamilyUnknown])
         );
-        assert_eq!((status(&found, ReceiptCheck::Signature), found.family), (StepStatus::Unknown, Some(family)));
+        assert_eq!((status(&found, ReceiptCheckKind::Signature), found.family), (StepStatus::Unknown, Some(family)));
         let mut altered = receipt.clone();
         altered[&place[1..]] = json!("forged");
         let found = world.judged(&altered);
@@ -767,7 +767,7 @@ fn a_signed_member_that_names_an_agent_names_the_asked_one() {
             for other in ["thief.eth", "Thief.eth", "a.summarizeagent.eth"] {
                 let found = with(member, value(other));
                 assert_eq!(codes(&found), [ReasonCode::ReceiptSignerMismatch], "{member}: {other}");
-                let place = found.check_result(ReceiptCheck::Agent).and_then(|row| row.place.clone());
+                let place = found.check_result(ReceiptCheckKind::Agent).and_then(|row| row.place.clone());
                 assert_eq!(place, Some(format!("{root}/{member}{below}")));
             }
             for nobody in [json!(SIGNER), json!("summarizer"), json!("Node.js"), json!("gpt-4.1"), json!(""), json!(7)]
@@ -814,7 +814,7 @@ fn null_at_an_optional_place_of_the_proof_counts_as_absent() {
         );
     }
     let found = world.judged(&world.of_a_runtime("json-stringify", json!(null)));
-    assert_eq!((found.trust_state(), status(&found, ReceiptCheck::Key)), (TrustState::Trusted, StepStatus::Skip));
+    assert_eq!((found.trust_state(), status(&found, ReceiptCheckKind::Key)), (TrustState::Trusted, StepStatus::Skip));
     // The website's form requires the member.
     let mut website = world.of_the_website();
     assert_eq!(world.judged(&website).trust_state(), TrustState::Trusted);
@@ -842,15 +842,15 @@ fn hash_signature_and_key_are_reported_apart() {
     let world = World::new();
     let (own, other) = (world.of_the_agent_sdk(call()), World::new().of_the_agent_sdk(call()));
     let wrong = [
-        (ReceiptCheck::Hash, "/metadata/proof/hash_sha256", json!(Digest::compute(b"other").hex())),
-        (ReceiptCheck::Signature, "/signature/sig", other["signature"]["sig"].clone()),
-        (ReceiptCheck::Key, "/signature/kid", json!("key-2")),
+        (ReceiptCheckKind::Hash, "/metadata/proof/hash_sha256", json!(Digest::compute(b"other").hex())),
+        (ReceiptCheckKind::Signature, "/signature/sig", other["signature"]["sig"].clone()),
+        (ReceiptCheckKind::Key, "/signature/kid", json!("key-2")),
     ];
     for (check, place, value) in wrong {
         let mut receipt = own.clone();
         *receipt.pointer_mut(place).expect("a member") = value;
         let found = world.judged(&receipt);
-        for other in [ReceiptCheck::Hash, ReceiptCheck::Signature, ReceiptCheck::Key] {
+        for other in [ReceiptCheckKind::Hash, ReceiptCheckKind::Signature, ReceiptCheckKind::Key] {
             let expected = if other == check { StepStatus::Fail } else { StepStatus::Pass };
             assert_eq!(status(&found, other), expected, "{place}: {other:?}");
         }
@@ -889,7 +889,7 @@ fn a_key_id_in_the_proof_is_compared_where_it_is_signed() {
     let world = World::new();
     let of = |canonical: &str, kid: Value| {
         let found = world.judged(&world.of_a_runtime(canonical, kid));
-        (found.family, status(&found, ReceiptCheck::Key), codes(&found))
+        (found.family, status(&found, ReceiptCheckKind::Key), codes(&found))
     };
     for (canonical, family) in [("cl-stable-json-v1", ReceiptFamily::A2), ("json-stringify", ReceiptFamily::A3)] {
         assert_eq!(of(canonical, json!(KID)), (Some(family), StepStatus::Pass, vec![]));
@@ -900,7 +900,7 @@ fn a_key_id_in_the_proof_is_compared_where_it_is_signed() {
     let mut of_the_sdks = world.of_the_sdks(content());
     of_the_sdks["metadata"]["proof"]["kid"] = json!("key-2");
     let found = world.judged(&of_the_sdks);
-    assert_eq!((found.trust_state(), status(&found, ReceiptCheck::Key)), (TrustState::Trusted, StepStatus::Skip));
+    assert_eq!((found.trust_state(), status(&found, ReceiptCheckKind::Key)), (TrustState::Trusted, StepStatus::Skip));
     assert_eq!(found.unsigned, ["/metadata/proof/kid"]);
 }
 
@@ -926,7 +926,7 @@ fn a_key_that_is_not_published_decides_nothing() {
     };
     let found = judge_receipt(world.of_the_sdks(json!({})).to_string().as_bytes(), &known);
     assert_eq!(
-        (status(&found, ReceiptCheck::Signature), status(&found, ReceiptCheck::Signer)),
+        (status(&found, ReceiptCheckKind::Signature), status(&found, ReceiptCheckKind::Signer)),
         (StepStatus::Unknown, StepStatus::Unknown)
     );
 }
@@ -945,9 +945,9 @@ fn what_is_undecided_is_not_trusted() {
         now: "2026-01-02T00:00:00Z".parse().expect("a time"),
     };
     let found = judge_receipt(world.of_the_sdks(content()).to_string().as_bytes(), &known);
-    assert_eq!((status(&found, ReceiptCheck::Agent), codes(&found)), (StepStatus::Unknown, vec![]));
+    assert_eq!((status(&found, ReceiptCheckKind::Agent), codes(&found)), (StepStatus::Unknown, vec![]));
     assert_eq!(
-        (status(&found, ReceiptCheck::Signature), found.trust_state()),
+        (status(&found, ReceiptCheckKind::Signature), found.trust_state()),
         (StepStatus::Pass, TrustState::Indeterminate)
     );
 }
@@ -996,7 +996,7 @@ fn a_receipt_that_names_no_agent_may_be_another_one_s() {
 fn what_is_not_compared_does_not_pass_as_the_agent_s() {
     let mut world = World::new();
     let row = |world: &World, receipt: &Value| {
-        world.judged(receipt).check_result(ReceiptCheck::Agent).expect("a row").clone()
+        world.judged(receipt).check_result(ReceiptCheckKind::Agent).expect("a row").clone()
     };
     let mut execute = call();
     execute["verb"] = json!("agent.execute");
@@ -1062,7 +1062,7 @@ fn a_receipt_that_was_signed_before_the_purchase_is_implausible() {
             now: "2026-01-02T00:00:00Z".parse().expect("a time"),
         };
         let found = judge_receipt(receipt.to_string().as_bytes(), &known);
-        let row = found.check_result(ReceiptCheck::Time).expect("a row").clone();
+        let row = found.check_result(ReceiptCheckKind::Time).expect("a row").clone();
         (codes(&found), row.expected.unwrap_or_default(), row.place.unwrap_or_default())
     };
     // The receipt began at 00:00:00 and was complete a second later.
@@ -1181,7 +1181,7 @@ fn an_input_alone_does_not_tell_one_request_from_another() {
     ] {
         let found = world.judged_for(&receipt, request);
         assert_eq!(
-            (found.trust_state(), status(&found, ReceiptCheck::Request)),
+            (found.trust_state(), status(&found, ReceiptCheckKind::Request)),
             (TrustState::Trusted, StepStatus::Pass),
             "{request}"
         );
@@ -1213,7 +1213,7 @@ fn receipt_has_the_result_or_error_of_its_status() {
         members.insert("status".to_owned(), status.into());
         members.extend(further.as_object().expect("an object").clone());
         let found = world.judged(&world.of_the_sdks(content));
-        let row = found.check_result(ReceiptCheck::Schema).expect("a row");
+        let row = found.check_result(ReceiptCheckKind::Schema).expect("a row");
         (row.status, row.place.clone().unwrap_or_default())
     };
     let (passes, lacks) = ((StepStatus::Pass, String::new()), |place: &str| (StepStatus::Fail, place.to_owned()));
@@ -1295,7 +1295,7 @@ fn of_several_families_and_without_a_key_the_keys_reason_counts() {
         (found.trust_state(), codes(&found)),
         (TrustState::Indeterminate, vec![ReasonCode::ReceiptKeyUnpublished])
     );
-    assert_eq!(found.check_result(ReceiptCheck::Family).map(|row| row.status), Some(StepStatus::Unknown));
+    assert_eq!(found.check_result(ReceiptCheckKind::Family).map(|row| row.status), Some(StepStatus::Unknown));
 }
 
 /// The signature of one family is also valid in the other, which makes additional statements.
@@ -1362,7 +1362,7 @@ fn published_examples_get_their_result() {
     let folder = std::path::Path::new(&corpus).join("commandlayer/receipts/verifyagent");
     let key =
         Ed25519PublicKey::from_signer_record("ed25519:hhyCuPNoMk4JtEvGEV8F6nMZ4uDO1EcyizPufmnJTOY=").expect("a key");
-    let signer = ReceiptSigner {
+    let signer = PublishedReceiptSigner {
         name: name("runtime.commandlayer.eth"),
         key: Ok(key),
         kid: Ok("vC4WbcNoq2znSCiQ".to_owned()),
@@ -1400,9 +1400,9 @@ fn a_receipt_of_another_verb_is_refused_whatever_the_verb() {
         receipt["x402"]["verb"] = json!(verb);
         world.judged(&world.of_the_sdks(receipt))
     };
-    assert_eq!(status(&of("translate"), ReceiptCheck::Agent), StepStatus::Pass);
+    assert_eq!(status(&of("translate"), ReceiptCheckKind::Agent), StepStatus::Pass);
     for other in ["transcribe", "Translate", "summarize"] {
-        let row = of(other).check_result(ReceiptCheck::Agent).cloned().expect("a row");
+        let row = of(other).check_result(ReceiptCheckKind::Agent).cloned().expect("a row");
         assert_eq!((row.status, row.place.as_deref()), (StepStatus::Fail, Some("/x402/verb")), "{other}");
     }
 }
@@ -1431,7 +1431,7 @@ fn a_decision_about_another_verb_covers_no_purchase() {
             now: "2026-01-02T00:00:00Z".parse().expect("a time"),
         };
         let found = judge_receipt(receipt.to_string().as_bytes(), &known);
-        let row = found.check_result(ReceiptCheck::Decision).expect("a row");
+        let row = found.check_result(ReceiptCheckKind::Decision).expect("a row");
         (row.status, row.place.clone().unwrap_or_default())
     };
     let (receipt, website) = (world.of_the_sdks(content()), world.of_the_agent_sdk(call()));
@@ -1467,10 +1467,10 @@ fn places_are_those_of_the_receipt() {
     };
     let other = of("/receipt/verb", json!("classify"));
     assert_eq!(
-        (other.family, place(&other, ReceiptCheck::Agent).as_str()),
+        (other.family, place(&other, ReceiptCheckKind::Agent).as_str()),
         (Some(ReceiptFamily::D), "/receipt/verb"),
         "{other:#?}"
     );
     let late = of("/receipt/trace/started_at", json!("2030-01-01T00:00:00Z"));
-    assert_eq!(place(&late, ReceiptCheck::Time), "/receipt/trace/started_at");
+    assert_eq!(place(&late, ReceiptCheckKind::Time), "/receipt/trace/started_at");
 }

@@ -11,7 +11,7 @@ use clresolve_payment::route::AgentRoute;
 use jiff::Timestamp;
 
 use super::{
-    MAX_CLOCK_SKEW, ReceiptAgent, ReceiptCheck, ReceiptCheckResult, ReceiptJudgementBuilder, ReceiptKnowledge,
+    MAX_CLOCK_SKEW, ReceiptAgent, ReceiptCheckKind, ReceiptCheckResult, ReceiptJudgementBuilder, ReceiptKnowledge,
     StepStatus, check_decision_agent, clipped_text,
 };
 use crate::receipt::canonical::{JsonMemberOrder, canonical_bytes};
@@ -37,23 +37,25 @@ impl ReceiptJudgementBuilder {
             Err(cause) => {
                 let reason = Reason::new(ReasonCode::ReceiptSchemaInvalid)
                     .message("The receipt is not what x402's text demands.");
-                self.add_objection(ReceiptCheck::Schema, reason.observed(cause), Some("ERR_SCHEMA_INVALID"));
+                self.add_objection(ReceiptCheckKind::Schema, reason.observed(cause), Some("ERR_SCHEMA_INVALID"));
                 return None;
             }
         };
         let receipt = artifact.payload();
-        self.rows.push(ReceiptCheckResult::new(ReceiptCheck::Schema, StepStatus::Pass));
-        self.add_skip(ReceiptCheck::Hash);
+        self.rows.push(ReceiptCheckResult::new(ReceiptCheckKind::Schema, StepStatus::Pass));
+        self.add_skip(ReceiptCheckKind::Hash);
         self.check_artifact_signature(&artifact, known);
-        self.add_skip(ReceiptCheck::Key);
-        self.add_skip(ReceiptCheck::Canonical);
-        self.add_skip(ReceiptCheck::Signer);
+        self.add_skip(ReceiptCheckKind::Key);
+        self.add_skip(ReceiptCheckKind::Canonical);
+        self.add_skip(ReceiptCheckKind::Signer);
         self.check_resource(receipt, known.agent);
         self.check_issue_time(receipt, known);
         match known.request {
-            None => self.add_skip(ReceiptCheck::Request),
-            Some(_) if clresolve_core::mutant!("x402-receipts-of-any-request") => self.add_skip(ReceiptCheck::Request),
-            Some(_) => self.add_objection(ReceiptCheck::Request, *echo::untied_receipt_reason(), None),
+            None => self.add_skip(ReceiptCheckKind::Request),
+            Some(_) if clresolve_core::mutant!("x402-receipts-of-any-request") => {
+                self.add_skip(ReceiptCheckKind::Request)
+            }
+            Some(_) => self.add_objection(ReceiptCheckKind::Request, *echo::untied_receipt_reason(), None),
         }
         self.check_purchase(receipt, known);
         Some(receipt.clone())
@@ -73,7 +75,11 @@ impl ReceiptJudgementBuilder {
                     (SignerKeys { ed25519, ..SignerKeys::default() }, "a signature by the key of cl.sig.pub")
                 }
                 Err(reason) => {
-                    return self.add_objection(ReceiptCheck::Signature, reason.clone(), Some("ERR_ENS_KEY_NOT_FOUND"));
+                    return self.add_objection(
+                        ReceiptCheckKind::Signature,
+                        reason.clone(),
+                        Some("ERR_ENS_KEY_NOT_FOUND"),
+                    );
                 }
             },
             KeyKind::Unpublishable => (SignerKeys::default(), CHECKED),
@@ -82,7 +88,7 @@ impl ReceiptJudgementBuilder {
         let open = known.agent.and_then(|agent| agent.addresses.open.as_deref());
         let (reason, clas) = match (artifact.find_signer(&keys), open.filter(|_| kind == KeyKind::Address)) {
             (ArtifactSigner::Published, _) => {
-                let row = ReceiptCheckResult::new(ReceiptCheck::Signature, StepStatus::Pass);
+                let row = ReceiptCheckResult::new(ReceiptCheckKind::Signature, StepStatus::Pass);
                 let (expected, place) = (Some(expected.to_owned()), Some("/signature".to_owned()));
                 return self.rows.push(ReceiptCheckResult { observed: expected.clone(), expected, place, ..row });
             }
@@ -99,7 +105,7 @@ impl ReceiptJudgementBuilder {
                 (reason.expected(expected).observed(cause), "ERR_UNSUPPORTED_ALGORITHM")
             }
         };
-        self.add_objection(ReceiptCheck::Signature, reason, Some(clas));
+        self.add_objection(ReceiptCheckKind::Signature, reason, Some(clas));
     }
 
     /// The keys that sign with EIP-712 or ES256K; `None` if the agent has no address.
@@ -111,24 +117,24 @@ impl ReceiptJudgementBuilder {
         let none =
             || Reason::new(ReasonCode::ReceiptKeyUnpublished).at_place("addr").observed("the agent has no address");
         let open = agent.and_then(|agent| agent.addresses.open.as_deref().cloned());
-        self.add_objection(ReceiptCheck::Signature, open.unwrap_or_else(none), Some("ERR_ENS_KEY_NOT_FOUND"));
+        self.add_objection(ReceiptCheckKind::Signature, open.unwrap_or_else(none), Some("ERR_ENS_KEY_NOT_FOUND"));
         None
     }
 
     /// Checks that the paid URL belongs to the agent. One address often signs for many agents that also share a host.
     /// If no URL of the agent is known, nothing ties the receipt to this agent.
     fn check_resource(&mut self, receipt: &X402Receipt, agent: Option<&ReceiptAgent>) {
-        let Some(ReceiptAgent { routes, .. }) = agent else { return self.add_undecided(ReceiptCheck::Agent) };
+        let Some(ReceiptAgent { routes, .. }) = agent else { return self.add_undecided(ReceiptCheckKind::Agent) };
         let claim = receipt_text_claim("/payload/resourceUrl", &receipt.resource_url);
         let is_own = |route: &&AgentRoute| {
             route.is_url_of_resource(&receipt.resource_url) || clresolve_core::mutant!("receipts-of-any-seller")
         };
         if let Some(own) = routes.settled.iter().find(is_own) {
             self.is_agent_compared = true;
-            return self.add_pass(ReceiptCheck::Agent, own.url().as_str(), &claim);
+            return self.add_pass(ReceiptCheckKind::Agent, own.url().as_str(), &claim);
         }
         if let Some(open) = &routes.open {
-            return self.add_objection(ReceiptCheck::Agent, Reason::clone(open), None);
+            return self.add_objection(ReceiptCheckKind::Agent, Reason::clone(open), None);
         }
         let urls: Vec<_> = routes.settled.iter().map(|route| route.url().as_str()).collect();
         let differs = |expected: &str| super::mismatch_reason(ReasonCode::ReceiptRequestMismatch, expected, &claim);
@@ -140,7 +146,7 @@ impl ReceiptJudgementBuilder {
                     .message("Nothing ties the receipt to this agent rather than to another one with the same key.")
             }
         };
-        self.add_objection(ReceiptCheck::Agent, reason, None);
+        self.add_objection(ReceiptCheckKind::Agent, reason, None);
     }
 
     fn check_issue_time(&mut self, receipt: &X402Receipt, known: &ReceiptKnowledge<'_>) {
@@ -153,23 +159,23 @@ impl ReceiptJudgementBuilder {
             return self.add_older_than_purchase(first, &claim);
         }
         if issued.is_some_and(|issued| issued <= latest) || clresolve_core::mutant!("receipts-of-tomorrow") {
-            return self.add_pass(ReceiptCheck::Time, &expected, &claim);
+            return self.add_pass(ReceiptCheckKind::Time, &expected, &claim);
         }
         let reason = super::mismatch_reason(ReasonCode::ReceiptTimeImplausible, &expected, &claim);
-        self.add_objection(ReceiptCheck::Time, reason, None);
+        self.add_objection(ReceiptCheckKind::Time, reason, None);
     }
 
     /// Checks that the receipt is about the decision and the payment.
     fn check_purchase(&mut self, receipt: &X402Receipt, known: &ReceiptKnowledge<'_>) {
-        let Some(bought) = known.bought else { return self.add_skip(ReceiptCheck::Decision) };
-        let Some(agent) = known.agent else { return self.add_undecided(ReceiptCheck::Decision) };
+        let Some(bought) = known.bought else { return self.add_skip(ReceiptCheckKind::Decision) };
+        let Some(agent) = known.agent else { return self.add_undecided(ReceiptCheckKind::Decision) };
         let row = check_decision_agent(agent, bought).and_then(|row| match receipt.purchase_objection(bought) {
             Some(reason) => Err(reason),
             None => Ok(row),
         });
         match row {
             Ok(row) => self.rows.push(row),
-            Err(reason) => self.add_objection(ReceiptCheck::Decision, *reason, None),
+            Err(reason) => self.add_objection(ReceiptCheckKind::Decision, *reason, None),
         }
     }
 }
@@ -322,7 +328,7 @@ mod tests {
         };
         let found = judge_receipt(RECEIPT.as_bytes(), &known);
         assert_eq!(outcome(&found), (TrustState::Indeterminate, vec![ReasonCode::ReceiptTraceNotEchoed]), "{found:#?}");
-        assert_eq!(found.check_result(ReceiptCheck::Request).map(|row| row.status), Some(StepStatus::Unknown));
+        assert_eq!(found.check_result(ReceiptCheckKind::Request).map(|row| row.status), Some(StepStatus::Unknown));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
 use clresolve_core::records::RecordKey;
 use clresolve_core::state::TrustState;
 use clresolve_jose::Ed25519PublicKey;
-use clresolve_messages::receipt::judge::ReceiptSigner;
+use clresolve_messages::receipt::judge::PublishedReceiptSigner;
 
 use super::{SignerLookupCache, SignerRecords, SignerRecordsError, SignerRecordsResult, look_up_signer, read_signer};
 use crate::resolve::cached::CachingResolver;
@@ -15,7 +15,7 @@ use crate::resolve::look_ups::{LookupCacheValue, ResolvedVerdictKey};
 use crate::resolve::walk::UncachedResolver;
 
 /// The signer of an agent's receipts, or why it is unknown.
-type ReceiptSignerResult = Result<ReceiptSigner, Box<Reason>>;
+type ReceiptSignerResult = Result<PublishedReceiptSigner, Box<Reason>>;
 
 /// In-flight readings of receipt signers, and recent results.
 pub(in crate::resolve) type ReceiptSignerCache = SignerLookupCache<ReceiptSignerResult>;
@@ -68,7 +68,7 @@ fn unpublished_key_reason(key: RecordKey, why: &dyn Display) -> Box<Reason> {
 }
 
 impl SignerRecords {
-    fn into_signer(self, name: EnsName) -> ReceiptSigner {
+    fn into_signer(self, name: EnsName) -> PublishedReceiptSigner {
         let key =
             self.public_key().map_err(|error| unpublished_key_reason(RecordKey::SigPub, &error)).and_then(|text| {
                 Ed25519PublicKey::from_signer_record(text)
@@ -78,7 +78,7 @@ impl SignerRecords {
         let kid = kid.and_then(|kid| {
             kid.ok_or_else(|| unpublished_key_reason(RecordKey::SigKid, &SignerRecordsError::Absent(RecordKey::SigKid)))
         });
-        ReceiptSigner {
+        PublishedReceiptSigner {
             name,
             key,
             kid: kid.map(str::to_owned),
@@ -92,7 +92,7 @@ impl SignerRecords {
 #[cfg(test)]
 mod tests {
     use clresolve_core::records::TextRecord;
-    use clresolve_jose::SigningKeyError;
+    use clresolve_jose::SignatureKeyError;
 
     use super::super::read_signer_at_one_block;
     use super::super::tests::{InTurn, records};
@@ -124,7 +124,10 @@ mod tests {
             let signer = records([(RecordKey::SigPub, key)]).into_signer(EnsName::parse("a.eth").expect("a name"));
             let reason = signer.key.expect_err("no key");
             let observed = reason.observed.unwrap_or_default();
-            assert_eq!((reason.code, observed), (ReasonCode::ReceiptKeyUnpublished, SigningKeyError::Weak.to_string()));
+            assert_eq!(
+                (reason.code, observed),
+                (ReasonCode::ReceiptKeyUnpublished, SignatureKeyError::Weak.to_string())
+            );
         }
     }
 

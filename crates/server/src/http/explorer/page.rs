@@ -403,7 +403,7 @@ fn reason_article(reason: &Reason) -> Markup {
                 @if let Some(place) = &reason.place { ", at " (foreign_code(place)) }
             }
             p { (foreign_text(&reason.message)) }
-            (reason_values(reason))
+            (expected_observed_markup(reason))
             @if let Some(proposed) = &reason.fix { div.fix { (reason_fix(proposed)) } }
             details {
                 summary { "What " code { (reason.code) } " means" }
@@ -414,7 +414,7 @@ fn reason_article(reason: &Reason) -> Markup {
 }
 
 /// The expected and observed values.
-fn reason_values(reason: &Reason) -> Markup {
+fn expected_observed_markup(reason: &Reason) -> Markup {
     html! {
         @if reason.expected.is_some() || reason.observed.is_some() {
             dl.values {

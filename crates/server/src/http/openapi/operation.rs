@@ -199,7 +199,8 @@ impl OpenApiOperation {
         let mut responses: Map<String, Value> =
             self.answers.iter().map(|(status, answer)| (status.to_string(), answer.response_object())).collect();
         for refusal in &self.refusals {
-            let response = responses.entry(problem::refusal_status(*refusal).as_str()).or_insert_with(problem_response);
+            let response =
+                responses.entry(problem::refusal_status(*refusal).as_str()).or_insert_with(openapi_problem_response);
             let meaning = response["description"].as_str().unwrap_or_default();
             if !meaning.contains(refusal.title()) {
                 response["description"] = format!("{meaning} {}", refusal.title()).trim().into();
@@ -236,7 +237,7 @@ impl OpenApiResponse {
     }
 }
 
-fn problem_response() -> Value {
+fn openapi_problem_response() -> Value {
     json!({"description": "", "headers": {}, "content": {}})
 }
 
