@@ -14,7 +14,7 @@ use super::exit::ExitStatus;
 use super::output::{OutputSink, json_line, pretty_json};
 use super::stop::wait_for_stop;
 
-/// The example buyers. The commands run in the root of a checkout.
+/// Commands of the example buyers, for a shell in the root of a checkout.
 const NODE: &str = "node clients/typescript/examples/buy.mjs";
 const PYTHON: &str = "PYTHONPATH=clients/python clients/python/.venv/bin/python clients/python/examples/buy.py";
 
@@ -51,7 +51,7 @@ pub(super) async fn run(args: SandboxArguments) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Trusted)
 }
 
-/// The port of the sellers. 0 stands for any free port.
+/// The port of the sellers: the one after the daemon's `port`. 0 lets the system choose a free port.
 const fn seller_port(port: u16) -> u16 {
     match port {
         0 | u16::MAX => 0,
@@ -66,7 +66,7 @@ struct DemoInstructions {
     honest_seller: String,
     lying_seller: String,
     test_key: String,
-    /// Two commands: for the honest seller and for the lying seller.
+    /// One command for the honest seller and one for the lying seller, as in `node` and `python`.
     curl: [String; 2],
     node: [String; 2],
     python: [String; 2],

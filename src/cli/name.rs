@@ -1,4 +1,4 @@
-//! `name`: prints normal form, namehash and DNS encoding of names, without a network.
+//! `name`: prints the normal form, namehash and DNS encoding of names. Works offline.
 
 use std::io::{self, BufRead, IsTerminal as _, Read as _};
 
@@ -16,7 +16,7 @@ use super::output::{OutputSink, ResultWriter};
 /// Maximum number of names on standard input. They are processed one by one, so this limits time, not memory.
 const MAX_NAMES: usize = 1_000_000;
 
-/// Maximum line length on standard input, in bytes: far more than a name with all characters escaped.
+/// Maximum line length on standard input, in bytes: far more than any name needs, even with every character escaped.
 const MAX_LINE_BYTES: usize = 1024 * 1024;
 
 #[derive(Debug, Serialize)]
@@ -24,7 +24,7 @@ struct NormalizedNameRow {
     input: String,
     normalized: Option<String>,
     node: Option<String>,
-    /// DNS wire format, as ENSIP-10 resolvers expect it. `None` if a label has no such form.
+    /// DNS wire format, as ENSIP-10 resolvers expect it. `None` if a label is too long for it.
     dns: Option<String>,
     error: Option<String>,
     code: Option<ReasonCode>,
@@ -75,7 +75,8 @@ impl NormalizedNameRow {
                 UntrustedText::new(self.error.as_deref().unwrap_or_default())
             );
         };
-        // ENSIP-15 permits no character that affects a terminal, and people want to copy the name.
+        // The normal form is printed unescaped, so that people can copy it. ENSIP-15 permits no character that affects
+        // a terminal.
         if format == OutputFormat::Short {
             return format!("{normal}  {node}\n");
         }
@@ -118,7 +119,7 @@ pub(super) fn run(args: NameArguments) -> anyhow::Result<ExitStatus> {
     Ok(worst)
 }
 
-/// Calls `answer` with the row of each line, until it stops.
+/// Calls `answer` with the row of each line, until `answer` returns `false`.
 fn for_each_line(
     mut input: impl BufRead,
     row_of: fn(String) -> NormalizedNameRow,
@@ -149,7 +150,7 @@ fn row_of_line(line: Vec<u8>, row_of: fn(String) -> NormalizedNameRow) -> Normal
     }
 }
 
-/// The next line without its end. Of an overlong line, the first [`MAX_LINE_BYTES`] + 1 bytes.
+/// The next line without its line ending. An overlong line is cut after [`MAX_LINE_BYTES`] + 1 bytes.
 fn read_line(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     let limit = u64::try_from(MAX_LINE_BYTES + 1).unwrap_or(u64::MAX);

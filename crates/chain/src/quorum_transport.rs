@@ -1,9 +1,9 @@
 //! [`QuorumTransport`]: combines several endpoints into one alloy transport that returns the response on which
 //! enough of them agree.
 //!
-//! After the first exchange, requests at a pinned block use it: queries about the owner, and the steps of an off-chain
-//! lookup. If calls are computed locally, [`ProvenStateTransport`](crate::proven_transport::ProvenStateTransport)
-//! replaces it.
+//! The first exchange with the endpoints pins a block. Follow-up requests at that block use this transport: queries
+//! about the owner, and the steps of an off-chain lookup. If calls are computed locally,
+//! [`ProvenStateTransport`](crate::proven_transport::ProvenStateTransport) replaces it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -145,7 +145,8 @@ impl QuorumTransportInner {
     }
 }
 
-/// Whether the request selects a block by its hash. Honest endpoints may differ about the newest block.
+/// Whether the request selects a block by its hash. Only then does a different response prove that an endpoint lies:
+/// honest endpoints may disagree about the newest block.
 fn is_pinned_by_hash(packet: &RequestPacket) -> bool {
     let names_hash = |params: &RawValue| params.get().contains("\"blockHash\"");
     matches!(packet, RequestPacket::Single(request) if request.params().is_some_and(names_hash))

@@ -1,12 +1,12 @@
-//! Decodes a body, with a limit on the bytes on the wire and on the decoded bytes. No I/O.
+//! Decodes a response body, and limits both its size on the wire and its decoded size. No I/O.
 
 use std::io::{self, Write};
 
 use bytes::Bytes;
 use flate2::write::MultiGzDecoder;
 
-/// Bytes on the wire that are decoded in one step. They decode to at most about 1032 times as many (RFC 1951), so a
-/// decompression bomb is read in pieces of 132 KiB, and a reader that stops needs no memory for the rest.
+/// Number of wire bytes that are decoded in one step. Deflate expands them at most about 1032-fold (RFC 1951), so one
+/// step of a decompression bomb yields at most about 129 KiB. A reader that stops early needs no memory for the rest.
 const PORTION: usize = 128;
 
 /// Decodes the content coding of a body piece by piece, and stops at a limit.
@@ -20,8 +20,8 @@ pub(super) struct BodyDecoder {
 }
 
 impl BodyDecoder {
-    /// A decoder for the values of `Content-Encoding`, one per header line. A body has at most one coding: a second
-    /// header line is refused, like a list of codings.
+    /// A decoder for the values of `Content-Encoding`, one per header line. A body may have only one coding, so a list
+    /// of codings and a second header line are both rejected.
     pub(super) fn new<'a>(
         content_encoding: impl IntoIterator<Item = &'a str>,
         limit: usize,
@@ -46,7 +46,7 @@ impl BodyDecoder {
         self.limit
     }
 
-    /// The number of wire bytes to push at a time, which also bounds the output.
+    /// Maximum number of wire bytes to pass to one [`BodyDecoder::push`]. This also bounds the output of that call.
     pub(super) fn chunk_size(&self) -> usize {
         match self.coding {
             ContentCoding::Identity => usize::MAX,
@@ -93,7 +93,7 @@ pub(super) enum BodyDecodeError {
     Oversize,
     /// The encoded data ends too early, or its final checksum is wrong.
     Truncated,
-    /// The coding was not requested, or the data is invalid in it.
+    /// The server used a coding that was not requested, or the data is not valid in its coding.
     Coding,
 }
 

@@ -24,12 +24,12 @@ const P256_BYTES: usize = 32;
 /// First byte of a point in uncompressed form (SEC 1, 2.3.3).
 const UNCOMPRESSED: u8 = 4;
 
-/// Accepted sizes of an RSA modulus in bits: those that issuers use. Smaller ones can be factored. One of 8192 bits
-/// takes ten times the work of one of 4096.
+/// Accepted sizes of an RSA modulus in bits: those that issuers use. Smaller moduli can be factored. A modulus of 8192
+/// bits takes ten times the work of one of 4096 bits.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=4096;
 
-/// The accepted RSA public exponent, 65537, which every issuer uses and which is the minimum of FIPS 186-5 (A.1.1).
-/// Smaller ones allow forgery if a padding check is careless. Longer ones double the work.
+/// The accepted RSA public exponent, 65537. Every issuer uses it, and FIPS 186-5 (A.1.1) permits no smaller one.
+/// Smaller exponents allow forgery if a padding check is careless. Longer exponents double the work.
 const RSA_EXPONENT: [u8; 3] = [1, 0, 1];
 
 /// The accepted algorithms. `none` and algorithms with a shared secret are rejected.
@@ -59,7 +59,7 @@ impl CardSignatureAlgorithm {
         }
     }
 
-    /// The algorithm for the value of `alg` in exactly this spelling. Ed25519 has two names (RFC 9864, 2.2).
+    /// The algorithm that `alg` names. The spelling must match exactly. Ed25519 has two names (RFC 9864, 2.2).
     pub fn from_name(name: &str) -> Option<Self> {
         if ED25519_ALGORITHMS.contains(&name) {
             return Some(Self::EdDsa);
@@ -94,7 +94,7 @@ impl fmt::Display for CardSignatureAlgorithm {
     }
 }
 
-/// A public key of a root, and the identifiers by which a signature may refer to it.
+/// A public key of a trust root, and the identifiers by which a signature may refer to it.
 #[derive(Clone)]
 pub(super) struct CardTrustRootKey {
     /// Accepted values of `kid`. If empty, the root does not name the key, and any value is accepted.
@@ -141,8 +141,8 @@ impl CardTrustRootKey {
         }
     }
 
-    /// Parses the key of a JSON Web Key, with its `kid` and the identifiers `further`. An unusable key is kept too, so
-    /// that a signature that names it is rejected for the right reason.
+    /// Parses a JSON Web Key. Its identifiers are its `kid` and those in `further`. A weak key, or one of another type
+    /// or use, is not an error, so that a signature that refers to it is rejected for the right reason.
     ///
     /// # Errors
     /// The key is a private key, or a member is missing or not base64url.
@@ -287,12 +287,12 @@ fn rsa_key_material(n: &[u8], e: &[u8]) -> PublicKeyMaterial {
     }
 }
 
-/// Some programs prepend a zero byte to a number whose first bit is set.
+/// Removes leading zero bytes. Some programs prepend one to a number whose first bit is set.
 fn without_zeros(bytes: &[u8]) -> &[u8] {
     &bytes[bytes.iter().take_while(|byte| **byte == 0).count()..]
 }
 
-/// RFC 7638: the required members, sorted by name, without whitespace.
+/// The RFC 7638 thumbprint: the digest of the required members, sorted by name, without whitespace.
 fn p256_thumbprint(x: &[u8], y: &[u8]) -> String {
     let (x, y) = (BASE64URL.encode(x), BASE64URL.encode(y));
     sha256_base64url(&format!(r#"{{"crv":"P-256","kty":"EC","x":"{x}","y":"{y}"}}"#))
@@ -324,7 +324,7 @@ impl CardSigningKey {
     /// Parses PKCS#8 in PEM: Ed25519, P-256, or RSA of 2048 to 4096 bits. The key's `kid` is its RFC 7638 thumbprint.
     ///
     /// # Errors
-    /// [`SignatureKeyError::NotCardKey`] for anything else. The error contains nothing of the input.
+    /// [`SignatureKeyError::NotCardKey`] for anything else. The error contains no part of the input.
     pub fn from_pem(text: &str) -> Result<Self, SignatureKeyError> {
         if let Ok(key) = clresolve_jose::Ed25519SigningKey::from_pem(text) {
             return Ok(Self::from(key));

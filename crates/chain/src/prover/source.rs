@@ -24,7 +24,7 @@ const SLOT_REPLY_BYTES: usize = 9 << 10;
 const CODE_REPLY_BYTES: usize = 50 << 10;
 /// Planned length of a reply: half of the accepted length, since trie depths are estimated.
 const PLANNED_REPLY_BYTES: usize = MAX_REPLY_BYTES / 2;
-/// Maximum number of slots in one `eth_getProof`, so that one account fits into a reply.
+/// Maximum number of slots in one `eth_getProof`, so that the reply to a single request stays short enough.
 const MAX_SLOTS_AT_ONCE: usize = 32;
 const MAX_IN_FLIGHT: usize = 8;
 
@@ -125,7 +125,7 @@ impl StateSourceRequest {
     }
 }
 
-/// The requests, grouped into batches whose replies are short enough.
+/// The requests, grouped into batches whose estimated replies fit into [`PLANNED_REPLY_BYTES`].
 fn plan_batches(wanted: &WantedState) -> Vec<Vec<StateSourceRequest>> {
     let proofs = wanted.accounts.iter().flat_map(|(address, slots)| proof_requests(*address, slots));
     let mut batches = Vec::new();

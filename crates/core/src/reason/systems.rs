@@ -21,7 +21,7 @@ macro_rules! rows {
             "The Orloj card's url is missing or is not a URI."
             "url is the A2A endpoint of the AgentSystem, an absolute URI. The server derives it from its public base URL: set that.";
         OrUrlNameMismatch "or-url-name-mismatch" Warn Document "OR-3" Publisher false
-            "The Orloj card's url is not that of the system that it names."
+            "The Orloj card's url does not match the card's name."
             "The path must end in /v1/agent-systems/NAME/a2a with the card's name, percent-encoded; a query may follow. Otherwise callers reach another system.";
         OrSkillIncomplete "or-skill-incomplete" Fail Document "OR-8" Publisher false
             "A skill of the Orloj card has no id or no name."
@@ -45,7 +45,7 @@ macro_rules! rows {
             "The provider's url in the Orloj card is not a URI."
             "provider.url must be an absolute URI if present.";
         OrVersionType "or-version-type" Fail Document "OR-14" Publisher false
-            "A version in the Orloj card is not of its form."
+            "A version in the Orloj card is malformed."
             "version and protocolVersion are optional strings. A protocolVersion other than a dotted number, such as 1.0, is a warning.";
 
         // A2A
@@ -78,12 +78,12 @@ macro_rules! rows {
             "Each name in the security requirements must be declared in securitySchemes.";
         A2aSecurityMisnamed "a2a-security-misnamed" Fail Document "" Publisher false
             "A security member of the A2A 1.0 card does not have the name or form of 1.0."
-            "Readers of A2A 1.0 ignore the member and call without credentials. Each of securitySchemes has exactly one of apiKeySecurityScheme, httpAuthSecurityScheme, oauth2SecurityScheme (with one flow), openIdConnectSecurityScheme and mtlsSecurityScheme. Each of securityRequirements has schemes, with a list of scopes per name. Names are in camelCase, and in is location. The older name security is only a warning.";
+            "Readers of A2A 1.0 ignore the member and call without credentials. Each of securitySchemes has exactly one of apiKeySecurityScheme, httpAuthSecurityScheme, oauth2SecurityScheme (with one flow), openIdConnectSecurityScheme and mtlsSecurityScheme. Each of securityRequirements has schemes, with a list of scopes per name. Use camelCase names, and location instead of in. The older name security causes only a warning.";
         A2aVersionMixed "a2a-version-mixed" Warn Document "" Publisher false
             "The A2A card of 1.0 has members of older versions."
             "supportedInterfaces makes this an A2A 1.0 card; only older clients read the older members. Make sure that both agree.";
         A2aProtocolVersionUnknown "a2a-protocol-version-unknown" Warn Document "" Publisher false
-            "The A2A card states a version that its form does not have."
+            "The A2A card states a protocol version that its card format does not define."
             "Before 1.0, protocolVersion is 0.2 or 0.3, optionally with a patch number; others are checked as 0.3. In 1.0, each of supportedInterfaces has a version without patch number: 1.0, not 1.0.0.";
 
         // Aevum
@@ -122,7 +122,7 @@ macro_rules! rows {
             "input_schema and output_schema are null or a JSON Schema object, valid under JSON Schema 2020-12 unless $schema names another dialect. References are never fetched.";
         AeProtocolUnknown "ae-protocol-unknown" Fail Document "AE-12" Publisher false
             "endpoint.protocol is not one that Aevum 1.0 defines."
-            "The protocol is one of http, websocket, sse, grpc, mcp, google_a2a and native. Readers of 1.0 do not know those of later drafts.";
+            "The protocol is one of http, websocket, sse, grpc, mcp, google_a2a and native. Readers of 1.0 do not support the protocols of later drafts.";
         AeUrlMalformed "ae-url-malformed" Fail Document "AE-13" Publisher false
             "A URL of the endpoint is not a URI."
             "endpoint.url, and health_url if present, must be absolute URIs (RFC 3986).";
@@ -145,7 +145,7 @@ macro_rules! rows {
             "A pacr: member differs from the ledger."
             "The given ledger yields another figure for the agent, or has no record of it; figures must agree to six digits. Write the ledger's figures into the card (clresolve cards aevum metadata --into), or name the right ledger.";
         AePacrType "ae-pacr-type" Warn Document "AE-30" Publisher false
-            "A pacr: member cannot be such a figure."
+            "A pacr: member has the wrong type or is out of range."
             "pacr:interaction_count is an integer of 0 or more; pacr:avg_latency_ms and pacr:avg_cost_joules are numbers of 0 or more; pacr:influence_rank and pacr:critical_score are numbers from 0 to 1.";
         AeCurrencyUnknown "ae-currency-unknown" Warn Document "AE-31" Publisher false
             "pricing.currency is neither a currency code nor a token symbol."
@@ -213,7 +213,7 @@ macro_rules! rows {
             "An example names a skill that the card does not have."
             "examples[].skill must be the name of one of the card's skills. Correct the example, or add the skill.";
         AnVersionNotRaised "an-version-not-raised" Warn Document "AN-21" Publisher false
-            "The card has changed without the version that the change demands."
+            "The card changed, but its version was not raised as the change requires."
             "Raise the major version if a skill is gone or its parameters or the invocation changed, the minor version for a new skill, the patch version for anything else. In version 0 and pre-releases any higher version will do. Versions never go down.";
         AnMethodUnknown "an-method-unknown" Warn Document "AN-23" Publisher false
             "invocation.method is not a method of HTTP."

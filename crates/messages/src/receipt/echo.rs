@@ -1,4 +1,5 @@
-//! Decides whether a receipt is about a request (PC-8), by what it repeats of the call. Uses only signed content.
+//! Decides whether a receipt is about a request (PC-8), by comparing the parts of the call that the receipt repeats.
+//! Uses only signed content.
 
 use clresolve_core::call::{REQUEST_ID, VERB, VERSION};
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
@@ -10,7 +11,8 @@ use crate::receipt::json::JsonNode;
 /// The x402 entry of a request.
 const ENTRY: &str = "/x402/entry";
 
-/// The identifier that families with their own trace envelope repeat. It is optional in requests of line 1.0.0.
+/// The trace identifier, which receipts of families with their own trace envelope repeat. Requests of line 1.0.0 may
+/// omit it.
 const TRACE_ID: &str = "/trace/trace_id";
 
 /// How a receipt is tied to its request, from weakest to strongest.
@@ -37,9 +39,9 @@ impl RequestMatchStrength {
 
 /// The parts of a request that the signed content repeats.
 pub(crate) struct RequestEcho {
-    /// The request's value of the last repeated part.
+    /// The value in the request of the last part that the receipt repeats.
     pub(crate) asked: String,
-    /// The receipt's statement of that part.
+    /// The place and value of that part in the receipt.
     pub(crate) claim: ReceiptClaim,
     /// The strongest tie among the repeated parts.
     pub(crate) tie: RequestMatchStrength,
@@ -69,8 +71,8 @@ pub(crate) fn has_request_id(request: &JsonNode) -> bool {
     REQUEST_ID.iter().any(|place| request.get_path(&pointer_segments(place)).is_some())
 }
 
-/// Checks that both describe the same call. The verb may be at different places; entry and version are compared at the
-/// same place.
+/// Checks that receipt and request do not contradict each other about the call. The verb is compared even if the two
+/// have it at different places. Entry and version are compared only at the same place.
 fn check_same_call(content: &JsonNode, request: &JsonNode) -> Result<(), Box<Reason>> {
     let verbs = VERB.into_iter().flat_map(|asked| VERB.map(|stated| (asked, stated)));
     let others = VERSION.into_iter().chain([ENTRY]).map(|place| (place, place));
@@ -86,8 +88,9 @@ fn check_same_call(content: &JsonNode, request: &JsonNode) -> Result<(), Box<Rea
     Ok(())
 }
 
-/// Each identifier of the request, with every place at which the signed content repeats it or should. A family without
-/// a trace envelope has no such place.
+/// Each identifier of the request, with every place where the signed content repeats it, or must repeat it but does
+/// not. Content without `x402` need not repeat the request's own identifier, and content without `trace` need not
+/// repeat the trace identifier.
 fn request_identifier_claims(
     content: &JsonNode,
     request: &JsonNode,
@@ -117,8 +120,8 @@ fn pointer_segments(place: &str) -> Vec<&str> {
     place.split('/').skip(1).collect()
 }
 
-/// The reason for a receipt that repeats nothing of the request. It is undecided, because nothing contradicts the
-/// request either.
+/// The reason for a receipt that repeats nothing of the request. Its effect is [`ReasonEffect::Unknown`], because the
+/// receipt does not contradict the request either.
 pub(crate) fn untied_receipt_reason() -> Box<Reason> {
     let reason = Reason { effect: ReasonEffect::Unknown, ..Reason::new(ReasonCode::ReceiptTraceNotEchoed) };
     let reason = reason.message("Nothing that is signed ties the receipt to the request.");

@@ -1,4 +1,5 @@
-//! Who a seller is: origins, identities, and what the operator and the memory know about them.
+//! The identity of a seller: its origin, its name or registration, the operator's evidence policy, and what is
+//! remembered about an origin.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,7 +16,7 @@ use crate::network::Caip2Network;
 use crate::route::is_loopback;
 
 /// The origin of a seller: `https://HOST` or `https://HOST:PORT`, without a default port. Plain http is accepted only
-/// on loopback. Hosts are compared whole: `www.a.example` and `a.example` are two origins.
+/// on loopback. Hosts must match exactly: `www.a.example` and `a.example` are two origins.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct WebOrigin(String);
 
@@ -25,7 +26,8 @@ pub struct WebOrigin(String);
 pub struct WebOriginError;
 
 impl WebOrigin {
-    /// The origin of a URL. `None` if the URL is neither https nor on loopback, or contains credentials.
+    /// The origin of a URL. `None` if the URL is invalid, contains credentials, has a host with a trailing dot, or is
+    /// neither https nor http on loopback.
     pub fn from_url_text(url: &str) -> Option<Self> {
         Self::from_url(&Url::parse(url).ok()?)
     }
@@ -34,7 +36,7 @@ impl WebOrigin {
     pub(crate) fn from_url(url: &Url) -> Option<Self> {
         let is_permitted = url.scheme() == "https" || (url.scheme() == "http" && is_loopback(url));
         let has_credentials = !url.username().is_empty() || url.password().is_some();
-        // The same host with a trailing dot would be a second origin.
+        // A trailing dot is a second spelling of the same host, and would make it a second origin.
         let is_one_spelling = !url.host_str().is_some_and(|host| host.ends_with('.'));
         (is_permitted && !has_credentials && is_one_spelling).then(|| Self(url.origin().ascii_serialization()))
     }
@@ -76,7 +78,7 @@ pub enum SellerIdentity {
 pub struct SellerIdentityError;
 
 impl SellerIdentity {
-    /// The ENS name, if it is one.
+    /// The ENS name. `None` for a registration.
     pub(crate) fn name(&self) -> Option<String> {
         match self {
             Self::Name(name) => Some(name.as_str().to_owned()),
@@ -118,8 +120,8 @@ impl<'de> Deserialize<'de> for SellerIdentity {
     }
 }
 
-/// Who names an identity. An identity that the configuration, the caller or the memory names counts once it is proven.
-/// One that only the seller names is a claim.
+/// Who names an identity. If the configuration, the caller or the memory names it, it counts once it is proven. If only
+/// the seller names it, it is a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SellerIdentitySource {
@@ -142,15 +144,15 @@ pub struct NamedSellerIdentity {
     pub named_by: SellerIdentitySource,
 }
 
-/// The kinds of evidence, in the order of the answer.
+/// The kinds of evidence about a payee, in the order in which a check lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PayeeEvidenceKind {
     /// A trusted Agent-Card covers the URL, and the payee is proven.
     Card,
-    /// An ENS name has the payee as its address.
+    /// The payee is an address of an ENS name.
     Name,
-    /// A registration (ERC-8004) has the payee as its wallet.
+    /// The payee is the wallet of an ERC-8004 registration.
     Erc8004,
     /// A key that the name publishes signed an offer for these terms.
     Offer,
@@ -159,7 +161,7 @@ pub enum PayeeEvidenceKind {
 }
 
 impl PayeeEvidenceKind {
-    /// Every kind, in the order of the answer.
+    /// Every kind, in the order in which a check lists them.
     pub const ALL: [Self; 5] = [Self::Card, Self::Name, Self::Erc8004, Self::Offer, Self::History];
 
     /// The serialized form.
@@ -180,7 +182,7 @@ impl fmt::Display for PayeeEvidenceKind {
     }
 }
 
-/// What happens at the first contact with an identity that only the seller names and that is proven in both directions.
+/// What happens if only the seller names an identity, it is proven in both directions, and the origin has none yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FirstContactPolicy {
@@ -214,7 +216,7 @@ impl Default for PayeeEvidencePolicy {
 pub struct OriginMemoryEntry {
     /// The identity that the operator accepted, or that first contact allowed.
     pub identity: Option<ProvenSellerIdentity>,
-    /// The last identity that the seller named and that was proven in both directions. It waits to be accepted.
+    /// The last identity that the seller named and that was proven in both directions. It is not accepted yet.
     pub proposed: Option<ProvenSellerIdentity>,
     /// The last payee.
     pub payee: Option<RememberedPayee>,
@@ -231,7 +233,7 @@ pub struct ProvenSellerIdentity {
     pub block: Option<u64>,
 }
 
-/// A payee that an origin demanded.
+/// A payee to whom an origin demanded payment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RememberedPayee {
     /// The address.

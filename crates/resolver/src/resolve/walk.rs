@@ -1,7 +1,8 @@
 //! Runs a resolution: name, records, card, proof, verdict.
 //!
-//! The walker reads the chain, fetches what the records name, passes the [`ResolutionEvidence`] to the pure checks and
-//! builds the verdict. It collects all reasons. It skips a step only if an earlier result makes the step irrelevant.
+//! [`UncachedResolver`] reads the chain, fetches the content that the records name, passes the [`ResolutionEvidence`]
+//! to the pure checks and builds the verdict. It collects all reasons. It skips a step only if an earlier result makes
+//! the step irrelevant.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -61,7 +62,7 @@ pub(super) struct UncachedResolver {
     pub(super) upstream: Option<ChainUpstream>,
     /// The reader of the head of `chain`, if it has endpoints.
     pub(super) heads: Option<Arc<dyn ChainHeadReader>>,
-    /// The light client, if `chain` takes its headers from one.
+    /// The light client that supplies the headers of `chain`, if any.
     pub(super) light_client: Option<Arc<LightClient>>,
     pub(super) sources: ContentSources,
     pub(super) clock: Arc<dyn Clock>,
@@ -126,8 +127,8 @@ impl UncachedResolver {
         (run, found)
     }
 
-    /// Judges and remembers a resolution whose gathering began at `began`. If the name was evicted meanwhile, the
-    /// verdict makes no statement about the newest block.
+    /// Builds the verdict of a resolution that began at `began`, and remembers it. If the name was evicted in the
+    /// meantime, the reading at the newest block counts as failed.
     pub(super) async fn judge_and_remember(
         self: &Arc<Self>,
         run: TimedEvidence,
@@ -154,7 +155,7 @@ impl UncachedResolver {
         (run, FinishedResolution { content, is_overtaken, reads_chain: true, ..resolution.into() })
     }
 
-    /// Judges the evidence off the threads that answer requests.
+    /// Judges the evidence in the CPU pool, so that it does not block the threads that serve requests.
     pub(super) async fn judge_run(
         self: &Arc<Self>,
         run: TimedEvidence,
@@ -305,8 +306,8 @@ impl UncachedResolver {
         }
     }
 
-    /// Adds what a bundle does not contain: the evidence that links back to the card, if required, misspelt keys, and
-    /// what is remembered of the name.
+    /// Adds the evidence that a bundle does not contain: the remembered history of the name, links back to the card (if
+    /// `rules.links` is set), and misspelt keys.
     #[cfg(feature = "redis")]
     pub(super) async fn complete_evidence(&self, evidence: &mut ResolutionEvidence) {
         evidence.continuity = self.recall_history(evidence).await;
@@ -320,9 +321,10 @@ impl UncachedResolver {
         }
     }
 
-    /// Finds records that are set under misspelt variants of missing keys. This takes one request in parallel with
-    /// those for the content. It takes none if every key is set, if the name has no agent record, or if an off-chain
-    /// gateway would be queried once per key. Read errors are not reported, since nothing depends on the result.
+    /// Finds records that are set under misspelt variants of missing keys. Sends one request, in parallel with the
+    /// requests for the content. Sends none if every key is set, if the name has no agent record, or if the records are
+    /// off-chain, because the gateway would be queried once per key. Read errors are not reported, since nothing
+    /// depends on the result.
     async fn find_misspelt_keys(
         &self,
         name: &EnsName,
@@ -346,7 +348,7 @@ impl UncachedResolver {
         set.map(|(near, _)| near).collect()
     }
 
-    /// Reads the evidence that links back to the card. A timeout or other failure is described in words.
+    /// Reads the evidence that links back to the card. Failures, including timeouts, are returned as text.
     async fn read_backlinks(
         &self,
         name: &EnsName,
@@ -402,7 +404,7 @@ impl UncachedResolver {
     }
 }
 
-/// The status that a reading implies by itself: whether there are records to judge.
+/// The status of the records step before judgement: whether the reading found records to judge.
 const fn reading_status(reading: &Result<NameReading, ChainError>) -> StepStatus {
     match reading {
         Ok(NameReading { answer: EnsAnswer::Records(_), .. }) => StepStatus::Pass,
@@ -410,7 +412,7 @@ const fn reading_status(reading: &Result<NameReading, ChainError>) -> StepStatus
     }
 }
 
-/// The error of a reading during which the name was evicted, so that it implies nothing about the newest block.
+/// The error that replaces the reading at the newest block if the name was evicted during the resolution.
 fn overtaken_error() -> ChainError {
     let detail = "the name was evicted while it was read".to_owned();
     ChainError::BlockUnavailable { block: "latest".to_owned(), detail }
