@@ -242,7 +242,7 @@ fn the_system_is_told_by_the_shape_or_named() {
 }
 
 #[test]
-fn a_url_is_fetched_through_the_foreign_door() {
+fn a_url_is_fetched_by_the_rules_for_foreign_urls() {
     let card = "https://a2a.sandbox.example/.well-known/agent-card.json";
     let output = run(["lint", card, "--sandbox", "-o", "json"]);
     let report = json(&output);

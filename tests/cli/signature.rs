@@ -860,7 +860,7 @@ async fn roots_on_the_web_are_pages_that_were_got() {
 }
 
 #[tokio::test]
-async fn roots_are_got_through_the_foreign_door() {
+async fn roots_are_fetched_by_the_rules_for_foreign_urls() {
     let resolver = Resolver::new(&Config::default()).await.expect("a resolver");
     for source in [
         VerificationKeySource::Url("https://127.0.0.1/jwks.json".to_owned()),

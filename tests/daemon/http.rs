@@ -100,7 +100,7 @@ struct Daemon {
 }
 
 /// A response.
-struct Answer {
+struct HttpResponse {
     status: u16,
     headers: HeaderMap,
     body: Vec<u8>,
@@ -127,12 +127,12 @@ impl Daemon {
         self.client.request(method, format!("http://{}{path}", self.authority))
     }
 
-    async fn get(&self, path: &str) -> Answer {
+    async fn get(&self, path: &str) -> HttpResponse {
         answer(self.request(Method::GET, path)).await
     }
 
     /// Waits until it has read its chain.
-    async fn ready(&self) -> Answer {
+    async fn ready(&self) -> HttpResponse {
         loop {
             let answer = self.get("/readyz").await;
             if answer.status == 200 {
@@ -142,7 +142,7 @@ impl Daemon {
         }
     }
 
-    async fn post(&self, media: &str, body: impl Into<reqwest::Body>) -> Answer {
+    async fn post(&self, media: &str, body: impl Into<reqwest::Body>) -> HttpResponse {
         answer(self.request(Method::POST, "/v1/verdicts").header("content-type", media).body(body)).await
     }
 
@@ -163,13 +163,13 @@ fn patient(sandbox: &Sandbox) -> Config {
     config
 }
 
-async fn answer(request: RequestBuilder) -> Answer {
+async fn answer(request: RequestBuilder) -> HttpResponse {
     let response = request.send().await.expect("an answer");
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
-    Answer { status, headers, body: response.bytes().await.expect("a whole answer").to_vec() }
+    HttpResponse { status, headers, body: response.bytes().await.expect("a whole answer").to_vec() }
 }
 
-impl Answer {
+impl HttpResponse {
     fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().expect("text"))
     }

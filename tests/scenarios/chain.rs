@@ -58,7 +58,7 @@ const FIRST: BlockSelector = BlockSelector::Finalized;
 /// block 0.
 const INTRODUCED: u64 = 3;
 
-/// The operator's door, without the guards of the real one.
+/// The transport of the operator, without the guards of the real one.
 struct PlainPost(reqwest::Client);
 
 #[async_trait]
@@ -96,16 +96,16 @@ fn http() -> Arc<dyn RpcHttpTransport> {
 }
 
 /// What a gateway makes of a request.
-type Reply = Result<alloy_primitives::Bytes, CcipReadGatewayError>;
+type CcipReadResult = Result<alloy_primitives::Bytes, CcipReadGatewayError>;
 
 /// A gateway client that goes nowhere.
 struct Gateway {
-    reply: Box<dyn Fn(&CcipReadRequest) -> Reply + Send + Sync>,
+    reply: Box<dyn Fn(&CcipReadRequest) -> CcipReadResult + Send + Sync>,
     asked: AtomicUsize,
 }
 
 impl Gateway {
-    fn new(reply: impl Fn(&CcipReadRequest) -> Reply + Send + Sync + 'static) -> Arc<Self> {
+    fn new(reply: impl Fn(&CcipReadRequest) -> CcipReadResult + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Self { reply: Box::new(reply), asked: AtomicUsize::new(0) })
     }
 
@@ -127,7 +127,7 @@ impl Gateway {
 
 #[async_trait]
 impl CcipReadGateway for Gateway {
-    async fn request_first_response(&self, request: &CcipReadRequest, _: usize) -> Reply {
+    async fn request_first_response(&self, request: &CcipReadRequest, _: usize) -> CcipReadResult {
         self.asked.fetch_add(1, Ordering::Relaxed);
         (self.reply)(request)
     }
@@ -1009,8 +1009,8 @@ fn graded(
     }
 }
 
-/// A transport that delays requests to the other endpoints until the first endpoint has completed a request and has none
-/// pending.
+/// A transport that delays requests to the other endpoints until the first endpoint has completed a request and has
+/// none pending.
 struct FirstFirst {
     http: Arc<dyn RpcHttpTransport>,
     first: Url,
@@ -1121,8 +1121,8 @@ async fn a_liar_that_answers_first_is_outvoted_and_named() {
         let (servers, endpoints) = endpoints_of(&[&chain, &chain, &chain]).await;
         servers[0].set_fault(fault);
         let first = endpoints[0].url.clone();
-        let door = FirstFirst::new(first);
-        let reader = quorum(2, endpoints, &(Arc::new(door) as Arc<dyn RpcHttpTransport>));
+        let transport = FirstFirst::new(first);
+        let reader = quorum(2, endpoints, &(Arc::new(transport) as Arc<dyn RpcHttpTransport>));
 
         let reading = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
 
@@ -1229,8 +1229,8 @@ async fn who_contradicts_the_others_about_the_owner_is_counted() {
     let (counts, first) = (PrometheusExposition::default(), endpoints[0].url.clone());
     let _counting = metrics::set_default_local_recorder(&counts);
     let reading = quorum(2, endpoints.clone(), &http()).read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
-    let door = OtherAddress(FirstFirst::new(first));
-    let reader = quorum(2, endpoints, &(Arc::new(door) as Arc<dyn RpcHttpTransport>));
+    let transport = OtherAddress(FirstFirst::new(first));
+    let reader = quorum(2, endpoints, &(Arc::new(transport) as Arc<dyn RpcHttpTransport>));
 
     let all = ["a", "b", "c"].map(str::to_owned);
     let holding = reader.read_holding(&name("summarizeagent.eth"), &reading.block, &all).await;
@@ -1280,10 +1280,10 @@ async fn one_that_claims_a_much_newer_block_makes_nobody_wait_for_a_laggard() {
     servers[3].set_fault(SandboxRpcFault::Stall);
 
     // The claim is known before the others agree. They have answered long before any of them counts as stalled.
-    let door = FirstFirst::new(endpoints[0].url.clone());
+    let transport = FirstFirst::new(endpoints[0].url.clone());
     let (timeout, hedge_after) = (Duration::from_secs(3600), Duration::from_secs(1));
     let config = ChainReaderConfig { demand: ProofGradeDemand::Quorum(2), timeout, hedge_after, ..config(endpoints) };
-    let reader = RpcEnsReader::new(config, &(Arc::new(door) as Arc<dyn RpcHttpTransport>), Gateway::refusing());
+    let reader = RpcEnsReader::new(config, &(Arc::new(transport) as Arc<dyn RpcHttpTransport>), Gateway::refusing());
     let reader = reader.with_clock(Arc::new(|| time(LATER)));
     let agent = name("summarizeagent.eth");
     let reading = tokio::time::timeout(Duration::from_secs(30), reader.read_name(&agent, FIRST)).await;
@@ -1298,10 +1298,11 @@ async fn one_that_claims_a_much_newer_block_makes_nobody_wait_for_a_laggard() {
 async fn slow_endpoint_is_waited_for_where_others_have_too_old_a_block() {
     let chains = ever_longer(&[NOON, "2026-11-20T14:00:00Z"]);
     let (_servers, endpoints) = endpoints_of(&[&chains[1], &chains[0], &chains[1]]).await;
-    let door = LastLast { door: http(), last: endpoints[0].url.clone(), answered: tokio::sync::Semaphore::new(0) };
+    let transport =
+        LastLast { transport: http(), last: endpoints[0].url.clone(), answered: tokio::sync::Semaphore::new(0) };
     let (timeout, hedge_after) = (Duration::from_secs(3600), Duration::from_millis(1));
     let config = ChainReaderConfig { demand: ProofGradeDemand::Quorum(2), timeout, hedge_after, ..config(endpoints) };
-    let reader = RpcEnsReader::new(config, &(Arc::new(door) as Arc<dyn RpcHttpTransport>), Gateway::refusing());
+    let reader = RpcEnsReader::new(config, &(Arc::new(transport) as Arc<dyn RpcHttpTransport>), Gateway::refusing());
     let reader = reader.with_clock(Arc::new(|| time("2026-11-20T14:10:00Z")));
 
     let reading = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
@@ -1310,9 +1311,9 @@ async fn slow_endpoint_is_waited_for_where_others_have_too_old_a_block() {
     assert_eq!(sorted(&reading.endpoints), ["a", "c"]);
 }
 
-/// A door through which block 0 does not come the first time.
+/// A transport through which block 0 does not come the first time.
 struct LateGenesis {
-    door: Arc<dyn RpcHttpTransport>,
+    transport: Arc<dyn RpcHttpTransport>,
     asked: AtomicUsize,
 }
 
@@ -1328,25 +1329,25 @@ impl RpcHttpTransport for LateGenesis {
         if String::from_utf8_lossy(&body).contains("\"0x0\"") && self.asked.fetch_add(1, Ordering::Relaxed) == 0 {
             return Err(HttpRequestError::Timeout(timeout));
         }
-        self.door.post_json(url, body, cap, timeout).await
+        self.transport.post_json(url, body, cap, timeout).await
     }
 }
 
 #[tokio::test]
 async fn block_0_that_did_not_come_is_asked_for_again() {
     let (_servers, endpoints) = endpoints_of(&[&chain_of(&[agent()])]).await;
-    let door: Arc<dyn RpcHttpTransport> = Arc::new(LateGenesis { door: http(), asked: AtomicUsize::new(0) });
+    let transport: Arc<dyn RpcHttpTransport> = Arc::new(LateGenesis { transport: http(), asked: AtomicUsize::new(0) });
     let config = ChainReaderConfig { genesis: Some(alloy_primitives::B256::repeat_byte(1)), ..config(endpoints) };
-    let reader = RpcEnsReader::new(config, &door, Gateway::refusing());
+    let reader = RpcEnsReader::new(config, &transport, Gateway::refusing());
     let read = async || reader.read_name(&name("summarizeagent.eth"), FIRST).await;
 
     read().await.unwrap();
     assert!(matches!(read().await, Err(ChainError::WrongGenesis { .. })));
 }
 
-/// A door through which one endpoint answers once, and then never.
+/// A transport through which one endpoint answers once, and then never.
 struct OnceOnly {
-    door: Arc<dyn RpcHttpTransport>,
+    transport: Arc<dyn RpcHttpTransport>,
     silent: Url,
     asked: AtomicUsize,
 }
@@ -1363,7 +1364,7 @@ impl RpcHttpTransport for OnceOnly {
         if *url == self.silent && self.asked.fetch_add(1, Ordering::Relaxed) > 0 {
             std::future::pending::<()>().await;
         }
-        self.door.post_json(url, body, cap, timeout).await
+        self.transport.post_json(url, body, cap, timeout).await
     }
 }
 
@@ -1371,11 +1372,11 @@ impl RpcHttpTransport for OnceOnly {
 async fn one_that_is_ahead_and_falls_silent_holds_up_nobody() {
     let chains = ever_longer(&[NOON, "2026-11-20T12:06:24Z", "2026-11-20T12:12:48Z"]);
     let (_servers, endpoints) = endpoints_of(&[&chains[2], &chains[1], &chains[0]]).await;
-    let door = OnceOnly { door: http(), silent: endpoints[0].url.clone(), asked: AtomicUsize::new(0) };
+    let transport = OnceOnly { transport: http(), silent: endpoints[0].url.clone(), asked: AtomicUsize::new(0) };
     let timeout = Duration::from_secs(3600);
     let hedge_after = Duration::from_millis(1);
     let config = ChainReaderConfig { demand: ProofGradeDemand::Quorum(2), timeout, hedge_after, ..config(endpoints) };
-    let reader = RpcEnsReader::new(config, &(Arc::new(door) as Arc<dyn RpcHttpTransport>), Gateway::refusing());
+    let reader = RpcEnsReader::new(config, &(Arc::new(transport) as Arc<dyn RpcHttpTransport>), Gateway::refusing());
     let reader = reader.with_clock(Arc::new(|| time(LATER)));
 
     let reading = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
@@ -1384,9 +1385,9 @@ async fn one_that_is_ahead_and_falls_silent_holds_up_nobody() {
     assert_eq!(sorted(&reading.endpoints), ["b", "c"]);
 }
 
-/// A door through which one endpoint answers only after two others have.
+/// A transport through which one endpoint answers only after two others have.
 struct LastLast {
-    door: Arc<dyn RpcHttpTransport>,
+    transport: Arc<dyn RpcHttpTransport>,
     last: Url,
     answered: tokio::sync::Semaphore,
 }
@@ -1403,7 +1404,7 @@ impl RpcHttpTransport for LastLast {
         if *url == self.last {
             self.answered.acquire_many(2).await.unwrap().forget();
         }
-        let reply = self.door.post_json(url, body, cap, timeout).await;
+        let reply = self.transport.post_json(url, body, cap, timeout).await;
         if *url != self.last {
             self.answered.add_permits(1);
         }
@@ -1427,11 +1428,11 @@ async fn one_that_objects_to_the_newest_block_and_one_that_fails_withhold_no_nam
     for demand in [ProofGradeDemand::Quorum(2), ProofGradeDemand::StateProof(2)] {
         let config = ChainReaderConfig { demand, ..config(endpoints.clone()) };
         let last = endpoints[2].url.clone();
-        let door = LastLast { door: http(), last, answered: tokio::sync::Semaphore::new(0) };
-        let (door, gateway): (Arc<dyn RpcHttpTransport>, _) = (Arc::new(door), Gateway::refusing());
+        let transport = LastLast { transport: http(), last, answered: tokio::sync::Semaphore::new(0) };
+        let (transport, gateway): (Arc<dyn RpcHttpTransport>, _) = (Arc::new(transport), Gateway::refusing());
         let reader: Box<dyn EnsReader> = match demand {
-            ProofGradeDemand::StateProof(_) => Box::new(ProvenEnsReader::new(config, &door, gateway)),
-            _ => Box::new(RpcEnsReader::new(config, &door, gateway)),
+            ProofGradeDemand::StateProof(_) => Box::new(ProvenEnsReader::new(config, &transport, gateway)),
+            _ => Box::new(RpcEnsReader::new(config, &transport, gateway)),
         };
         let reading = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
 

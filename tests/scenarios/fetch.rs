@@ -35,7 +35,7 @@ use crate::support::server::{Answer, Server, answer, canary, gzip, ok, redirect,
 /// For what should succeed: never waited for.
 const AMPLE: Duration = Duration::from_secs(30);
 
-// --- the foreign door ---
+// --- the foreign class ---
 
 const NAME: &str = "cards.example";
 
@@ -514,7 +514,7 @@ async fn nobody_there_and_no_tls_are_told_apart() {
     assert!(matches!(error, FetchError::Unavailable(SourceUnavailableError::Tls(_))), "{error:?}");
 }
 
-// --- the operator's door ---
+// --- the operator's class ---
 
 #[tokio::test]
 async fn the_operator_may_name_any_origin_but_only_that_one() {

@@ -192,7 +192,7 @@ fn bad() -> Vec<Bad> {
         Bad::record("the checksum is that of another card", RecordKey::Checksum, &other_digest),
         Bad::record("the CID is that of another card", RecordKey::CidAgentcard, &other_raw),
         Bad::record("the mirror names another card", RecordKey::MirrorIpfs, &format!("ipfs://{other_raw}")),
-        Bad::record("the entry names another agent", RecordKey::Entry, "x402://stranger.eth/summarize/v1"),
+        Bad::record("the entry belongs to another agent", RecordKey::Entry, "x402://stranger.eth/summarize/v1"),
         Bad::record("the owner is another one", RecordKey::Owner, "stranger.eth"),
         Bad::record("the owner turns the text", RecordKey::Owner, "publisher.\u{202e}hte"),
         Bad::record("no checksum is set", RecordKey::Checksum, ""),

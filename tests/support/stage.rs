@@ -155,7 +155,7 @@ impl Stage {
                 ..EgressConfig::default()
             });
             let limits = FetchLimits { total: PATIENCE, ..FetchLimits::for_card() };
-            let published = https::get(&egress.expect("the world's door"), url.as_str(), limits).await;
+            let published = https::get(&egress.expect("the world's egress"), url.as_str(), limits).await;
             let mut manifest: Value = serde_json::from_slice(&published.expect("it is served").bytes).expect("JSON");
             manifest.as_object_mut().and_then(|members| members.remove("directory_cid")).expect("it has a CID");
             let folder = tempfile::tempdir().expect("a temporary folder");

@@ -271,7 +271,7 @@ impl Daemon {
         }
     }
 
-    async fn exchange(&self, request: RequestBuilder) -> Result<Answer, Refusal> {
+    async fn exchange(&self, request: RequestBuilder) -> Result<DaemonResponse, Refusal> {
         let failed = |error: reqwest::Error| self.failure(what_happened(&error)).caused_by(error);
         let mut response = request.send().await.map_err(failed)?;
         let mut body = Vec::new();
@@ -282,7 +282,7 @@ impl Daemon {
             }
         }
         let code = response.headers().get("clresolve-code").and_then(|code| code.to_str().ok());
-        Ok(Answer { status: response.status(), code: code.unwrap_or_default().to_owned(), body })
+        Ok(DaemonResponse { status: response.status(), code: code.unwrap_or_default().to_owned(), body })
     }
 
     fn failure(&self, what: &str) -> Refusal {
@@ -324,7 +324,7 @@ impl Decides for Daemon {
 }
 
 /// The daemon's response; `code` is the gate's reason.
-struct Answer {
+struct DaemonResponse {
     status: StatusCode,
     code: String,
     body: Vec<u8>,

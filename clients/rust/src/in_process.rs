@@ -50,7 +50,7 @@ impl InProcess {
     }
 
     /// The answer about a reply or, if there is one, about the payment header for one of its entries.
-    async fn ask(&self, reply: &Reply, payment: Option<(usize, &str)>) -> Result<Answer, Refusal> {
+    async fn ask(&self, reply: &Reply, payment: Option<(usize, &str)>) -> Result<GuardDecision, Refusal> {
         let selected = payment.map(|(entry, _)| PaymentOptionSelection::Index(entry));
         let header = payment.map(|(_, header)| header.to_owned());
         let (limits, url) = (self.limits.clone(), reply.url.as_str());
@@ -60,21 +60,21 @@ impl InProcess {
                 let request = PaymentDecisionRequest::about_reply(&**name, &**verb, url, reply);
                 let answer =
                     self.resolver.decide(&PaymentDecisionRequest { limits, selected, header, ..request }).await;
-                Answer::of(&answer, answer.abort, &answer.codes, &answer.reasons, &answer.entries, answer.valid_until)
+                GuardDecision::of(&answer, answer.abort, &answer.codes, &answer.reasons, &answer.entries, answer.valid_until)
             }
             Whom::Any { name, verb } => {
                 let (name, verb) = (name.clone(), verb.clone());
                 let request = SellerCheckRequest::about_reply(url, reply);
                 let request = SellerCheckRequest { name, verb, limits, selected, header, ..request };
                 let answer = self.resolver.check_seller(&request).await;
-                Answer::of(&answer, answer.abort, &answer.codes, &answer.reasons, &answer.entries, answer.valid_until)
+                GuardDecision::of(&answer, answer.abort, &answer.codes, &answer.reasons, &answer.entries, answer.valid_until)
             }
         }
     }
 }
 
 /// What the guard relies on of a decision or a check.
-struct Answer {
+struct GuardDecision {
     abort: bool,
     /// The codes that decide.
     codes: Vec<String>,
@@ -83,7 +83,7 @@ struct Answer {
     document: Value,
 }
 
-impl Answer {
+impl GuardDecision {
     fn of(
         document: &impl Serialize,
         abort: bool,

@@ -1,8 +1,8 @@
 //! The audit report: many verdicts in, one document out. Pure.
 //!
-//! A verdict becomes an [`AuditRow`]. [`AuditCounts`] counts it, and the caller keeps it ([`AuditRows`]), so that memory
-//! use does not grow with the number of names. [`AuditReport::write`] writes the document. [`ComparableReport`] parses
-//! a document, and [`AuditDifference`] compares two of them in memory.
+//! A verdict becomes an [`AuditRow`]. [`AuditCounts`] counts it, and the caller keeps it ([`AuditRows`]), so that
+//! memory use does not grow with the number of names. [`AuditReport::write`] writes the document. [`ComparableReport`]
+//! parses a document, and [`AuditDifference`] compares two of them in memory.
 
 mod cause;
 mod counts;

@@ -422,8 +422,8 @@ mod tests {
 
     #[tokio::test]
     async fn an_objection_that_cannot_be_read_is_told_as_an_objection() {
-        let door: Arc<dyn RpcHttpTransport> = Arc::new(RefusingHttpClient);
-        let pool = EndpointPool::new(testing::test_config(&[]), &door);
+        let transport: Arc<dyn RpcHttpTransport> = Arc::new(RefusingHttpClient);
+        let pool = EndpointPool::new(testing::test_config(&[]), &transport);
         let answers = EnsAnswerCompleter { universal_resolver: Address::ZERO, lookups: None, payment_lookups: None };
         let query = NameQuery::for_address(&EnsName::parse("a.eth").unwrap(), &EnsContractAddresses::default());
         let unreadable = NameFindings {

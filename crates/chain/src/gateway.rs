@@ -29,7 +29,7 @@ const BODY_BYTES: u32 = 4 * gateway_body_limit(MAX_LOOK_UP_BYTES) as u32;
 #[derive(Clone, Debug)]
 pub struct GuardedCcipReadGateway {
     /// `None` if every request is refused.
-    door: Option<GatewayEgress>,
+    client: Option<GatewayEgress>,
     total: Duration,
 }
 
@@ -43,13 +43,13 @@ impl GuardedCcipReadGateway {
     /// Asks gateways through `egress`. `total` is the time limit of one request over all its gateways.
     #[must_use]
     pub fn new(egress: Egress, total: Duration) -> Self {
-        Self { door: Some(GatewayEgress { egress, bodies: BodyBudget::new(BODY_BYTES) }), total }
+        Self { client: Some(GatewayEgress { egress, bodies: BodyBudget::new(BODY_BYTES) }), total }
     }
 
     /// Refuses every request, for networks without off-chain lookups.
     #[must_use]
     pub fn refusing_all() -> Self {
-        Self { door: None, total: Duration::ZERO }
+        Self { client: None, total: Duration::ZERO }
     }
 }
 
@@ -96,7 +96,7 @@ impl CcipReadGateway for GuardedCcipReadGateway {
         request: &CcipReadRequest,
         cap: usize,
     ) -> Result<Bytes, CcipReadGatewayError> {
-        let Some(door) = &self.door else {
+        let Some(client) = &self.client else {
             return Err(CcipReadGatewayError::new(EgressViolation::Disabled.to_string()));
         };
         if request.urls.len() > MAX_GATEWAYS {
@@ -107,7 +107,7 @@ impl CcipReadGateway for GuardedCcipReadGateway {
         for (index, template) in request.urls.iter().enumerate() {
             let left = u32::try_from(request.urls.len() - index).unwrap_or(u32::MAX);
             let share = deadline.saturating_duration_since(Instant::now()) / left;
-            let answer = door.request_from_gateway(template, request, cap, deadline_in(share)).await;
+            let answer = client.request_from_gateway(template, request, cap, deadline_in(share)).await;
             let outcome = answer.as_ref().map_or_else(Into::into, |_| RequestOutcome::Ok);
             count::count_request(UpstreamKind::Ccip, count::FOREIGN, outcome);
             match answer {

@@ -1,4 +1,5 @@
-//! [`QuorumHeadReader`]: polls endpoints for their newest block, and reads names at the head that enough of them report.
+//! [`QuorumHeadReader`]: polls endpoints for their newest block, and reads names at the head that enough of them
+//! report.
 //!
 //! As in every other reading, enough operators must return the same result. The block is identified by its hash, so an
 //! endpoint that lacks it has no vote.

@@ -23,7 +23,7 @@ pub(crate) struct RefusingHttpClient;
 #[async_trait]
 impl RpcHttpTransport for RefusingHttpClient {
     async fn post_json(&self, _: &Url, _: Bytes, _: usize, _: Duration) -> Result<Bytes, HttpRequestError> {
-        Err(HttpRequestError::Connection("there is no door".to_owned()))
+        Err(HttpRequestError::Connection("there is no transport".to_owned()))
     }
 }
 

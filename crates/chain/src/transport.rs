@@ -387,11 +387,11 @@ mod tests {
 
     use super::*;
 
-    type Answer = fn(&Value) -> Result<String, HttpRequestError>;
+    type ServerScript = fn(&Value) -> Result<String, HttpRequestError>;
 
     /// An endpoint that answers according to the function, and the number of requests in each body that it received.
     struct Scripted {
-        answer: Answer,
+        answer: ServerScript,
         sizes: Mutex<Vec<usize>>,
     }
 
@@ -410,7 +410,7 @@ mod tests {
     }
 
     impl World {
-        fn new(answer: Answer) -> Self {
+        fn new(answer: ServerScript) -> Self {
             let script = Arc::new(Scripted { answer, sizes: Mutex::default() });
             let url = Url::parse("http://endpoint/").unwrap();
             let http: Arc<dyn RpcHttpTransport> = Arc::clone(&script) as _;
@@ -471,7 +471,7 @@ mod tests {
 
     #[tokio::test]
     async fn refused_batch_is_resent_once_as_single_requests() {
-        let refusals: [Answer; 15] = [
+        let refusals: [ServerScript; 15] = [
             |body| singly(body, status(500, r#"{"error":{"code":31,"message":"Batch of more than 3 requests"}}"#)),
             |body| singly(body, status(400, "")),
             |body| singly(body, status(402, "pay")),
@@ -547,9 +547,10 @@ mod tests {
 
     #[tokio::test]
     async fn json_rpc_error_in_an_error_status_answers_the_request() {
-        let of =
-            async |answer: Answer| World::new(answer).endpoint.0.send_packet(RequestPacket::Single(request(7))).await;
-        let answers: [Answer; 2] = [
+        let of = async |answer: ServerScript| {
+            World::new(answer).endpoint.0.send_packet(RequestPacket::Single(request(7))).await
+        };
+        let answers: [ServerScript; 2] = [
             |_| {
                 status(
                     500,
@@ -563,7 +564,7 @@ mod tests {
             let ResponsePacket::Single(response) = packet else { panic!("one response") };
             assert_eq!((response.id, response.payload.as_error().map(|error| error.code)), (Id::Number(7), Some(3)));
         }
-        let refused: [Answer; 5] = [
+        let refused: [ServerScript; 5] = [
             |_| status(429, r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"Too many requests"}}"#),
             |_| status(403, r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"no API key"}}"#),
             |_| status(500, r#"{"jsonrpc":"2.0","id":8,"error":{"code":3,"message":"of another"}}"#),
@@ -577,7 +578,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_key_that_an_endpoint_echoes_is_removed() {
-        let answers: [Answer; 3] = [
+        let answers: [ServerScript; 3] = [
             |_| status(429, r#"{"message":"key KEYKEYKEY is exhausted"}"#),
             |_| {
                 Ok(r#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"key KEYKEYKEY is exhausted"}}"#

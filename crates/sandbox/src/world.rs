@@ -53,7 +53,7 @@ const EPOCH: SignedDuration = SignedDuration::from_secs(384);
 /// How far the newest block lags behind the clock.
 const NEWEST: SignedDuration = SignedDuration::from_secs(12);
 
-/// How often a long-running sandbox seals a block by default: well within the age at which a chain is considered stopped.
+/// How often a long-running sandbox seals a block by default: well within the age at which a chain counts as stopped.
 pub const SEAL_EVERY: Duration = Duration::from_secs(300);
 
 /// Maximum age of the newest block of a long-running sandbox: one seal may be late.

@@ -28,7 +28,7 @@ pub const LARGE: &str = "large.eth";
 pub const HOST: &str = "soak";
 
 /// A request that carries a document.
-pub struct Question {
+pub struct WorstDocumentRequest {
     /// What judges it: a label of the route, and for MCP the tool.
     pub to: &'static str,
     /// The HTTP request: head and body.
@@ -56,7 +56,7 @@ pub fn posted(path: &str, body: &str) -> String {
     )
 }
 
-impl Question {
+impl WorstDocumentRequest {
     fn new(to: &'static str, path: &str, body: &str, is_shut: fn(&Value) -> bool) -> Self {
         Self { to, request: posted(path, body), is_shut }
     }
@@ -116,40 +116,46 @@ pub fn location(agent: &str) -> String {
 }
 
 /// Requests to lint, check requests, verify receipts, decide, and call tools.
-pub fn questions() -> Vec<Question> {
+pub fn questions() -> Vec<WorstDocumentRequest> {
     let lint = [("lint", Judge::Lint), ("lint, signed", Judge::Signatures), ("lint, converted", Judge::Conversion)];
     let lint = lint.into_iter().flat_map(|(to, judge)| known(judge).into_iter().map(move |card| (to, card)));
-    let mut questions: Vec<_> = lint.map(|(to, card)| Question::new(to, "/v1/lint", &card, |_| true)).collect();
+    let mut questions: Vec<_> =
+        lint.map(|(to, card)| WorstDocumentRequest::new(to, "/v1/lint", &card, |_| true)).collect();
     let projected = format!("/v1/agents/{LARGE}/.well-known/agent-card.json");
-    questions.push(Question::get("agents", &projected, |answer| answer["name"].is_string()));
+    questions.push(WorstDocumentRequest::get("agents", &projected, |answer| answer["name"].is_string()));
     for kind in requests::Kind::ALL {
         let (body, request) = (text(kind.question(NAME, VERB)), text(kind.request()));
-        questions.push(Question::new("requests/check", "/v1/requests/check", &body, is_no_trust));
-        questions.push(Question::to_tool("check_request", &json!({"name": NAME, "verb": VERB, "request": request})));
+        questions.push(WorstDocumentRequest::new("requests/check", "/v1/requests/check", &body, is_no_trust));
+        questions.push(WorstDocumentRequest::to_tool(
+            "check_request",
+            &json!({"name": NAME, "verb": VERB, "request": request}),
+        ));
     }
     for kind in receipts::Kind::ALL {
         let (receipt, request) = (text(kind.receipt()), text(kind.request()));
         let body = text(kind.question(NAME));
-        questions.push(Question::new("receipts/verify", "/v1/receipts/verify", &body, is_no_trust));
-        questions
-            .push(Question::to_tool("verify_receipt", &json!({"name": NAME, "receipt": receipt, "request": request})));
+        questions.push(WorstDocumentRequest::new("receipts/verify", "/v1/receipts/verify", &body, is_no_trust));
+        questions.push(WorstDocumentRequest::to_tool(
+            "verify_receipt",
+            &json!({"name": NAME, "receipt": receipt, "request": request}),
+        ));
     }
     for kind in decisions::Kind::ALL {
         let path = if kind == decisions::Kind::Signed { "/v1/decisions/signed" } else { "/v1/decisions" };
         let question = text(kind.question());
-        questions.push(Question::new("decisions", path, &question, |answer| answer["abort"] == true));
+        questions.push(WorstDocumentRequest::new("decisions", path, &question, |answer| answer["abort"] == true));
         // The strict message parser rejects such a message before it reaches a tool.
         let arguments = serde_json::from_str(&question).expect("JSON");
-        questions.push(Question::to_tool("check_payment", &arguments));
+        questions.push(WorstDocumentRequest::to_tool("check_payment", &arguments));
     }
     questions
 }
 
 /// Discovery requests for hosts that serve the worst cards, which are those of these agents.
-pub fn discoveries(agents: impl Iterator<Item = String>) -> impl Iterator<Item = Question> {
+pub fn discoveries(agents: impl Iterator<Item = String>) -> impl Iterator<Item = WorstDocumentRequest> {
     agents.map(|agent| {
         let path = format!("/v1/discover?url={}", location(&agent).replace(':', "%3A").replace('/', "%2F"));
-        Question::get("discover", &path, |answer| answer["outcome"].is_string())
+        WorstDocumentRequest::get("discover", &path, |answer| answer["outcome"].is_string())
     })
 }
 

@@ -1,5 +1,5 @@
-//! What the load programs share: starting a daemon process (the program in `CLRESOLVE_BIN`, or else the `clresolve` next
-//! to the current program), and the worst documents.
+//! What the load programs share: starting a daemon process (the program in `CLRESOLVE_BIN`, or else the `clresolve`
+//! next to the current program), and the worst documents.
 
 pub mod documents;
 pub mod worst;

@@ -27,7 +27,7 @@ const SLOTS: u8 = 20;
 pub(crate) fn proof(input: &[u8]) {
     made_up(input);
     let Some(([account, slot], edits)) = input.split_first_chunk::<2>() else { return };
-    let question = Question::of(*account, *slot);
+    let question = ProofQuestion::of(*account, *slot);
     let mut answer = question.answer();
     for edit in pieces(edits) {
         change(&mut answer, edit);
@@ -130,12 +130,12 @@ pub(crate) fn block_receipts(input: &[u8]) {
 }
 
 /// An account and slots of it that are asked for.
-struct Question {
+struct ProofQuestion {
     address: Address,
     slots: Vec<U256>,
 }
 
-impl Question {
+impl ProofQuestion {
     /// The account and the slot may be missing in the state.
     fn of(account: u8, slot: u8) -> Self {
         let slots = [slot % (SLOTS + 4), slot / (SLOTS + 4)].map(U256::from);

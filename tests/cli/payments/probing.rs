@@ -1,4 +1,4 @@
-//! `probe` asks sellers through the door for foreign URLs, also where the operator names the route, and follows
+//! `probe` asks sellers by the rules for foreign URLs, also where the operator names the route, and follows
 //! nothing.
 
 use std::net::SocketAddr;

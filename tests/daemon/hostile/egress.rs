@@ -1,4 +1,4 @@
-//! Every disguise of a forbidden address, through every door that a publisher, a host or a contract has.
+//! Every disguise of a forbidden address, through every way by which a publisher, a host or a contract names a URL.
 //!
 //! A canary listens on a loopback address, to which every name of the world's DNS leads but the world's own.
 

@@ -80,7 +80,7 @@ impl Clock for Standing {
 /// How a tap passes requests on: unchanged, not at all (HTTP status 503 or 429), or with older and older blocks for
 /// `latest`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Manner {
+enum TapBehaviour {
     Unchanged,
     Down,
     Limited,
@@ -93,7 +93,7 @@ struct Tap(Arc<Mutex<Wire>>);
 
 struct Wire {
     upstream: Url,
-    manner: Manner,
+    behaviour: TapBehaviour,
     asked: Vec<Asked>,
 }
 
@@ -122,7 +122,7 @@ impl Asked {
 
 impl Tap {
     async fn before(upstream: Url) -> (Self, Proxy) {
-        let tap = Self(Arc::new(Mutex::new(Wire { upstream, manner: Manner::Unchanged, asked: Vec::new() })));
+        let tap = Self(Arc::new(Mutex::new(Wire { upstream, behaviour: TapBehaviour::Unchanged, asked: Vec::new() })));
         let (passing, http) = (tap.clone(), Client::builder().no_proxy().build().unwrap());
         let passes = move |body: Bytes| {
             let (tap, http) = (passing.clone(), http.clone());
@@ -133,11 +133,11 @@ impl Tap {
 
     async fn pass(&self, http: &Client, body: &[u8]) -> (StatusCode, String) {
         let mut request: Value = serde_json::from_slice(body).unwrap();
-        let (upstream, manner) = self.record(&mut request);
-        match manner {
-            Manner::Down => return (StatusCode::SERVICE_UNAVAILABLE, String::new()),
-            Manner::Limited => return (StatusCode::TOO_MANY_REQUESTS, String::new()),
-            Manner::Unchanged | Manner::Backwards => {}
+        let (upstream, behaviour) = self.record(&mut request);
+        match behaviour {
+            TapBehaviour::Down => return (StatusCode::SERVICE_UNAVAILABLE, String::new()),
+            TapBehaviour::Limited => return (StatusCode::TOO_MANY_REQUESTS, String::new()),
+            TapBehaviour::Unchanged | TapBehaviour::Backwards => {}
         }
         match http.post(upstream).body(request.to_string()).send().await {
             Ok(reply) => (reply.status(), reply.text().await.unwrap_or_default()),
@@ -145,7 +145,7 @@ impl Tap {
         }
     }
 
-    fn record(&self, request: &mut Value) -> (Url, Manner) {
+    fn record(&self, request: &mut Value) -> (Url, TapBehaviour) {
         let mut wire = self.0.lock().unwrap();
         let requests = match request {
             Value::Array(requests) => requests.as_mut_slice(),
@@ -153,17 +153,17 @@ impl Tap {
         };
         for request in requests {
             let asked = Asked::of(request);
-            if asked.is_poll() && wire.manner == Manner::Backwards {
+            if asked.is_poll() && wire.behaviour == TapBehaviour::Backwards {
                 let number = BACKWARDS_FROM - wire.asked.len() % BACKWARDS_FROM;
                 request["params"][0] = json!(format!("{number:#x}"));
             }
             wire.asked.push(asked);
         }
-        (wire.upstream.clone(), wire.manner)
+        (wire.upstream.clone(), wire.behaviour)
     }
 
-    fn set(&self, manner: Manner) {
-        self.0.lock().unwrap().manner = manner;
+    fn set(&self, behaviour: TapBehaviour) {
+        self.0.lock().unwrap().behaviour = behaviour;
     }
 
     /// Passes requests on to another endpoint from now on. Returns the previous one.
@@ -431,7 +431,7 @@ async fn one_faulty_endpoint_of_three_changes_nothing() {
     for (what, fault) in FAULTS {
         let mut stage = Stage::new(&two(), &[SandboxRpcFault::None, fault.unwrap_or_default()], quorum).await;
         if fault.is_none() {
-            stage.taps[2].set(Manner::Backwards);
+            stage.taps[2].set(TapBehaviour::Backwards);
         }
         stage.heat(&[GOOD, OTHER]).await;
         let honest = [stage.taps[0].clone(), stage.taps[1].clone()];
@@ -522,7 +522,7 @@ async fn outage_of_all_endpoints_denies_after_15_seconds() {
     stage.heat(&[GOOD]).await;
     let cost = stage.cost();
     for tap in &stage.taps {
-        tap.set(Manner::Down);
+        tap.set(TapBehaviour::Down);
     }
     for tap in &stage.taps {
         tap.polled().await;
@@ -533,7 +533,7 @@ async fn outage_of_all_endpoints_denies_after_15_seconds() {
     assert_eq!(stage.gate(GOOD).await, (403, "unconfirmed".to_owned()));
     assert_eq!(stage.report(GOOD).await["state"], "trusted");
     for tap in &stage.taps {
-        tap.set(Manner::Unchanged);
+        tap.set(TapBehaviour::Unchanged);
     }
     until("the gate allows again", async || stage.gate(GOOD).await.0 == 200).await;
     assert_eq!(stage.cost(), cost);
@@ -546,7 +546,7 @@ async fn limited_endpoint_is_not_polled_while_it_rests() {
     stage.heat(&[GOOD]).await;
     let [first, second, limited] = &stage.taps[..] else { panic!("three endpoints") };
     let (first, second, limited) = (first.clone(), second.clone(), limited.clone());
-    limited.set(Manner::Limited);
+    limited.set(TapBehaviour::Limited);
     let before = limited.polls();
     stage.pass_blocks(BLOCKS, &[GOOD]).await;
     for _ in 0..BLOCKS {
@@ -556,7 +556,7 @@ async fn limited_endpoint_is_not_polled_while_it_rests() {
     let asked = limited.polls();
     assert!(asked <= before + 2, "{before}, {asked}");
     // The limit ends before the next poll: a refused poll would start another rest.
-    limited.set(Manner::Unchanged);
+    limited.set(TapBehaviour::Unchanged);
     stage.clock.advance(31);
     limited.polled_at_least(asked + 2).await;
     // The reports from before the clock was advanced are too old: each endpoint reports the head again.
@@ -564,7 +564,7 @@ async fn limited_endpoint_is_not_polled_while_it_rests() {
         tap.polled().await;
     }
     // Two operators must agree, so this endpoint is needed when another one fails.
-    second.set(Manner::Down);
+    second.set(TapBehaviour::Down);
     stage.pass_blocks(1, &[GOOD]).await;
 }
 
@@ -633,7 +633,7 @@ async fn off_chain_name_is_resolved_on_demand_after_75_seconds() {
 async fn off_chain_name_that_cannot_be_resolved_is_not_tried_by_each_question() {
     let stage = Stage::new(&off_chain(), &[], |config| config.chain.head_poll = NO_POLLS).await;
     stage.allows(OFF_CHAIN).await;
-    stage.taps[0].set(Manner::Down);
+    stage.taps[0].set(TapBehaviour::Down);
     stage.clock.advance(76);
     assert_eq!(stage.gate(OFF_CHAIN).await.0, 403);
     let asked = stage.taps[0].count(|_| true);

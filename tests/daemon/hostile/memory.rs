@@ -1,4 +1,4 @@
-//! The daemon as a process of its own, flooded through every door at once: the memory that it uses above idle.
+//! The daemon as a process of its own, flooded through all routes at once: the memory that it uses above idle.
 
 use std::process::Child;
 use std::time::Duration;

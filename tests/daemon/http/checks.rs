@@ -15,7 +15,7 @@ use futures_util::stream;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Answer, Daemon, answer, patient, program, reload};
+use super::{Daemon, HttpResponse, answer, patient, program, reload};
 
 /// A seller that the sandbox's configuration pins, and a seller that nobody names.
 pub(super) const PINNED: &str = "https://honest-pinned.sandbox.example/weather";
@@ -55,14 +55,14 @@ pub(super) fn as_json(request: &SellerCheckRequest) -> Value {
     })
 }
 
-pub(super) async fn post(daemon: &Daemon, body: &Value) -> Answer {
+pub(super) async fn post(daemon: &Daemon, body: &Value) -> HttpResponse {
     let request = daemon.request(Method::POST, "/v1/checks").header("content-type", "application/json");
     answer(request.body(body.to_string())).await
 }
 
 /// The answer, which must match its schema.
 #[track_caller]
-fn check(answer: &Answer) -> Value {
+fn check(answer: &HttpResponse) -> Value {
     assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
     assert_eq!((answer.header("content-type"), answer.header("cache-control")), ("application/json", "no-store"));
     matching(answer.json())

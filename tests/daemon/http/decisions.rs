@@ -10,7 +10,7 @@ use clresolve_resolver::config::{AssetConfig, Config, PermittedNetworks};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Answer, BAD, Daemon, GOOD, answer};
+use super::{BAD, Daemon, GOOD, HttpResponse, answer};
 use crate::support::payer;
 
 const URL: &str = "https://api.example/summarize/v1";
@@ -60,14 +60,14 @@ fn honest() -> Value {
     asked(GOOD, &encoded(&terms(&[entry(PAYEE)])))
 }
 
-async fn decide(daemon: &Daemon, path: &str, body: &Value) -> Answer {
+async fn decide(daemon: &Daemon, path: &str, body: &Value) -> HttpResponse {
     let request = daemon.request(Method::POST, path).header("content-type", "application/json");
     answer(request.body(body.to_string())).await
 }
 
 /// The decision, which must be what its schema describes.
 #[track_caller]
-fn decision(answer: &Answer) -> Value {
+fn decision(answer: &HttpResponse) -> Value {
     assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
     assert_eq!((answer.header("content-type"), answer.header("cache-control")), ("application/json", "no-store"));
     let decision = answer.json();

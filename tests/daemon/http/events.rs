@@ -17,7 +17,7 @@ use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use super::{Answer, BAD, Daemon, GOOD, NO_POLLS, PATIENCE, answer, patient};
+use super::{BAD, Daemon, GOOD, HttpResponse, NO_POLLS, PATIENCE, answer, patient};
 
 /// The header by which a client goes on from where it was.
 const LAST: &str = "last-event-id";
@@ -244,7 +244,7 @@ async fn what_cannot_be_followed_is_refused() {
         let response = daemon.request(Method::GET, "/v1/events?name=a.eth").send().await.expect("an answer");
         if response.status() != 200 {
             let (status, headers) = (response.status().as_u16(), response.headers().clone());
-            break Answer { status, headers, body: response.bytes().await.expect("a problem").to_vec() };
+            break HttpResponse { status, headers, body: response.bytes().await.expect("a problem").to_vec() };
         }
         streams.push(response);
     };

@@ -9,8 +9,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::freshness::{Manner, NAME, Scene};
-use super::{Answer, BAD, Daemon, GOOD, PATIENCE, answer, percent_encoded};
+use super::freshness::{NAME, NodeBehaviour, Scene};
+use super::{BAD, Daemon, GOOD, HttpResponse, PATIENCE, answer, percent_encoded};
 
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; \
                       base-uri 'none'; frame-ancestors 'none'";
@@ -265,7 +265,7 @@ impl Daemon {
         self.world.downcast_ref::<Sandbox>().expect("the sandbox").counts().sellers
     }
 
-    async fn probe(&self, question: &Value) -> Answer {
+    async fn probe(&self, question: &Value) -> HttpResponse {
         let request = self.request(Method::POST, "/v1/probes").header("content-type", "application/json");
         answer(request.body(question.to_string())).await
     }
@@ -354,7 +354,7 @@ fn events(body: &[u8]) -> Vec<(String, Value)> {
 }
 
 impl Daemon {
-    async fn watched(&self, name: &str) -> Answer {
+    async fn watched(&self, name: &str) -> HttpResponse {
         answer(self.request(Method::GET, &format!("/v1/verdicts/{name}")).header("accept", "text/event-stream")).await
     }
 }
@@ -422,8 +422,8 @@ async fn steps_are_told_as_they_happen_and_the_verdict_ends_them() {
 /// The chain does not answer yet, and the first step is told all the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_step_is_told_while_its_run_goes_on() {
-    let (daemon, _clock, manner, _asked) = Scene::new(|_| {}).await.daemon().await;
-    manner.send_replace(Manner::Holding);
+    let (daemon, _clock, behaviour, _asked) = Scene::new(|_| {}).await.daemon().await;
+    behaviour.send_replace(NodeBehaviour::Holding);
     let watched = daemon.request(Method::GET, &format!("/v1/verdicts/{NAME}")).header("accept", "text/event-stream");
     let mut response = watched.send().await.expect("an answer");
     let mut begun = Vec::new();
@@ -433,7 +433,7 @@ async fn a_step_is_told_while_its_run_goes_on() {
     }
     assert_eq!(events(&begun), [("step".to_owned(), json!({"step": "records", "status": "began"}))]);
 
-    manner.send_replace(Manner::Honest);
+    behaviour.send_replace(NodeBehaviour::Honest);
     let rest = timeout(PATIENCE, response.bytes()).await.expect("an end in time").expect("a whole answer");
     let told = events(&rest);
     let (last, steps) = told.split_last().expect("events");

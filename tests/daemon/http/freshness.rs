@@ -39,14 +39,14 @@ about = "Another good agent."
 
 /// What the node before the world's own does with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(super) enum NodeBehaviour {
     /// It passes it on.
     Honest,
     /// It is down.
     Down,
     /// It says that the records are about to change.
     Changing,
-    /// It does not answer before it has other manners.
+    /// It does not answer before it has other behaviours.
     Holding,
     /// It has stopped: its newest block is the finalized one.
     Stalled,
@@ -54,11 +54,11 @@ pub(super) enum Manner {
     Lying,
 }
 
-/// A world with a clock and a node whose manners can be changed, and a resolver that reads it.
+/// A world with a clock and a node whose behaviours can be changed, and a resolver that reads it.
 pub(super) struct Scene {
     world: CustomSandbox,
     clock: Arc<Shifted>,
-    manner: watch::Sender<Manner>,
+    behaviour: watch::Sender<NodeBehaviour>,
     /// Requests that the node got.
     asked: watch::Receiver<u64>,
     config: Config,
@@ -76,50 +76,53 @@ impl Scene {
         // The requests of runs are counted.
         config.chain.head_poll = NO_POLLS;
         change(&mut config);
-        let (manner, manners) = watch::channel(Manner::Honest);
+        let (behaviour, behaviours) = watch::channel(NodeBehaviour::Honest);
         let (count, asked) = watch::channel(0);
-        let node = node(config.chain.endpoints[0].url.clone(), manners, count).await;
+        let node = node(config.chain.endpoints[0].url.clone(), behaviours, count).await;
         config.chain.endpoints[0] = RpcEndpointConfig { url: node, ..config.chain.endpoints[0].clone() };
         let clock = Arc::new(Shifted::default());
         let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("a resolver");
-        Self { world, clock, manner, asked, config, resolver }
+        Self { world, clock, behaviour, asked, config, resolver }
     }
 
     fn at(&self, seconds: i64) {
         self.clock.0.store(seconds, Ordering::Relaxed);
     }
 
-    pub(super) async fn daemon(self) -> (Daemon, Arc<Shifted>, watch::Sender<Manner>, watch::Receiver<u64>) {
+    pub(super) async fn daemon(self) -> (Daemon, Arc<Shifted>, watch::Sender<NodeBehaviour>, watch::Receiver<u64>) {
         let server = HttpDaemon::bind_with_resolver(&self.config, self.resolver).await.expect("a daemon");
-        (Daemon::run(server, self.world), self.clock, self.manner, self.asked)
+        (Daemon::run(server, self.world), self.clock, self.behaviour, self.asked)
     }
 }
 
 /// A node that stands before another one.
-pub(super) async fn node(upstream: Url, manners: watch::Receiver<Manner>, count: watch::Sender<u64>) -> Url {
+pub(super) async fn node(upstream: Url, behaviours: watch::Receiver<NodeBehaviour>, count: watch::Sender<u64>) -> Url {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address")).parse().expect("a URL");
     let http = reqwest::Client::builder().no_proxy().build().expect("a client");
-    let (manners, count) = (Arc::new(manners), Arc::new(count));
+    let (behaviours, count) = (Arc::new(behaviours), Arc::new(count));
     let passes = move |body: Bytes| {
         count.send_modify(|count| *count += 1);
-        let (http, upstream, mut manners) = (http.clone(), upstream.clone(), watch::Receiver::clone(&manners));
+        let (http, upstream, mut behaviours) = (http.clone(), upstream.clone(), watch::Receiver::clone(&behaviours));
         async move {
-            let manner = *manners.wait_for(|manner| *manner != Manner::Holding).await.expect("the scene goes on");
-            if manner == Manner::Down {
+            let behaviour = *behaviours
+                .wait_for(|behaviour| *behaviour != NodeBehaviour::Holding)
+                .await
+                .expect("the scene goes on");
+            if behaviour == NodeBehaviour::Down {
                 return Err(StatusCode::SERVICE_UNAVAILABLE);
             }
             let request: Value = serde_json::from_slice(&body).expect("clresolve sends JSON");
-            let body = if manner == Manner::Stalled {
+            let body = if behaviour == NodeBehaviour::Stalled {
                 request.to_string().replace("\"latest\"", "\"finalized\"").into()
             } else {
                 body
             };
             let reply = http.post(upstream).body(body).send().await.expect("the world answers");
             let mut reply: Value = serde_json::from_slice(&reply.bytes().await.expect("in whole")).expect("JSON");
-            match manner {
-                Manner::Changing => change_records(&request, &mut reply, |block| block == "latest"),
-                Manner::Lying => change_records(&request, &mut reply, |_| true),
+            match behaviour {
+                NodeBehaviour::Changing => change_records(&request, &mut reply, |block| block == "latest"),
+                NodeBehaviour::Lying => change_records(&request, &mut reply, |_| true),
                 _ => {}
             }
             Ok(reply.to_string())
@@ -211,7 +214,7 @@ async fn refreshes_keep_to_their_number_of_runs() {
         scene.resolver.resolve(name).await;
     }
     scene.at(280);
-    scene.manner.send_replace(Manner::Holding);
+    scene.behaviour.send_replace(NodeBehaviour::Holding);
     let asked = *scene.asked.borrow();
     let resolver = scene.resolver.clone();
     let refreshing = tokio::spawn(async move { resolver.refresh_ahead(|_| true).await });
@@ -222,7 +225,7 @@ async fn refreshes_keep_to_their_number_of_runs() {
         (status, *scene.asked.borrow() - asked)
     };
     assert_eq!(under_way(OTHER).await.1, 1, "the other one waits");
-    scene.manner.send_replace(Manner::Honest);
+    scene.behaviour.send_replace(NodeBehaviour::Honest);
     refreshing.await.expect("both are refreshed");
     scene.at(400);
     for name in [NAME, OTHER] {
@@ -278,11 +281,11 @@ async fn the_daemon_refreshes_under_load_and_no_answer_is_wrong() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_verdict_is_stale_after_a_failure_where_it_is_described_and_nowhere_else() {
-    let (daemon, clock, manner, _asked) = Scene::new(|_| {}).await.daemon().await;
+    let (daemon, clock, behaviour, _asked) = Scene::new(|_| {}).await.daemon().await;
     let path = format!("/v1/verdicts/{NAME}");
     let first = daemon.get(&path).await.json();
     assert_eq!(first["state"], "trusted");
-    manner.send_replace(Manner::Down);
+    behaviour.send_replace(NodeBehaviour::Down);
     clock.0.store(400, Ordering::Relaxed);
     daemon.get(&format!("/v1/gate/{NAME}")).await.is_closed_gate("rpc-unreachable");
 
@@ -312,7 +315,7 @@ async fn a_verdict_is_stale_after_a_failure_where_it_is_described_and_nowhere_el
 
     clock.0.store(900, Ordering::Relaxed);
     assert_eq!(daemon.get(&path).await.json()["state"], "indeterminate", "ten minutes are over");
-    manner.send_replace(Manner::Honest);
+    behaviour.send_replace(NodeBehaviour::Honest);
     clock.0.store(1300, Ordering::Relaxed);
     assert_eq!(daemon.get(&path).await.json()["freshness"]["served"], "fresh");
 }
@@ -330,24 +333,24 @@ async fn decide(daemon: &Daemon) -> Value {
 async fn a_decision_of_the_last_second_falls_with_its_verdict() {
     let scene = Scene::new(|_| {}).await;
     let resolver = scene.resolver.clone();
-    let (daemon, _clock, manner, _asked) = scene.daemon().await;
+    let (daemon, _clock, behaviour, _asked) = scene.daemon().await;
     assert_eq!(decide(&daemon).await["state"], "trusted");
-    manner.send_replace(Manner::Changing);
+    behaviour.send_replace(NodeBehaviour::Changing);
     resolver.evict(&EnsName::parse(NAME).expect("a name"));
     assert_eq!(decide(&daemon).await["state"], "indeterminate");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_about_to_change_is_neither_allowed_nor_stale() {
-    let (daemon, clock, manner, _asked) = Scene::new(|_| {}).await.daemon().await;
+    let (daemon, clock, behaviour, _asked) = Scene::new(|_| {}).await.daemon().await;
     let (path, gate) = (format!("/v1/verdicts/{NAME}"), format!("/v1/gate/{NAME}"));
     assert_eq!(daemon.get(&gate).await.status, 200);
     clock.0.store(100, Ordering::Relaxed);
-    manner.send_replace(Manner::Changing);
+    behaviour.send_replace(NodeBehaviour::Changing);
     let seen = answer(daemon.request(Method::GET, &path).header("cache-control", "no-cache")).await.json();
     assert_eq!(seen["reasons"][0]["code"], "record-pending", "{seen}");
     daemon.get(&gate).await.is_closed_gate("record-pending");
-    manner.send_replace(Manner::Down);
+    behaviour.send_replace(NodeBehaviour::Down);
     clock.0.store(310, Ordering::Relaxed);
     assert_eq!(daemon.get(&path).await.json()["state"], "indeterminate");
     daemon.get(&gate).await.is_closed_gate("rpc-unreachable");
@@ -357,13 +360,13 @@ async fn what_is_about_to_change_is_neither_allowed_nor_stale() {
 async fn the_names_that_were_hot_are_asked_again_after_a_start_and_nothing_else_is_believed() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("hot-names");
-    let start = async |manner: Manner| {
+    let start = async |behaviour: NodeBehaviour| {
         let scene = Scene::new(|config| {
             config.cache.hot_names = Some(path.clone());
             config.http.drain_notice = Duration::from_millis(1);
         })
         .await;
-        scene.manner.send_replace(manner);
+        scene.behaviour.send_replace(behaviour);
         let resolver = scene.resolver.clone();
         (scene.daemon().await, resolver)
     };
@@ -372,7 +375,7 @@ async fn the_names_that_were_hot_are_asked_again_after_a_start_and_nothing_else_
         daemon.ended.await.expect("it ends");
         std::fs::read_to_string(&path).expect("it keeps the names")
     };
-    let ((daemon, ..), _) = start(Manner::Honest).await;
+    let ((daemon, ..), _) = start(NodeBehaviour::Honest).await;
     for (name, times) in [(NAME, 2), (OTHER, 3), ("bad.name.eth", 3)] {
         for _ in 0..times {
             daemon.get(&format!("/v1/verdicts/{name}")).await;
@@ -380,7 +383,7 @@ async fn the_names_that_were_hot_are_asked_again_after_a_start_and_nothing_else_
     }
     assert_eq!(stop(daemon).await, format!("{OTHER}\n{NAME}\n"));
 
-    let ((daemon, _, _, mut asked), resolver) = start(Manner::Down).await;
+    let ((daemon, _, _, mut asked), resolver) = start(NodeBehaviour::Down).await;
     assert_eq!(daemon.get("/livez").await.status, 200, "it does not wait for the names");
     asked.wait_for(|asked| *asked > 0).await.expect("a name is asked again");
     daemon.get(&format!("/v1/gate/{OTHER}")).await.is_closed_gate("rpc-unreachable");
@@ -390,7 +393,7 @@ async fn the_names_that_were_hot_are_asked_again_after_a_start_and_nothing_else_
     }
     assert_eq!(stop(daemon).await, format!("{OTHER}\n{NAME}\n"), "of which nothing is known stays on the list");
 
-    let ((daemon, ..), resolver) = start(Manner::Honest).await;
+    let ((daemon, ..), resolver) = start(NodeBehaviour::Honest).await;
     let status = async |name| resolver.cache_status(&NameQuestion::new(name)).await.expect("the profile exists");
     for name in [OTHER, NAME] {
         while !matches!(status(name).await, CacheKeyStatus::Fresh(_)) {

@@ -10,7 +10,7 @@ use clresolve_server::http::HttpDaemon;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
-use super::{Answer, BAD, Daemon, GOOD, PATIENCE, answer, patient, rest};
+use super::{BAD, Daemon, GOOD, HttpResponse, PATIENCE, answer, patient, rest};
 
 const VERSION: &str = "2025-11-25";
 
@@ -35,7 +35,7 @@ fn request(method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()
 }
 
-async fn asked(daemon: &Daemon, method: &str, params: Value) -> Answer {
+async fn asked(daemon: &Daemon, method: &str, params: Value) -> HttpResponse {
     answer(posted(daemon, request(method, &params))).await
 }
 

@@ -71,7 +71,7 @@ async fn holds_to(daemon: &Daemon, description: &Value, (path, method): (&str, &
 }
 
 /// Holds an answer to the description of its operation.
-fn is_as_described(description: &Value, (operation, asked): (&Value, &str), got: &super::Answer) {
+fn is_as_described(description: &Value, (operation, asked): (&Value, &str), got: &super::HttpResponse) {
     let described = &operation["responses"][got.status.to_string()];
     assert!(described.is_object(), "{asked}: {}", got.status);
     let media = got.header("content-type").split(';').next().unwrap_or_default();
@@ -501,7 +501,7 @@ const PAGE: &str = "https://app.example";
 const PERMITTED: &str = "access-control-allow-origin";
 
 /// What a browser asks before it sends a page's request.
-async fn preflight(daemon: &Daemon, path: &str, origin: &str) -> super::Answer {
+async fn preflight(daemon: &Daemon, path: &str, origin: &str) -> super::HttpResponse {
     let request = daemon.request(Method::OPTIONS, path).header("origin", origin);
     answer(request.header("access-control-request-method", "GET")).await
 }

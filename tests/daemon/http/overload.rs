@@ -7,21 +7,21 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::freshness::{Manner, NAME, OTHER, Scene};
-use super::{Answer, Daemon, PATIENCE, answer, ask_from, from, rest};
+use super::freshness::{NAME, NodeBehaviour, OTHER, Scene};
+use super::{Daemon, HttpResponse, PATIENCE, answer, ask_from, from, rest};
 
 fn verdict(name: &str) -> String {
     format!("/v1/verdicts/{name}")
 }
 
 #[track_caller]
-fn is_served(found: &Answer) {
+fn is_served(found: &HttpResponse) {
     assert_eq!((found.status, &found.json()["state"]), (200, &json!("trusted")));
     assert!(found.header("cache-status").starts_with("clresolve; hit"), "{}", found.header("cache-status"));
 }
 
 #[track_caller]
-fn is_refused(refused: &Answer) {
+fn is_refused(refused: &HttpResponse) {
     refused.is_problem(503, "overloaded");
     assert_eq!(refused.header("retry-after"), "1");
 }
@@ -45,11 +45,11 @@ async fn a_known_name_is_served_while_every_run_is_taken() {
     let limits = |config: &mut clresolve_resolver::config::Config| {
         (config.http.cold_runs, config.cache.max_unconfirmed) = (1, PATIENCE);
     };
-    let (daemon, _clock, manner, mut asked) = Scene::new(limits).await.daemon().await;
+    let (daemon, _clock, behaviour, mut asked) = Scene::new(limits).await.daemon().await;
     for path in [verdict(NAME), format!("/v1/gate/{NAME}")] {
         assert_eq!(daemon.get(&path).await.status, 200, "{path}");
     }
-    manner.send_replace(Manner::Holding);
+    behaviour.send_replace(NodeBehaviour::Holding);
     let before = *asked.borrow_and_update();
     let taken = tokio::spawn(daemon.request(Method::GET, &verdict(OTHER)).send());
     asked.wait_for(|asked| *asked > before).await.expect("the run asks the node");
@@ -60,15 +60,15 @@ async fn a_known_name_is_served_while_every_run_is_taken() {
         daemon.get("/v1/gate/third.eth").await.is_closed_gate("overloaded");
     }
     assert_eq!(*asked.borrow(), before + 1, "nothing else was run");
-    manner.send_replace(Manner::Honest);
+    behaviour.send_replace(NodeBehaviour::Honest);
     assert_eq!(taken.await.expect("no panic").expect("an answer").status(), 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_known_name_is_served_while_every_place_is_taken() {
-    let (daemon, _clock, manner, mut asked) = Scene::new(|config| config.http.requests = 1).await.daemon().await;
+    let (daemon, _clock, behaviour, mut asked) = Scene::new(|config| config.http.requests = 1).await.daemon().await;
     let known = daemon.get(&verdict(NAME)).await;
-    manner.send_replace(Manner::Holding);
+    behaviour.send_replace(NodeBehaviour::Holding);
     let before = *asked.borrow_and_update();
     let holds = daemon.raw(format!("GET {} HTTP/1.1\r\nconnection: close\r\n\r\n", verdict(OTHER))).await;
     asked.wait_for(|asked| *asked > before).await.expect("the run asks the node");
@@ -92,7 +92,7 @@ async fn a_known_name_is_served_while_every_place_is_taken() {
     is_refused(&answer(batch.body(json!({"names": [NAME]}).to_string())).await);
     assert_eq!(*asked.borrow(), before + 1, "nothing else was run");
 
-    manner.send_replace(Manner::Honest);
+    behaviour.send_replace(NodeBehaviour::Honest);
     assert!(rest(holds).await.starts_with("HTTP/1.1 200 "));
     let is_free = async { while daemon.get("/v1/profiles").await.status != 200 {} };
     timeout(PATIENCE, is_free).await.expect("the place is given back");
@@ -106,8 +106,8 @@ async fn pages_may_ask_and_read_refusals_while_every_place_is_taken() {
     let limits = |config: &mut clresolve_resolver::config::Config| {
         (config.http.requests, config.cors.origins) = (1, vec![PAGE.to_owned()]);
     };
-    let (daemon, _clock, manner, mut asked) = Scene::new(limits).await.daemon().await;
-    manner.send_replace(Manner::Holding);
+    let (daemon, _clock, behaviour, mut asked) = Scene::new(limits).await.daemon().await;
+    behaviour.send_replace(NodeBehaviour::Holding);
     let holds = daemon.raw(format!("GET {} HTTP/1.1\r\nconnection: close\r\n\r\n", verdict(OTHER))).await;
     asked.wait_for(|asked| *asked > 0).await.expect("the run asks the node");
 
@@ -125,7 +125,7 @@ async fn pages_may_ask_and_read_refusals_while_every_place_is_taken() {
     let gate = answer(gate).await;
     assert_eq!((gate.status, gate.header(PERMITTED)), (403, ""));
 
-    manner.send_replace(Manner::Honest);
+    behaviour.send_replace(NodeBehaviour::Honest);
     assert!(rest(holds).await.starts_with("HTTP/1.1 200 "));
     let unknown = answer(of_page(Method::GET, "/v1/nothing")).await;
     unknown.is_problem(404, "route-unknown");
@@ -139,9 +139,9 @@ async fn cold_batches_wait_for_runs_within_their_places_and_others_are_refused()
         // A client has a quarter of the places.
         (config.http.requests, config.http.cold_runs, config.http.cold_runs_per_client) = (16, 2, 2);
     };
-    let (daemon, _clock, manner, mut asked) = Scene::new(limits).await.daemon().await;
+    let (daemon, _clock, behaviour, mut asked) = Scene::new(limits).await.daemon().await;
     assert_eq!(daemon.get(&verdict(NAME)).await.status, 200);
-    manner.send_replace(Manner::Holding);
+    behaviour.send_replace(NodeBehaviour::Holding);
     let before = *asked.borrow_and_update();
     let mut batches = Vec::new();
     for last in 2..6 {
@@ -163,7 +163,7 @@ async fn cold_batches_wait_for_runs_within_their_places_and_others_are_refused()
     assert!(ask_from("127.0.0.9", &daemon, "/livez").await.starts_with("HTTP/1.1 200 "));
     assert_eq!(*asked.borrow(), before + 2, "seven hundred names, and two runs");
 
-    manner.send_replace(Manner::Honest);
+    behaviour.send_replace(NodeBehaviour::Honest);
     for batch in batches {
         let said = rest(batch).await;
         assert_eq!(said.matches("\"schema\":\"clresolve.verdict/1\"").count(), 100, "{said}");

@@ -9,13 +9,13 @@ use jiff::Timestamp;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Answer, Daemon, GOOD, answer};
+use super::{Daemon, GOOD, HttpResponse, answer};
 
 const ROUTE: &str = "/v1/receipts/verify";
 
 const NO_PAYMENT: &str = r#"{"name":"a.eth","receipt":{},"payment":"e30="}"#;
 
-async fn verified(daemon: &Daemon, body: String) -> Answer {
+async fn verified(daemon: &Daemon, body: String) -> HttpResponse {
     answer(daemon.request(Method::POST, ROUTE).header("content-type", "application/json").body(body)).await
 }
 

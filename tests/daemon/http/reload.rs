@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::http::{Answer, GOOD, NO_POLLS, PATIENCE, answer, checks, patient, program};
+use crate::http::{GOOD, HttpResponse, NO_POLLS, PATIENCE, answer, checks, patient, program};
 
 /// An agent with a warning that a gate may deny.
 const DEPRECATED: &str = "deprecated.eth";
@@ -44,7 +44,7 @@ impl Daemon {
         Self { child, log, address, file, client }
     }
 
-    async fn get(&self, path: &str) -> Answer {
+    async fn get(&self, path: &str) -> HttpResponse {
         answer(self.client.get(format!("http://{}{path}", self.address))).await
     }
 
@@ -53,7 +53,7 @@ impl Daemon {
         answer(request.header("content-type", "application/json").body(question.to_owned())).await.json()
     }
 
-    async fn gate(&self, name: &str) -> Answer {
+    async fn gate(&self, name: &str) -> HttpResponse {
         self.get(&format!("/v1/gate/{name}")).await
     }
 

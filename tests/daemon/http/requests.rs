@@ -4,11 +4,11 @@ use clresolve_resolver::sandbox::Sandbox;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Answer, Daemon, answer};
+use super::{Daemon, HttpResponse, answer};
 
 const ROUTE: &str = "/v1/requests/check";
 
-async fn checked(daemon: &Daemon, body: String) -> Answer {
+async fn checked(daemon: &Daemon, body: String) -> HttpResponse {
     answer(daemon.request(Method::POST, ROUTE).header("content-type", "application/json").body(body)).await
 }
 

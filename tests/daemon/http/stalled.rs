@@ -13,7 +13,7 @@ use clresolve_sandbox::spec::SandboxSpec;
 use clresolve_server::http::HttpDaemon;
 use tokio::sync::watch;
 
-use super::freshness::{Manner, node};
+use super::freshness::{NodeBehaviour, node};
 use super::{Daemon, NO_POLLS, PATIENCE, Shifted};
 
 const ON_CHAIN: &str = "good.eth";
@@ -37,7 +37,7 @@ const MAX_HEAD_AGE: Duration = Duration::from_mins(12);
 struct Scene {
     daemon: Daemon,
     clock: Arc<Shifted>,
-    manners: Vec<watch::Sender<Manner>>,
+    behaviours: Vec<watch::Sender<NodeBehaviour>>,
 }
 
 async fn world() -> CustomSandbox {
@@ -46,12 +46,12 @@ async fn world() -> CustomSandbox {
 
 impl Scene {
     /// The nodes are of different operators, two of which must agree, and are asked in this order.
-    async fn new(world: &CustomSandbox, manners: &[Manner]) -> Self {
+    async fn new(world: &CustomSandbox, behaviours: &[NodeBehaviour]) -> Self {
         let mut config: Config = world.config();
         let own = config.chain.endpoints[0].clone();
         let (mut endpoints, mut senders) = (Vec::new(), Vec::new());
-        for (number, manner) in manners.iter().enumerate() {
-            let (sender, receiver) = watch::channel(*manner);
+        for (number, behaviour) in behaviours.iter().enumerate() {
+            let (sender, receiver) = watch::channel(*behaviour);
             let url = node(own.url.clone(), receiver, watch::channel(0).0).await;
             let (label, operator) = (format!("node-{number}"), format!("operator-{number}"));
             endpoints.push(RpcEndpointConfig { label, url, operator, own: false });
@@ -68,7 +68,7 @@ impl Scene {
         let clock = Arc::new(Shifted::default());
         let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("a resolver");
         let server = HttpDaemon::bind_with_resolver(&config, resolver).await.expect("a daemon");
-        Self { daemon: Daemon::run(server, ()), clock, manners: senders }
+        Self { daemon: Daemon::run(server, ()), clock, behaviours: senders }
     }
 
     /// Whether the gate opens for the names, with its code.
@@ -83,19 +83,19 @@ impl Scene {
     }
 }
 
-fn orders([a, b, c]: [Manner; 3]) -> [[Manner; 3]; 6] {
+fn orders([a, b, c]: [NodeBehaviour; 3]) -> [[NodeBehaviour; 3]; 6] {
     [[a, b, c], [a, c, b], [b, a, c], [b, c, a], [c, a, b], [c, b, a]]
 }
 
 /// The records change in the newest block, as the honest endpoint says; the liar says that they do not.
-const HIDDEN_CHANGE: [Manner; 3] = [Manner::Changing, Manner::Stalled, Manner::Honest];
+const HIDDEN_CHANGE: [NodeBehaviour; 3] = [NodeBehaviour::Changing, NodeBehaviour::Stalled, NodeBehaviour::Honest];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn gate_is_shut_where_a_liar_and_a_stalled_endpoint_hide_a_change() {
     let world = world().await;
-    for manners in orders(HIDDEN_CHANGE) {
-        for (status, code) in Scene::new(&world, &manners).await.gate().await {
-            assert_eq!(status, 403, "{manners:?}: {code}");
+    for behaviours in orders(HIDDEN_CHANGE) {
+        for (status, code) in Scene::new(&world, &behaviours).await.gate().await {
+            assert_eq!(status, 403, "{behaviours:?}: {code}");
         }
     }
 }
@@ -103,17 +103,17 @@ async fn gate_is_shut_where_a_liar_and_a_stalled_endpoint_hide_a_change() {
 #[tokio::test(flavor = "multi_thread")]
 async fn refresh_shuts_the_gate_where_a_liar_and_a_stalled_endpoint_hide_a_change() {
     let world = world().await;
-    for manners in orders(HIDDEN_CHANGE) {
-        let scene = Scene::new(&world, &[Manner::Honest; 3]).await;
+    for behaviours in orders(HIDDEN_CHANGE) {
+        let scene = Scene::new(&world, &[NodeBehaviour::Honest; 3]).await;
         for (status, code) in scene.gate().await {
             assert_eq!(status, 200, "{code}");
         }
-        for (sender, manner) in scene.manners.iter().zip(manners) {
-            sender.send_replace(manner);
+        for (sender, behaviour) in scene.behaviours.iter().zip(behaviours) {
+            sender.send_replace(behaviour);
         }
         scene.clock.0.store(310, Ordering::Relaxed);
         for (status, code) in scene.gate().await {
-            assert_eq!(status, 403, "{manners:?}: {code}");
+            assert_eq!(status, 403, "{behaviours:?}: {code}");
         }
     }
 }
@@ -121,12 +121,12 @@ async fn refresh_shuts_the_gate_where_a_liar_and_a_stalled_endpoint_hide_a_chang
 #[tokio::test(flavor = "multi_thread")]
 async fn one_endpoint_that_stalls_or_lies_shuts_no_gate() {
     let world = world().await;
-    for third in [Manner::Stalled, Manner::Lying] {
+    for third in [NodeBehaviour::Stalled, NodeBehaviour::Lying] {
         for at in 0..3 {
-            let mut manners = [Manner::Honest; 3];
-            manners[at] = third;
-            for (status, code) in Scene::new(&world, &manners).await.gate().await {
-                assert_eq!(status, 200, "{manners:?}: {code}");
+            let mut behaviours = [NodeBehaviour::Honest; 3];
+            behaviours[at] = third;
+            for (status, code) in Scene::new(&world, &behaviours).await.gate().await {
+                assert_eq!(status, 200, "{behaviours:?}: {code}");
             }
         }
     }
@@ -136,13 +136,13 @@ async fn one_endpoint_that_stalls_or_lies_shuts_no_gate() {
 #[tokio::test(flavor = "multi_thread")]
 async fn look_up_through_a_liar_and_one_other_endpoint_opens_no_gate() {
     let world = world().await;
-    for manners in [[Manner::Honest, Manner::Lying], [Manner::Lying, Manner::Honest]] {
-        for (status, code) in Scene::new(&world, &manners).await.gate().await {
-            assert_eq!(status, 403, "{manners:?}: {code}");
+    for behaviours in [[NodeBehaviour::Honest, NodeBehaviour::Lying], [NodeBehaviour::Lying, NodeBehaviour::Honest]] {
+        for (status, code) in Scene::new(&world, &behaviours).await.gate().await {
+            assert_eq!(status, 403, "{behaviours:?}: {code}");
         }
     }
-    for manners in orders([Manner::Honest, Manner::Stalled, Manner::Lying]) {
-        let [_, (status, code)] = Scene::new(&world, &manners).await.gate().await;
-        assert_eq!(status, 403, "{manners:?}: {code}");
+    for behaviours in orders([NodeBehaviour::Honest, NodeBehaviour::Stalled, NodeBehaviour::Lying]) {
+        let [_, (status, code)] = Scene::new(&world, &behaviours).await.gate().await;
+        assert_eq!(status, 403, "{behaviours:?}: {code}");
     }
 }

@@ -22,11 +22,11 @@ fn sold_chain() -> (Arc<SandboxChain>, Address) {
     (Arc::new(builder.build().unwrap()), resolver)
 }
 
-/// A door through which the first endpoint answers before the others are asked. It hides the buyer, and names another
-/// resolver beside what the real one said before: raw, its word differs from every other; read, it says that all is as
-/// it was.
+/// A transport through which the first endpoint answers before the others are asked. It hides the buyer, and names
+/// another resolver beside what the real one said before: its raw reply differs from every other, but once read, it
+/// says that nothing has changed.
 struct Mask {
-    door: FirstFirst,
+    transport: FirstFirst,
     resolver: Address,
 }
 
@@ -39,8 +39,8 @@ impl RpcHttpTransport for Mask {
         cap: usize,
         timeout: Duration,
     ) -> Result<Bytes, HttpRequestError> {
-        let reply = self.door.post_json(url, body, cap, timeout).await?;
-        if *url != self.door.first {
+        let reply = self.transport.post_json(url, body, cap, timeout).await?;
+        if *url != self.transport.first {
             return Ok(reply);
         }
         let [buyer, seller, resolver, twin] = [BUYER, ALICE, self.resolver, TWIN].map(alloy_primitives::hex::encode);
@@ -59,9 +59,9 @@ async fn read_behind_a_mask(demand: ProofGradeDemand, honest: usize) -> NameRead
     let (chain, resolver) = sold_chain();
     let (_servers, endpoints): (Vec<SandboxRpcServer>, _) = endpoints_of(&vec![&chain; honest + 1]).await;
     let first = endpoints[0].url.clone();
-    let door = FirstFirst::new(first);
+    let transport = FirstFirst::new(first);
     let config = ChainReaderConfig { demand, ..config(endpoints) };
-    let reader = graded(config, &(Arc::new(Mask { door, resolver }) as _), Gateway::refusing());
+    let reader = graded(config, &(Arc::new(Mask { transport, resolver }) as _), Gateway::refusing());
     reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap()
 }
 
@@ -109,9 +109,9 @@ async fn one_endpoint_alone_hides_no_removed_text() {
     };
     let (removed, other) = (newest(""), newest("x"));
     let (_servers, endpoints) = endpoints_of(&[&other, &removed]).await;
-    let door = FirstFirst::new(endpoints[0].url.clone());
+    let transport = FirstFirst::new(endpoints[0].url.clone());
     let config = ChainReaderConfig { demand: ProofGradeDemand::Quorum(2), ..config(endpoints) };
-    let reader = graded(config, &(Arc::new(door) as _), Gateway::refusing());
+    let reader = graded(config, &(Arc::new(transport) as _), Gateway::refusing());
 
     let reading = reader.read_texts(&agent.name, FIRST, &[key.to_owned()]).await.unwrap();
 
@@ -119,9 +119,9 @@ async fn one_endpoint_alone_hides_no_removed_text() {
     assert!(matches!(reading.latest, Some(Err(ChainError::Disagree(_)))), "{:?}", reading.latest);
 }
 
-/// A door behind which each look-up at the newest block names that block: in the host of its gateway.
+/// A transport behind which each look-up at the newest block names that block: in the host of its gateway.
 struct Dated {
-    door: Arc<dyn RpcHttpTransport>,
+    transport: Arc<dyn RpcHttpTransport>,
     /// What stands for the newest block of each endpoint.
     blocks: BTreeMap<Url, &'static str>,
 }
@@ -136,7 +136,7 @@ impl RpcHttpTransport for Dated {
         timeout: Duration,
     ) -> Result<Bytes, HttpRequestError> {
         let asked: Value = serde_json::from_slice(&body).unwrap();
-        let reply = self.door.post_json(url, body, cap, timeout).await?;
+        let reply = self.transport.post_json(url, body, cap, timeout).await?;
         let host = |first: &str| alloy_primitives::hex::encode(format!("{first}.sandbox"));
         let (from, to) = (host("ccip"), host(self.blocks[url]));
         let is_at_latest = |reply: &Value| {
@@ -192,8 +192,8 @@ async fn read_a_block_apart(
             .answer_ccip_read(request.sender, &request.data)
             .map_err(|error| CcipReadGatewayError::new(error.to_string()))
     });
-    let door = Dated { door: http(), blocks };
-    let reader = graded(ChainReaderConfig { demand, ..config(endpoints) }, &(Arc::new(door) as _), gateway);
+    let transport = Dated { transport: http(), blocks };
+    let reader = graded(ChainReaderConfig { demand, ..config(endpoints) }, &(Arc::new(transport) as _), gateway);
     reader.read_name(&name("off.eth"), FIRST).await.unwrap()
 }
 

@@ -21,8 +21,8 @@ use clresolve_sandbox::chain::{
 use url::Url;
 
 use super::{
-    ENTRY, FIRST, FirstFirst, Gateway, LATER, NOON, Reply, chain_of, config, endpoints_of, found, graded, http,
-    latest_of, name, offchain, registration, sorted, time,
+    CcipReadResult, ENTRY, FIRST, FirstFirst, Gateway, LATER, NOON, chain_of, config, endpoints_of, found, graded,
+    http, latest_of, name, offchain, registration, sorted, time,
 };
 
 const PAYEE: Address = Address::repeat_byte(0x7a);
@@ -236,7 +236,7 @@ enum Lie {
     AtLatest,
 }
 
-/// A door through which the first endpoint answers before the others are asked, and lies.
+/// A transport through which the first endpoint answers before the others are asked, and lies.
 struct OtherPayee(FirstFirst, Lie);
 
 #[async_trait]
@@ -272,9 +272,9 @@ async fn read_beside_a_liar(demand: ProofGradeDemand, lie: Lie, honest: usize) -
     let chain = chain_of(&[seller("seller.eth", EnsResolverKind::Public)]);
     let (_servers, endpoints): (Vec<SandboxRpcServer>, _) = endpoints_of(&vec![&chain; honest + 1]).await;
     let first = endpoints[0].url.clone();
-    let door = OtherPayee(FirstFirst::new(first), lie);
+    let transport = OtherPayee(FirstFirst::new(first), lie);
     let config = ChainReaderConfig { demand, coins: coins(), ..config(endpoints) };
-    graded(config, &(Arc::new(door) as _), Gateway::refusing()).read_name(&name("seller.eth"), FIRST).await
+    graded(config, &(Arc::new(transport) as _), Gateway::refusing()).read_name(&name("seller.eth"), FIRST).await
 }
 
 #[tokio::test]
@@ -328,12 +328,12 @@ async fn one_endpoint_alone_withholds_no_address() {
 struct Partial {
     chain: Arc<SandboxChain>,
     /// The answer to a request for an address; `None`: it never comes.
-    address: Option<Reply>,
+    address: Option<CcipReadResult>,
 }
 
 #[async_trait]
 impl CcipReadGateway for Partial {
-    async fn request_first_response(&self, request: &CcipReadRequest, _: usize) -> Reply {
+    async fn request_first_response(&self, request: &CcipReadRequest, _: usize) -> CcipReadResult {
         if !request.data.windows(MULTICOIN.len()).any(|part| part == MULTICOIN) {
             let answer = self.chain.answer_ccip_read(request.sender, &request.data);
             return answer.map_err(|error| CcipReadGatewayError::new(error.to_string()));
@@ -348,7 +348,7 @@ impl CcipReadGateway for Partial {
 #[tokio::test]
 async fn a_gateway_that_fails_for_addresses_alone_keeps_the_records() {
     let chain = chain_of(&[seller("off.eth", offchain())]);
-    let replies: [(Option<Reply>, &str); 4] = [
+    let replies: [(Option<CcipReadResult>, &str); 4] = [
         (Some(Err(CcipReadGatewayError::with_http_status(404, "not found"))), "the gateway answered status 404"),
         (Some(Ok(vec![0; 1 << 20].into())), "exceed 524288 bytes in total"),
         (Some(Ok(vec![0; 64].into())), "reverted"),

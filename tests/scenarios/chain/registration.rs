@@ -19,9 +19,9 @@ enum View {
 /// When the registry is read: shortly after the newest block.
 const NOW: &str = "2026-11-20T13:00:00Z";
 
-/// A door that leads what liars are asked about the newest block to an endpoint that has stopped, and holds up what
-/// some endpoint is asked for its newest header.
-struct Door {
+/// A transport that redirects requests to liars about the newest block to an endpoint that has stopped, and delays the
+/// newest header of one endpoint.
+struct RedirectingTransport {
     plain: Arc<dyn RpcHttpTransport>,
     stalled: Url,
     liars: Vec<Url>,
@@ -29,7 +29,7 @@ struct Door {
 }
 
 #[async_trait]
-impl RpcHttpTransport for Door {
+impl RpcHttpTransport for RedirectingTransport {
     async fn post_json(
         &self,
         url: &Url,
@@ -83,10 +83,10 @@ async fn wallets(
     let urls: Vec<Url> = endpoints.iter().map(|endpoint| endpoint.url.clone()).collect();
     let liars = urls.iter().zip(views).filter(|(_, view)| *view == View::Lying).map(|(url, _)| url.clone()).collect();
     let late = late.map(|late| urls[late].clone());
-    let door: Arc<dyn RpcHttpTransport> = Arc::new(Door { plain: http(), stalled, liars, late });
+    let transport: Arc<dyn RpcHttpTransport> = Arc::new(RedirectingTransport { plain: http(), stalled, liars, late });
     let config = ChainReaderConfig { demand: ProofGradeDemand::Quorum(2), max_head_age, ..config(endpoints) };
     let clock = Arc::new(|| time(NOW));
-    let registry = AgentRegistryReader::new(clresolve_sandbox::chain::IDENTITY_REGISTRY, config, &door, clock);
+    let registry = AgentRegistryReader::new(clresolve_sandbox::chain::IDENTITY_REGISTRY, config, &transport, clock);
     let reading = registry.read_agent(alloy_primitives::U256::from(1)).await.ok()?;
     Some((reading.wallet, reading.latest_wallet))
 }

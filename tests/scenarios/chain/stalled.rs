@@ -34,9 +34,9 @@ fn chains() -> (Arc<SandboxChain>, Arc<SandboxChain>) {
     (Arc::new(builder.build().unwrap()), stalled)
 }
 
-/// A door behind which some endpoints state the old record in place of the new one.
+/// A transport behind which some endpoints state the old record in place of the new one.
 struct Liars {
-    door: Arc<dyn RpcHttpTransport>,
+    transport: Arc<dyn RpcHttpTransport>,
     urls: Vec<Url>,
 }
 
@@ -49,7 +49,7 @@ impl RpcHttpTransport for Liars {
         cap: usize,
         timeout: Duration,
     ) -> Result<Bytes, HttpRequestError> {
-        let reply = self.door.post_json(url, body, cap, timeout).await?;
+        let reply = self.transport.post_json(url, body, cap, timeout).await?;
         if !self.urls.contains(url) {
             return Ok(reply);
         }
@@ -69,14 +69,14 @@ async fn read(
     let (_servers, endpoints) = endpoints_of(&views.iter().map(of).collect::<Vec<_>>()).await;
     let liars = endpoints.iter().zip(views).filter(|(_, view)| **view == View::Lying);
     let urls = liars.map(|(endpoint, _)| endpoint.url.clone()).collect();
-    let door: Arc<dyn RpcHttpTransport> = Arc::new(Liars { door: http(), urls });
+    let transport: Arc<dyn RpcHttpTransport> = Arc::new(Liars { transport: http(), urls });
     let config = ChainReaderConfig { demand, max_head_age, ..config(endpoints) };
     let clock = Arc::new(|| time(NOW));
     let chain: Box<dyn EnsReader> = match demand {
         ProofGradeDemand::StateProof(_) => {
-            Box::new(ProvenEnsReader::new(config, &door, Gateway::refusing()).with_clock(clock))
+            Box::new(ProvenEnsReader::new(config, &transport, Gateway::refusing()).with_clock(clock))
         }
-        _ => Box::new(RpcEnsReader::new(config, &door, Gateway::refusing()).with_clock(clock)),
+        _ => Box::new(RpcEnsReader::new(config, &transport, Gateway::refusing()).with_clock(clock)),
     };
     chain.read_name(&name("summarizeagent.eth"), FIRST).await
 }
@@ -130,9 +130,10 @@ async fn endpoints_that_keep_up_settle_in_any_order() {
     }
 }
 
-/// A door that leads some endpoints to where they are now: one that keeps up moves on, one that has stopped does not.
+/// A transport that redirects requests to the endpoints in `moved`, which keep up with the chain. All others have
+/// stopped.
 struct Moving {
-    door: Arc<dyn RpcHttpTransport>,
+    transport: Arc<dyn RpcHttpTransport>,
     moved: Mutex<BTreeMap<Url, Url>>,
 }
 
@@ -146,7 +147,7 @@ impl RpcHttpTransport for Moving {
         timeout: Duration,
     ) -> Result<Bytes, HttpRequestError> {
         let to = self.moved.lock().unwrap().get(url).cloned();
-        self.door.post_json(&to.unwrap_or_else(|| url.clone()), body, cap, timeout).await
+        self.transport.post_json(&to.unwrap_or_else(|| url.clone()), body, cap, timeout).await
     }
 }
 
@@ -161,13 +162,13 @@ async fn refresh_beside_a_stalled_endpoint_settles_nothing() {
             endpoints.iter().map(|endpoint| endpoint.url.clone()).collect::<Vec<_>>()
         };
         let (honest, liar) = (urls(&endpoints[1..]), urls(&moved[1..]));
-        let liars: Arc<dyn RpcHttpTransport> = Arc::new(Liars { door: http(), urls: liar });
-        let door = Arc::new(Moving { door: liars, moved: Mutex::default() });
+        let liars: Arc<dyn RpcHttpTransport> = Arc::new(Liars { transport: http(), urls: liar });
+        let transport = Arc::new(Moving { transport: liars, moved: Mutex::default() });
         let config = ChainReaderConfig { demand, max_head_age: BOUND, ..config(endpoints) };
         let seconds = Arc::new(AtomicI64::new(time("2026-11-20T12:15:10Z").as_second()));
         let now = Arc::clone(&seconds);
         let clock = Arc::new(move || Timestamp::from_second(now.load(Ordering::Relaxed)).unwrap());
-        let post: Arc<dyn RpcHttpTransport> = Arc::clone(&door) as _;
+        let post: Arc<dyn RpcHttpTransport> = Arc::clone(&transport) as _;
         let chain: Box<dyn EnsReader> = match demand {
             ProofGradeDemand::StateProof(_) => {
                 Box::new(ProvenEnsReader::new(config, &post, Gateway::refusing()).with_clock(clock))
@@ -178,7 +179,7 @@ async fn refresh_beside_a_stalled_endpoint_settles_nothing() {
         let read = || chain.read_name(&agent, FIRST);
         assert_eq!(settled(read().await).as_deref(), Some(OLD), "{demand:?}");
 
-        door.moved.lock().unwrap().extend(honest.into_iter().zip(urls(&moved)));
+        transport.moved.lock().unwrap().extend(honest.into_iter().zip(urls(&moved)));
         seconds.store(time(NOW).as_second(), Ordering::Relaxed);
         assert_eq!(settled(read().await), None, "{demand:?}");
     }

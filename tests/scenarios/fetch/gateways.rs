@@ -353,7 +353,7 @@ async fn the_end_of_the_path_is_told() {
 }
 
 #[tokio::test]
-async fn public_gateways_go_through_the_foreign_door() {
+async fn public_gateways_are_asked_by_the_rules_for_foreign_urls() {
     let server = Server::tls(&[NAME], honest).await;
     let egress = Egress::new(toward(&server)).unwrap();
     let gateways = |base: &str, own| vec![IpfsGateway { label: "public".to_owned(), url: base.parse().unwrap(), own }];

@@ -1,4 +1,4 @@
-//! The guard of the foreign door against every disguise of a forbidden address.
+//! The guard of the foreign class against every disguise of a forbidden address.
 //!
 //! A canary listens on a loopback address, at a port that foreign URLs may name. Every disguise of that address is
 //! tried; nothing may ever connect. At the end the operator permits it, which shows that it was alive.

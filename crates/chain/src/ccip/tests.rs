@@ -77,18 +77,18 @@ fn callback(response: &[u8]) -> String {
     hex::encode_prefixed([&[1, 2, 3, 4], &arguments[..]].concat())
 }
 
-type Reply = Result<Bytes, CcipReadGatewayError>;
+type CcipReadResult = Result<Bytes, CcipReadGatewayError>;
 
 /// A gateway that chooses its answer by the data of the request.
 struct Gateway {
-    reply: fn(&[u8]) -> Reply,
+    reply: fn(&[u8]) -> CcipReadResult,
     requests: Mutex<Vec<CcipReadRequest>>,
     caps: Mutex<Vec<usize>>,
 }
 
 #[async_trait]
 impl CcipReadGateway for Gateway {
-    async fn request_first_response(&self, request: &CcipReadRequest, cap: usize) -> Reply {
+    async fn request_first_response(&self, request: &CcipReadRequest, cap: usize) -> CcipReadResult {
         self.caps.lock().unwrap().push(cap);
         self.requests.lock().unwrap().push(request.clone());
         (self.reply)(&request.data)
@@ -112,7 +112,7 @@ fn scripted<const N: usize>(script: [Value; N]) -> (Arc<Endpoint>, RpcClient) {
     (endpoint, RpcClient::new(EndpointTransport::new(http, url, "endpoint".to_owned(), MINUTE), true))
 }
 
-async fn follow<const N: usize>(script: [Value; N], reply: fn(&[u8]) -> Reply) -> Followed {
+async fn follow<const N: usize>(script: [Value; N], reply: fn(&[u8]) -> CcipReadResult) -> Followed {
     let (endpoint, rpc) = scripted(script);
     let gateway = Arc::new(Gateway { reply, requests: Mutex::default(), caps: Mutex::default() });
     let lookups = CcipReadLookupClient::new(Arc::clone(&gateway) as _, MINUTE);
@@ -179,7 +179,7 @@ async fn a_gateway_that_stays_silent_is_given_up() {
 
     #[async_trait]
     impl CcipReadGateway for Silent {
-        async fn request_first_response(&self, _: &CcipReadRequest, _: usize) -> Reply {
+        async fn request_first_response(&self, _: &CcipReadRequest, _: usize) -> CcipReadResult {
             std::future::pending().await
         }
     }

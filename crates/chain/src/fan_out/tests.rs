@@ -18,7 +18,7 @@ enum Does {
 const PATIENCE: u64 = 100;
 
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Seen {
+struct FanOutRun {
     /// Each endpoint asked, with the time.
     asked: Vec<(usize, u64)>,
     /// When enough answers had arrived.
@@ -27,8 +27,8 @@ struct Seen {
 }
 
 /// Runs a plan until `wanted` answers count. Stalled requests end after a minute.
-fn run(mut plan: FanOutPlan, wanted: usize, does: &[Does]) -> Seen {
-    let (mut now, mut counted, mut seen) = (0, 0, Seen::default());
+fn run(mut plan: FanOutPlan, wanted: usize, does: &[Does]) -> FanOutRun {
+    let (mut now, mut counted, mut seen) = (0, 0, FanOutRun::default());
     // When each request ends, and whether its answer counts.
     let mut under_way: Vec<(u64, bool)> = Vec::new();
     loop {
@@ -44,7 +44,7 @@ fn run(mut plan: FanOutPlan, wanted: usize, does: &[Does]) -> Seen {
                 seen.most = seen.most.max(under_way.len());
                 continue;
             }
-            FanOutAction::Stop => return Seen { decided: (counted == wanted).then_some(now), ..seen },
+            FanOutAction::Stop => return FanOutRun { decided: (counted == wanted).then_some(now), ..seen },
             FanOutAction::Wait => u64::MAX,
             FanOutAction::WaitForStall => now + PATIENCE,
         };
@@ -61,16 +61,16 @@ fn run(mut plan: FanOutPlan, wanted: usize, does: &[Does]) -> Seen {
     }
 }
 
-fn times(seen: &Seen) -> Vec<u64> {
+fn times(seen: &FanOutRun) -> Vec<u64> {
     seen.asked.iter().map(|(_, at)| *at).collect()
 }
 
 #[test]
 fn as_many_as_are_wanted_at_first_are_asked_at_once() {
     let seen = run(FanOutPlan::new(4, 3, 3), 2, &[Does::Answer(10); 4]);
-    assert_eq!(seen, Seen { asked: vec![(0, 0), (1, 0), (2, 0)], decided: Some(10), most: 3 });
+    assert_eq!(seen, FanOutRun { asked: vec![(0, 0), (1, 0), (2, 0)], decided: Some(10), most: 3 });
     let seen = run(FanOutPlan::new(4, 1, 1), 1, &[Does::Answer(99); 4]);
-    assert_eq!(seen, Seen { asked: vec![(0, 0)], decided: Some(99), most: 1 });
+    assert_eq!(seen, FanOutRun { asked: vec![(0, 0)], decided: Some(99), most: 1 });
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn more_at_first_than_the_width_are_spares() {
 
 #[test]
 fn the_end_comes_when_all_have_answered() {
-    assert_eq!(run(FanOutPlan::new(0, 3, 3), 2, &[]), Seen::default());
+    assert_eq!(run(FanOutPlan::new(0, 3, 3), 2, &[]), FanOutRun::default());
     let seen = run(FanOutPlan::new(2, 3, 3), 2, &[Does::Answer(1), Does::Fail(2)]);
     assert_eq!((seen.asked.len(), seen.decided), (2, None));
 }

@@ -15,7 +15,7 @@ use crate::transport::HttpRequestError;
 
 const HOLDER: Address = Address::repeat_byte(7);
 
-struct Door {
+struct FaultyTransport {
     open: UnguardedHttpClient,
     /// Maximum number of blocks per log request. Longer ranges are refused, as by public endpoints.
     most_blocks: u64,
@@ -40,7 +40,7 @@ enum Calls {
 }
 
 #[async_trait::async_trait]
-impl RpcHttpTransport for Door {
+impl RpcHttpTransport for FaultyTransport {
     async fn post_json(
         &self,
         url: &Url,
@@ -127,7 +127,7 @@ impl Stage {
     async fn ask(
         mut self,
         faults: &[SandboxRpcFault],
-        door: Door,
+        transport: FaultyTransport,
         wanted: &NameSearchScope,
     ) -> (FoundNames, NameFinder, Vec<SandboxRpcServer>) {
         self.builder.finalize_newest_block().unwrap();
@@ -138,13 +138,13 @@ impl Stage {
             server.set_fault(*fault);
             servers.push(server);
         }
-        let finder = NameFinder::new(&test_config(&servers), &(Arc::new(door) as Arc<dyn RpcHttpTransport>));
+        let finder = NameFinder::new(&test_config(&servers), &(Arc::new(transport) as Arc<dyn RpcHttpTransport>));
         (finder.find_names(wanted).await, finder, servers)
     }
 }
 
-fn open_door() -> Door {
-    Door {
+fn faultless_transport() -> FaultyTransport {
+    FaultyTransport {
         open: UnguardedHttpClient::new(),
         most_blocks: u64::MAX,
         full: None,
@@ -188,7 +188,7 @@ async fn names_whose_records_changed_are_found_in_their_blocks() {
         (changed(4, None), vec![]),
         (changed(99, None), vec![]),
     ] {
-        let (found, ..) = two_agents().ask(&[SandboxRpcFault::None], open_door(), &wanted).await;
+        let (found, ..) = two_agents().ask(&[SandboxRpcFault::None], faultless_transport(), &wanted).await;
         assert_eq!(of(&found, &AGENTS), expected, "{wanted:?}");
         let last = if wanted == changed(2, Some(2)) { 2 } else { 4 };
         assert_eq!((found.told, found.failed), (vec![("node-0".to_owned(), last)], vec![]), "{wanted:?}");
@@ -203,7 +203,7 @@ async fn each_record_of_an_agent_tells_of_its_name() {
         let mut stage = two_agents();
         stage.builder.set_text(&name("two.eth"), key, "https://a.example/").unwrap();
         stage.seal();
-        let (found, ..) = stage.ask(&[SandboxRpcFault::None], open_door(), &changed(5, None)).await;
+        let (found, ..) = stage.ask(&[SandboxRpcFault::None], faultless_transport(), &changed(5, None)).await;
         assert_eq!(of(&found, &AGENTS), [("two.eth", 5)], "{key}");
     }
 }
@@ -216,14 +216,15 @@ async fn any_cl_key_tells_of_its_name() {
         let mut stage = two_agents();
         stage.builder.set_text(&name("two.eth"), key, "https://a.example/").unwrap();
         stage.seal();
-        let (found, ..) = stage.ask(&[SandboxRpcFault::None], open_door(), &changed(5, None)).await;
+        let (found, ..) = stage.ask(&[SandboxRpcFault::None], faultless_transport(), &changed(5, None)).await;
         let expected = if is_found { vec![("two.eth", 5)] } else { vec![] };
         assert_eq!(of(&found, &AGENTS), expected, "{key}");
         assert!(found.failed.is_empty(), "{key}: {found:?}");
     }
     // A key that does not match its hash is ignored.
-    let door = Door { lie: Some((hex::encode("avatar"), hex::encode("cl.abc"))), ..open_door() };
-    let (found, ..) = two_agents().ask(&[SandboxRpcFault::None], door, &changed(4, None)).await;
+    let transport =
+        FaultyTransport { lie: Some((hex::encode("avatar"), hex::encode("cl.abc"))), ..faultless_transport() };
+    let (found, ..) = two_agents().ask(&[SandboxRpcFault::None], transport, &changed(4, None)).await;
     assert!(found.nodes.is_empty() && found.failed.is_empty(), "{found:?}");
 }
 
@@ -244,8 +245,9 @@ fn a_log_without_a_hash_says_its_key_in_clear() {
 /// Some resolvers emit the value in the place of the key.
 #[tokio::test]
 async fn a_known_key_is_known_by_its_hash_alone() {
-    let door = Door { lie: Some((hex::encode("cl.owner"), hex::encode("cl.other"))), ..open_door() };
-    let (found, ..) = two_agents().ask(&[SandboxRpcFault::None], door, &changed(3, Some(3))).await;
+    let transport =
+        FaultyTransport { lie: Some((hex::encode("cl.owner"), hex::encode("cl.other"))), ..faultless_transport() };
+    let (found, ..) = two_agents().ask(&[SandboxRpcFault::None], transport, &changed(3, Some(3))).await;
     assert_eq!(of(&found, &AGENTS), [("one.eth", 3)]);
 }
 
@@ -256,8 +258,8 @@ async fn full_block_is_searched_for_records_of_known_keys() {
         let mut stage = two_agents();
         stage.builder.set_text(&name("one.eth"), "cl.agent-card", "https://a.example/").unwrap();
         stage.seal();
-        let door = Door { full: Some(full..=full), ..open_door() };
-        let (found, ..) = stage.ask(&[SandboxRpcFault::None], door, &changed(0, None)).await;
+        let transport = FaultyTransport { full: Some(full..=full), ..faultless_transport() };
+        let (found, ..) = stage.ask(&[SandboxRpcFault::None], transport, &changed(0, None)).await;
         assert_eq!(of(&found, &AGENTS), expected, "{full}");
         let said = format!(
             "records of other keys than the specification's were not all read: it does not give the logs of block {full}: "
@@ -268,8 +270,8 @@ async fn full_block_is_searched_for_records_of_known_keys() {
 
 #[tokio::test]
 async fn endpoint_without_logs_of_any_key_returns_known_keys() {
-    let door = Door { full: Some(0..=u64::MAX), ..open_door() };
-    let (found, finder, _servers) = two_agents().ask(&[SandboxRpcFault::None], door, &changed(0, None)).await;
+    let transport = FaultyTransport { full: Some(0..=u64::MAX), ..faultless_transport() };
+    let (found, finder, _servers) = two_agents().ask(&[SandboxRpcFault::None], transport, &changed(0, None)).await;
     assert_eq!(of(&found, &AGENTS), [("one.eth", 3), ("two.eth", 2)]);
     let mut reader =
         EventLogReader { endpoint: &finder.endpoints[0], requests: 100, telling: EndpointFoundNames::default() };
@@ -281,13 +283,13 @@ async fn endpoint_without_logs_of_any_key_returns_known_keys() {
 
 #[tokio::test]
 async fn late_block_is_requested_once_and_not_split_by_value() {
-    let door = Door { late: Some(2..=2), ..open_door() };
-    let (found, ..) = two_agents().ask(&[SandboxRpcFault::None], door, &changed(0, None)).await;
+    let transport = FaultyTransport { late: Some(2..=2), ..faultless_transport() };
+    let (found, ..) = two_agents().ask(&[SandboxRpcFault::None], transport, &changed(0, None)).await;
     assert_eq!(of(&found, &AGENTS), [("one.eth", 3)], "the other blocks are read");
     assert!(found.failed[0].1.starts_with("it does not give the logs of block 2: "), "{found:?}");
 
-    let door = Door { late: Some(0..=u64::MAX), ..open_door() };
-    let (_, finder, _servers) = two_agents().ask(&[SandboxRpcFault::None], door, &changed(0, None)).await;
+    let transport = FaultyTransport { late: Some(0..=u64::MAX), ..faultless_transport() };
+    let (_, finder, _servers) = two_agents().ask(&[SandboxRpcFault::None], transport, &changed(0, None)).await;
     let mut reader =
         EventLogReader { endpoint: &finder.endpoints[0], requests: 100, telling: EndpointFoundNames::default() };
     assert!(reader.read_logs(&any_key(), 0..=63, &mut |_, _| {}).await.is_some());
@@ -323,28 +325,28 @@ async fn blocks_that_are_full_of_one_key_hide_no_record_of_another() {
         stage.seal();
     }
     let first_cause = format!("it does not give the logs of block {}: ", full.end());
-    let door = Door { full: Some(full), full_of: Some("cl.owner"), ..open_door() };
-    let (found, ..) = stage.ask(&[SandboxRpcFault::None], door, &changed(0, None)).await;
+    let transport = FaultyTransport { full: Some(full), full_of: Some("cl.owner"), ..faultless_transport() };
+    let (found, ..) = stage.ask(&[SandboxRpcFault::None], transport, &changed(0, None)).await;
     assert_eq!(of(&found, &["among.eth", "old.eth"]), [("among.eth", 9), ("old.eth", 1)]);
     assert!(found.told.is_empty() && found.failed[0].1.starts_with(&first_cause), "{found:?}");
 }
 
 #[tokio::test]
 async fn a_range_that_is_refused_is_parted() {
-    let door = Door { most_blocks: 1, ..open_door() };
-    let (found, _, servers) = two_agents().ask(&[SandboxRpcFault::None], door, &changed(0, None)).await;
+    let transport = FaultyTransport { most_blocks: 1, ..faultless_transport() };
+    let (found, _, servers) = two_agents().ask(&[SandboxRpcFault::None], transport, &changed(0, None)).await;
     assert_eq!(of(&found, &AGENTS), [("one.eth", 3), ("two.eth", 2)]);
     assert!(found.failed.is_empty() && servers[0].request_count() == 2 + 2 * 5, "{found:?}");
-    let door = Door { most_blocks: 0, ..open_door() };
-    let (found, ..) = two_agents().ask(&[SandboxRpcFault::None], door, &changed(0, None)).await;
+    let transport = FaultyTransport { most_blocks: 0, ..faultless_transport() };
+    let (found, ..) = two_agents().ask(&[SandboxRpcFault::None], transport, &changed(0, None)).await;
     assert!(found.told.is_empty() && found.failed[0].1.contains("logs of block 4"), "{found:?}");
 }
 
 #[tokio::test]
 async fn restamped_logs_say_a_later_block_at_most() {
     let restamped = [2, 3].map(|block| format!(r#""blockNumber":"{block:#x}""#)).into();
-    let door = Door { lie: Some(restamped), ..open_door() };
-    let (found, ..) = two_agents().ask(&[SandboxRpcFault::None], door, &changed(0, Some(3))).await;
+    let transport = FaultyTransport { lie: Some(restamped), ..faultless_transport() };
+    let (found, ..) = two_agents().ask(&[SandboxRpcFault::None], transport, &changed(0, Some(3))).await;
     assert_eq!(of(&found, &AGENTS), [("one.eth", 3), ("two.eth", 3)]);
 }
 
@@ -358,7 +360,7 @@ async fn who_hides_a_name_hides_nothing_and_who_invents_logs_adds_nothing_unaske
         SandboxRpcFault::None,
         SandboxRpcFault::WrongChainId(1),
     ];
-    let (found, ..) = two_agents().ask(&faults, open_door(), &changed(0, Some(3))).await;
+    let (found, ..) = two_agents().ask(&faults, faultless_transport(), &changed(0, Some(3))).await;
     assert_eq!(of(&found, &AGENTS), [("one.eth", 3), ("two.eth", 2)]);
     let labels = |list: &[(String, u64)]| list.iter().map(|(label, _)| label.clone()).collect::<Vec<_>>();
     assert_eq!(labels(&found.told), ["node-0", "node-1", "node-4"], "{:?}", found.failed);
@@ -375,14 +377,15 @@ async fn subnames_of_every_level_are_found_and_wrapped_ones_are_spelt() {
     let mut stage = Stage::new(&[agent("publisher.eth"), agent("other.eth"), agent("sub.other.eth")]);
     stage.register(&names.map(agent));
     stage.register(&[SandboxNameRegistration::new(name("gone.publisher.eth"), Address::ZERO)]);
-    let (found, finder, _servers) =
-        stage.ask(&[SandboxRpcFault::None], open_door(), &NameSearchScope::Below(name("publisher.eth"))).await;
+    let (found, finder, _servers) = stage
+        .ask(&[SandboxRpcFault::None], faultless_transport(), &NameSearchScope::Below(name("publisher.eth")))
+        .await;
     assert_eq!(of(&found, &names), [("a.publisher.eth", 4), ("b.a.publisher.eth", 5), ("x.publisher.eth", 7)]);
     assert_eq!(spelt(&finder, "a.publisher.eth").await, (None, 0), "nobody has said how it is spelt");
 
     let stage = Stage::new(&[wrapped("wrapped.eth"), wrapped("sub.wrapped.eth")]);
     let (found, finder, _servers) =
-        stage.ask(&[SandboxRpcFault::None], open_door(), &NameSearchScope::Below(name("wrapped.eth"))).await;
+        stage.ask(&[SandboxRpcFault::None], faultless_transport(), &NameSearchScope::Below(name("wrapped.eth"))).await;
     assert_eq!(of(&found, &["sub.wrapped.eth"]), [("sub.wrapped.eth", 2)]);
     assert_eq!(spelt(&finder, "sub.wrapped.eth").await, (Some(name("sub.wrapped.eth")), 0));
 }
@@ -392,8 +395,9 @@ async fn a_block_that_is_refused_hides_no_deeper_level() {
     let names = ["a.publisher.eth", "b.a.publisher.eth", "x.publisher.eth"];
     let mut stage = Stage::new(&[agent("publisher.eth")]);
     stage.register(&names.map(agent));
-    let door = Door { full: Some(4..=4), ..open_door() };
-    let (found, ..) = stage.ask(&[SandboxRpcFault::None], door, &NameSearchScope::Below(name("publisher.eth"))).await;
+    let transport = FaultyTransport { full: Some(4..=4), ..faultless_transport() };
+    let (found, ..) =
+        stage.ask(&[SandboxRpcFault::None], transport, &NameSearchScope::Below(name("publisher.eth"))).await;
     assert_eq!(of(&found, &names), [("a.publisher.eth", 2), ("b.a.publisher.eth", 3)]);
     assert!(found.failed[0].1.starts_with("it does not give the logs of block 4: "), "{found:?}");
 }
@@ -409,9 +413,9 @@ async fn spelt(finder: &NameFinder, text: &str) -> (Option<EnsName>, usize) {
 async fn whether_a_name_is_spelt_is_not_known_where_nobody_answers() {
     for calls in [Calls::Refused, Calls::Stalled] {
         let wrapped = SandboxNameRegistration { custody: CustodyContract::NameWrapper, ..agent("wrapped.eth") };
-        let door = Door { calls, ..open_door() };
+        let transport = FaultyTransport { calls, ..faultless_transport() };
         let (found, finder, _servers) =
-            Stage::new(&[wrapped]).ask(&[SandboxRpcFault::None], door, &changed(0, None)).await;
+            Stage::new(&[wrapped]).ask(&[SandboxRpcFault::None], transport, &changed(0, None)).await;
         assert_eq!(found.nodes.len(), 1);
         tokio::time::pause();
         assert_eq!(spelt(&finder, "wrapped.eth").await, (None, 1));
@@ -423,15 +427,16 @@ async fn whether_a_name_is_spelt_is_not_known_where_nobody_answers() {
 async fn a_name_of_another_node_is_not_believed() {
     let wrapped = SandboxNameRegistration { custody: CustodyContract::NameWrapper, ..agent("wrapped.eth") };
     let lie = Some((hex::encode("wrapped"), hex::encode("swapped")));
-    let (_, finder, _servers) =
-        Stage::new(&[wrapped]).ask(&[SandboxRpcFault::None], Door { lie, ..open_door() }, &changed(0, None)).await;
+    let (_, finder, _servers) = Stage::new(&[wrapped])
+        .ask(&[SandboxRpcFault::None], FaultyTransport { lie, ..faultless_transport() }, &changed(0, None))
+        .await;
     assert_eq!(spelt(&finder, "wrapped.eth").await, (None, 0));
 }
 
 #[tokio::test]
 async fn an_endpoint_has_a_bound_on_requests_levels_and_time() {
-    let door = Door { most_blocks: 1, ..open_door() };
-    let (_, finder, _servers) = two_agents().ask(&[SandboxRpcFault::None], door, &changed(0, None)).await;
+    let transport = FaultyTransport { most_blocks: 1, ..faultless_transport() };
+    let (_, finder, _servers) = two_agents().ask(&[SandboxRpcFault::None], transport, &changed(0, None)).await;
     let mut reader =
         EventLogReader { endpoint: &finder.endpoints[0], requests: 3, telling: EndpointFoundNames::default() };
     reader.read_logs(&any_key(), 0..=63, &mut |_, _| {}).await;
@@ -440,12 +445,12 @@ async fn an_endpoint_has_a_bound_on_requests_levels_and_time() {
 
     let deep = Stage::new(&[agent("9.8.7.6.5.4.3.2.1.publisher.eth")]);
     let below = NameSearchScope::Below(name("publisher.eth"));
-    let (found, ..) = deep.ask(&[SandboxRpcFault::None], open_door(), &below).await;
+    let (found, ..) = deep.ask(&[SandboxRpcFault::None], faultless_transport(), &below).await;
     assert!(found.nodes.len() == MAX_LEVELS && found.failed[0].1.contains("more than 8 levels"), "{found:?}");
 
     tokio::time::pause();
-    let door = Door { calls: Calls::AllStalled, ..open_door() };
-    let (found, finder, _servers) = two_agents().ask(&[SandboxRpcFault::None], door, &changed(0, None)).await;
+    let transport = FaultyTransport { calls: Calls::AllStalled, ..faultless_transport() };
+    let (found, finder, _servers) = two_agents().ask(&[SandboxRpcFault::None], transport, &changed(0, None)).await;
     assert_eq!(found.failed, [("node-0".to_owned(), "it takes longer than 600 s".to_owned())]);
     let mut reader =
         EventLogReader { endpoint: &finder.endpoints[0], requests: 3, telling: EndpointFoundNames::default() };

@@ -14,10 +14,10 @@ use crate::endpoint::RpcEndpointSettings;
 use crate::transport::{HttpRequestError, RpcHttpTransport};
 
 /// Refuses requests to the host `down`, returns oversized replies from `flood`, and never answers for other hosts.
-struct Door;
+struct FailingTransport;
 
 #[async_trait]
-impl RpcHttpTransport for Door {
+impl RpcHttpTransport for FailingTransport {
     async fn post_json(&self, url: &Url, _: Bytes, cap: usize, _: Duration) -> Result<Bytes, HttpRequestError> {
         match url.host_str() {
             Some("down") => Err(HttpRequestError::Connection("refused".to_owned())),
@@ -30,7 +30,7 @@ impl RpcHttpTransport for Door {
 fn endpoint(host: &str) -> Arc<RpcEndpoint> {
     let url = Url::parse(&format!("http://{host}/")).unwrap();
     let endpoint = RpcEndpointSettings { label: host.to_owned(), url, own: false, operator: host.to_owned() };
-    Arc::new(RpcEndpoint::new(endpoint, Arc::new(Door), Duration::from_secs(60)))
+    Arc::new(RpcEndpoint::new(endpoint, Arc::new(FailingTransport), Duration::from_secs(60)))
 }
 
 /// The caller's time runs out before any endpoint has answered. The failures up to then are still recorded.

@@ -480,7 +480,7 @@ enum Script {
     Failing(u64),
 }
 
-enum Reply {
+enum SimulatedResponse {
     Observed(u64, u8, &'static str),
     Attested(ChainBlock, &'static str),
     Denied(ChainBlock),
@@ -488,21 +488,25 @@ enum Reply {
 }
 
 impl Script {
-    fn observe(&self) -> (u64, Reply) {
+    fn observe(&self) -> (u64, SimulatedResponse) {
         match *self {
-            Self::Honest(height, after) | Self::Mute(height, after) => (after, Reply::Observed(height, 0, "a")),
-            Self::Lying(height, fork, after) => (after, Reply::Observed(height, fork, "x")),
-            Self::Failing(after) => (after, Reply::None(None)),
+            Self::Honest(height, after) | Self::Mute(height, after) => {
+                (after, SimulatedResponse::Observed(height, 0, "a"))
+            }
+            Self::Lying(height, fork, after) => (after, SimulatedResponse::Observed(height, fork, "x")),
+            Self::Failing(after) => (after, SimulatedResponse::None(None)),
         }
     }
 
-    fn attest(&self, about: ChainBlock) -> (u64, Reply) {
+    fn attest(&self, about: ChainBlock) -> (u64, SimulatedResponse) {
         match *self {
-            Self::Honest(_, after) if about == block(about.number, 0) => (after, Reply::Attested(about, "a")),
-            Self::Honest(_, after) => (after, Reply::Denied(block(about.number, 0))),
-            Self::Lying(_, 0, after) => (after, Reply::Attested(about, "x")),
-            Self::Lying(_, fork, after) => (after, Reply::Denied(block(about.number, fork))),
-            Self::Mute(..) | Self::Failing(_) => (60_000, Reply::None(Some(about))),
+            Self::Honest(_, after) if about == block(about.number, 0) => {
+                (after, SimulatedResponse::Attested(about, "a"))
+            }
+            Self::Honest(_, after) => (after, SimulatedResponse::Denied(block(about.number, 0))),
+            Self::Lying(_, 0, after) => (after, SimulatedResponse::Attested(about, "x")),
+            Self::Lying(_, fork, after) => (after, SimulatedResponse::Denied(block(about.number, fork))),
+            Self::Mute(..) | Self::Failing(_) => (60_000, SimulatedResponse::None(Some(about))),
         }
     }
 }
@@ -512,7 +516,7 @@ fn polled(scripts: &[Script]) -> (QuorumStatus, QuorumCounter<&'static str>) {
     const PATIENCE: u64 = 100;
     let mut counter = QuorumCounter::new(2);
     let mut plan = FanOutPlan::new(scripts.len(), 3, 3);
-    let mut under_way: Vec<(u64, usize, Reply)> = Vec::new();
+    let mut under_way: Vec<(u64, usize, SimulatedResponse)> = Vec::new();
     let mut now = 0;
     loop {
         if let QuorumStatus::Open { repeats, .. } = counter.status() {
@@ -548,13 +552,13 @@ fn polled(scripts: &[Script]) -> (QuorumStatus, QuorumCounter<&'static str>) {
         now = at;
         plan.note_request_ended();
         match reply {
-            Reply::Observed(height, fork, vote) => {
+            SimulatedResponse::Observed(height, fork, vote) => {
                 counter.add_observation(endpoint, &endpoint.to_string(), block(height, fork), vote, None);
             }
-            Reply::Attested(about, vote) => counter.add_attestation(endpoint, about, vote),
-            Reply::Denied(other) => counter.add_denial(endpoint, other),
-            Reply::None(Some(about)) => counter.note_unanswered(endpoint, about),
-            Reply::None(None) => {}
+            SimulatedResponse::Attested(about, vote) => counter.add_attestation(endpoint, about, vote),
+            SimulatedResponse::Denied(other) => counter.add_denial(endpoint, other),
+            SimulatedResponse::None(Some(about)) => counter.note_unanswered(endpoint, about),
+            SimulatedResponse::None(None) => {}
         }
     }
 }

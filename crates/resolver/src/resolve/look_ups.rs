@@ -209,9 +209,9 @@ mod tests {
 
     /// A result with the state that determines its lifetime.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    struct Answer<const FINAL: bool>(TrustState, String);
+    struct CountedOutcome<const FINAL: bool>(TrustState, String);
 
-    impl<const FINAL: bool> LookupCacheValue for Answer<FINAL> {
+    impl<const FINAL: bool> LookupCacheValue for CountedOutcome<FINAL> {
         const IS_FINAL: bool = FINAL;
 
         fn lifetime_state(&self) -> TrustState {
@@ -245,13 +245,13 @@ mod tests {
     /// A clock, and a question that returns how many lookups were made for it.
     fn stage<const FINAL: bool>() -> (Arc<Stopped>, impl AsyncFn(&str, TrustState) -> u32) {
         let clock = Arc::new(Stopped(Mutex::new(Timestamp::UNIX_EPOCH)));
-        let (look_ups, made) = (LookupCache::<(), Answer<FINAL>>::default(), Arc::new(AtomicU32::new(0)));
+        let (look_ups, made) = (LookupCache::<(), CountedOutcome<FINAL>>::default(), Arc::new(AtomicU32::new(0)));
         let reads = Arc::clone(&clock);
         let ask = async move |verdict: &str, state: TrustState| {
             let (clock, counts) = (Arc::clone(&reads) as Arc<dyn Clock>, Arc::clone(&made));
             let found = async move {
                 counts.fetch_add(1, Ordering::Relaxed);
-                Answer(state, String::new())
+                CountedOutcome(state, String::new())
             };
             look_ups.get_or_look_up(beside(verdict), (), &clock, found).await;
             made.load(Ordering::Relaxed)
@@ -290,7 +290,7 @@ mod tests {
     #[tokio::test]
     async fn questions_that_arrive_during_a_lookup_share_it() {
         let clock: Arc<dyn Clock> = Arc::new(Stopped(Mutex::new(Timestamp::UNIX_EPOCH)));
-        let look_ups = LookupCache::<(), Answer<false>>::default();
+        let look_ups = LookupCache::<(), CountedOutcome<false>>::default();
         let (made, proceed) = (Arc::new(AtomicU32::new(0)), Arc::new(Notify::new()));
         let ask = |_| {
             let (made, proceed) = (Arc::clone(&made), Arc::clone(&proceed));
@@ -298,7 +298,7 @@ mod tests {
                 if made.fetch_add(1, Ordering::Relaxed) == 0 {
                     proceed.notified().await;
                 }
-                Answer(TrustState::Trusted, String::new())
+                CountedOutcome(TrustState::Trusted, String::new())
             };
             look_ups.get_or_look_up(beside("1"), (), &clock, found)
         };
@@ -322,18 +322,18 @@ mod tests {
     #[tokio::test]
     async fn look_ups_at_the_same_time_are_bounded() {
         let clock: Arc<dyn Clock> = Arc::new(Stopped(Mutex::new(Timestamp::UNIX_EPOCH)));
-        let look_ups = LookupCache::<usize, Answer<false>>::default();
+        let look_ups = LookupCache::<usize, CountedOutcome<false>>::default();
         let begun = (0..MAX_LOOK_UPS).map(|subject| look_ups.get_or_look_up(beside("1"), subject, &clock, pending()));
         let one_more = async {
             while look_ups.0.permits.available_permits() > 0 {
                 tokio::task::yield_now().await;
             }
-            let found = ready(Answer(TrustState::Trusted, String::new()));
+            let found = ready(CountedOutcome(TrustState::Trusted, String::new()));
             look_ups.get_or_look_up(beside("1"), MAX_LOOK_UPS, &clock, found).await
         };
         tokio::select! {
             _ = futures_util::future::join_all(begun) => panic!("none ends"),
-            answer = one_more => assert_eq!(answer, Answer::undecided("too many lookups are in progress")),
+            answer = one_more => assert_eq!(answer, CountedOutcome::undecided("too many lookups are in progress")),
         }
     }
 }

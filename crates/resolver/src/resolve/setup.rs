@@ -368,14 +368,14 @@ mod tests {
     async fn posted(answer: &[u8], timeout: Duration) -> Result<Bytes, HttpRequestError> {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
-        let door = RpcEgressClient(Egress::new(EgressConfig::default()).unwrap());
+        let client = RpcEgressClient(Egress::new(EgressConfig::default()).unwrap());
         let served = async {
             let (mut stream, _) = listener.accept().await.unwrap();
             let _ = stream.read(&mut [0; 1024]).await.unwrap();
             stream.write_all(answer).await.unwrap();
             stream
         };
-        let post = door.post_json(&url, Bytes::from_static(b"{}"), 2, timeout);
+        let post = client.post_json(&url, Bytes::from_static(b"{}"), 2, timeout);
         tokio::join!(post, served).0
     }
 

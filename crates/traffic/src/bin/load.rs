@@ -26,7 +26,7 @@ use clresolve_core::state::TrustState;
 use clresolve_resolver::config::{Config, RpcEndpointConfig};
 use clresolve_resolver::sandbox::Sandbox;
 use clresolve_sandbox::agents::ExpectedAgentVerdict;
-use clresolve_traffic::documents::{self, DocumentAnswer, Question};
+use clresolve_traffic::documents::{self, DocumentAnswer, WorstDocumentRequest};
 use clresolve_traffic::{Daemon, client, ensure_clients};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -146,7 +146,7 @@ async fn load(mut config: Config, rate: u32, seconds: u32) -> anyhow::Result<()>
 struct Run {
     to: SocketAddr,
     names: Vec<ExpectedAgentVerdict>,
-    worst_cards: Vec<Question>,
+    worst_cards: Vec<WorstDocumentRequest>,
     counts: LoadCounts,
 }
 
@@ -547,7 +547,7 @@ struct Line {
     buffer: Vec<u8>,
 }
 
-struct Answer {
+struct HttpResponse {
     status: u16,
     head: String,
     body: Vec<u8>,
@@ -564,12 +564,12 @@ async fn connect(from: Ipv4Addr, to: SocketAddr) -> io::Result<TcpStream> {
 }
 
 /// Sends a GET request for `path`, see [`send_on`].
-async fn ask_on(line: &mut Option<Line>, from: Ipv4Addr, to: SocketAddr, path: &str) -> io::Result<Answer> {
+async fn ask_on(line: &mut Option<Line>, from: Ipv4Addr, to: SocketAddr, path: &str) -> io::Result<HttpResponse> {
     send_on(line, from, to, &get(path)).await
 }
 
 /// Sends a request on the open connection, or else on a new one.
-async fn send_on(line: &mut Option<Line>, from: Ipv4Addr, to: SocketAddr, request: &str) -> io::Result<Answer> {
+async fn send_on(line: &mut Option<Line>, from: Ipv4Addr, to: SocketAddr, request: &str) -> io::Result<HttpResponse> {
     let mut open = match line.take() {
         Some(open) => open,
         None => Line::open(from, to).await?,
@@ -599,7 +599,7 @@ impl Line {
         Ok(Self { stream: connect(from, to).await?, buffer: Vec::new() })
     }
 
-    async fn ask(&mut self, request: &str) -> io::Result<Answer> {
+    async fn ask(&mut self, request: &str) -> io::Result<HttpResponse> {
         self.stream.write_all(request.as_bytes()).await?;
         let end = loop {
             if let Some(end) = self.buffer.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -616,7 +616,7 @@ impl Line {
         let body = self.buffer[end..end + length].to_vec();
         self.buffer.drain(..end + length);
         let status = head.get(9..12).and_then(|status| status.parse().ok()).unwrap_or(0);
-        Ok(Answer { status, head, body })
+        Ok(HttpResponse { status, head, body })
     }
 
     async fn more(&mut self) -> io::Result<()> {
@@ -627,7 +627,7 @@ impl Line {
     }
 }
 
-impl Answer {
+impl HttpResponse {
     fn state(&self) -> Option<&str> {
         let body = std::str::from_utf8(&self.body).ok()?;
         let (_, rest) = body.split_once("\"state\":\"")?;
@@ -644,17 +644,17 @@ impl Answer {
     }
 }
 
-fn is_refusal(answer: &Answer) -> bool {
+fn is_refusal(answer: &HttpResponse) -> bool {
     matches!(answer.status, 429 | 503) && answer.head.contains("application/problem+json")
 }
 
-fn is_decision(answer: &Answer, allow: bool) -> Result<(), String> {
+fn is_decision(answer: &HttpResponse, allow: bool) -> Result<(), String> {
     let opens = answer.status == 200 && answer.head.contains("clresolve-state: trusted\r\n");
     let closes = answer.status == 403 && answer.head.contains("clresolve-code: ");
     if answer.body.is_empty() && opens == allow && closes != allow { Ok(()) } else { Err(answer.head.clone()) }
 }
 
-fn is_report(answer: &Answer, expected: &ExpectedAgentVerdict) -> Result<(), String> {
+fn is_report(answer: &HttpResponse, expected: &ExpectedAgentVerdict) -> Result<(), String> {
     let verdict: Value =
         serde_json::from_slice(&answer.body).map_err(|error| format!("{error}: {}", answer.brief()))?;
     let reasons = verdict["reasons"].as_array().map(Vec::as_slice).unwrap_or_default();

@@ -31,7 +31,7 @@ use crate::transport::{EndpointTransport, HttpRequestError, RpcHttpTransport};
 type Change = Box<dyn Fn(&str, &mut Value) + Send + Sync>;
 
 /// An HTTP client for the sandbox that counts round trips and may falsify replies.
-struct Door {
+struct CountingTransport {
     open: UnguardedHttpClient,
     /// Number of sequential requests: each was sent after the answer to the previous one.
     rounds: AtomicUsize,
@@ -39,7 +39,7 @@ struct Door {
 }
 
 #[async_trait]
-impl RpcHttpTransport for Door {
+impl RpcHttpTransport for CountingTransport {
     async fn post_json(
         &self,
         url: &Url,
@@ -68,7 +68,7 @@ impl RpcHttpTransport for Door {
 
 struct World {
     server: SandboxRpcServer,
-    door: Arc<Door>,
+    counting: Arc<CountingTransport>,
     rpc: RpcClient,
     header: Arc<HashedBlockHeader>,
     prover: CallProver,
@@ -83,14 +83,14 @@ impl World {
         builder.seal_block("2026-11-20T12:00:00Z".parse().unwrap()).unwrap();
         let server = SandboxRpcServer::bind(Arc::new(builder.build().unwrap())).await.unwrap();
         let open = UnguardedHttpClient::new();
-        let door = Arc::new(Door { open, rounds: AtomicUsize::new(0), change: Box::new(change) });
-        let http: Arc<dyn RpcHttpTransport> = Arc::clone(&door) as _;
+        let counting = Arc::new(CountingTransport { open, rounds: AtomicUsize::new(0), change: Box::new(change) });
+        let http: Arc<dyn RpcHttpTransport> = Arc::clone(&counting) as _;
         let transport =
             EndpointTransport::new(http, server.url().parse().unwrap(), "sandbox".to_owned(), Duration::from_secs(20));
         let rpc = RpcClient::new(transport, true);
         let header: Header = rpc.request("eth_getBlockByNumber", ("finalized", false)).await.unwrap();
         let header = Arc::new(HashedBlockHeader::with_expected_hash(header.inner, header.hash).unwrap());
-        Self { server, door, rpc, header, prover: CallProver::new(CHAIN) }
+        Self { server, counting, rpc, header, prover: CallProver::new(CHAIN) }
     }
 
     /// The outcome over proven state, and its number of round trips.
@@ -98,11 +98,11 @@ impl World {
         let explain = |error: &TransportError| EndpointFailure::Unusable(error.to_string());
         let source = RpcStateSource { rpc: &self.rpc, explain: &explain };
         let mut session = CallProverSession::new(Arc::clone(&self.header));
-        let before = self.door.rounds.load(Ordering::Relaxed);
+        let before = self.counting.rounds.load(Ordering::Relaxed);
         let (to, data) = question(name);
         let call = EvmCall { to, data, gas: 16_000_000 };
         let outcome = self.prover.compute_call(&source, &mut session, &call, None).await;
-        (outcome, self.door.rounds.load(Ordering::Relaxed) - before)
+        (outcome, self.counting.rounds.load(Ordering::Relaxed) - before)
     }
 
     async fn stated(&self, name: &str) -> EvmCallOutcome {

@@ -1407,6 +1407,17 @@ fn a_receipt_of_another_verb_is_refused_whatever_the_verb() {
     }
 }
 
+/// Receipts of the MCP server follow no published schema, so an unknown word in the schemas' member is no verb.
+#[test]
+fn a_signer_may_use_its_own_words() {
+    let mut world = World::new();
+    world.agent.verbs = vec!["summarize".to_owned()];
+    let mut content = raw_call();
+    content["x402"] = json!({"verb": "condense"});
+    let found = world.judged(&world.of_the_mcp_server(content));
+    assert_eq!((found.trust_state(), status(&found, ReceiptCheckKind::Agent)), (TrustState::Trusted, StepStatus::Pass));
+}
+
 #[test]
 fn a_decision_about_another_verb_covers_no_purchase() {
     let world = World::new();

@@ -97,21 +97,21 @@ mod tests {
     }
 
     #[derive(Debug, Default)]
-    struct Seen {
+    struct HedgeRun {
         /// The gateway, when it was asked, and the time it was given.
         asked: Vec<(usize, u64, u64)>,
         won: Option<u64>,
     }
 
     /// Simulates a race with a patience of 100 ms for each gateway and a total of 9 s, on its own clock.
-    fn race(does: &[Does]) -> Seen {
+    fn race(does: &[Does]) -> HedgeRun {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         let ms = |instant: Instant| u64::try_from((instant - start).as_millis()).unwrap();
         let patience = Duration::from_millis(100);
         let turns = (0..does.len()).map(|gateway| IpfsGatewayCandidate { gateway, patience }).collect();
         let mut plan = HedgeSchedule::new(turns, start, at(9000));
-        let (mut now, mut progress, mut seen) = (0, None, Seen::default());
+        let (mut now, mut progress, mut seen) = (0, None, HedgeRun::default());
         // When each running gateway acts next, what it does, and its deadline.
         let mut running: Vec<(u64, Does, u64)> = Vec::new();
         loop {
@@ -139,7 +139,7 @@ mod tests {
             now = when;
             match what {
                 _ if when == limit => {}
-                Does::Win(_) => return Seen { won: Some(now), ..seen },
+                Does::Win(_) => return HedgeRun { won: Some(now), ..seen },
                 Does::Drip(every) => {
                     progress = Some(at(now));
                     running[index].0 = (now + every).min(limit);

@@ -18,7 +18,7 @@ use crate::telemetry::{self, RequestOutcome as Counted, UpstreamKind};
 pub(super) struct IpfsGatewayClient {
     pub(super) label: String,
     base: Url,
-    door: IpfsGatewayEgress,
+    egress: IpfsGatewayEgress,
     /// A budget for large blocks and large CAR sections.
     pub(super) bodies: BodyBudget,
 }
@@ -35,15 +35,17 @@ enum IpfsGatewayEgress {
 
 impl IpfsGatewayClient {
     pub(super) fn new(egress: &Egress, gateway: IpfsGateway) -> Result<Self, IpfsGatewayError> {
-        let door = if gateway.is_own() {
+        let egress = if gateway.is_own() {
             egress.single_origin_client(&gateway.url).map(IpfsGatewayEgress::Operator)
         } else if gateway.url.scheme() == "https" {
             Ok(IpfsGatewayEgress::Foreign(egress.clone()))
         } else {
             Err(EgressViolation::Scheme)
         };
-        match door {
-            Ok(door) => Ok(Self { label: gateway.label, base: gateway.url, door, bodies: BodyBudget::new(BODY_BYTES) }),
+        match egress {
+            Ok(egress) => {
+                Ok(Self { label: gateway.label, base: gateway.url, egress, bodies: BodyBudget::new(BODY_BYTES) })
+            }
             Err(why) => Err(IpfsGatewayError { label: gateway.label, why }),
         }
     }
@@ -73,7 +75,7 @@ impl IpfsGatewayClient {
         deadline: tokio::time::Instant,
     ) -> Result<EgressResponse, IpfsGatewayFault> {
         let call = EgressRequest::get(accept).with_pacing(departure);
-        let reply = match &self.door {
+        let reply = match &self.egress {
             IpfsGatewayEgress::Foreign(egress) => {
                 egress.send_untrusted(&UntrustedUrl::from_built_url(url.clone()), call, deadline).await
             }

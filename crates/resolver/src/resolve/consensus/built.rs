@@ -121,7 +121,7 @@ mod tests {
     async fn got(answer: &str) -> (Result<BeaconResponse, HttpRequestError>, String) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/eth", listener.local_addr().unwrap()).parse().unwrap();
-        let door = BeaconEgressClient(Egress::new(EgressConfig::default()).unwrap());
+        let client = BeaconEgressClient(Egress::new(EgressConfig::default()).unwrap());
         let served = async {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut head = vec![0; 4096];
@@ -129,7 +129,7 @@ mod tests {
             stream.write_all(answer.as_bytes()).await.unwrap();
             String::from_utf8_lossy(&head[..length]).to_ascii_lowercase()
         };
-        tokio::join!(door.get(&url, 4, Duration::from_secs(60)), served)
+        tokio::join!(client.get(&url, 4, Duration::from_secs(60)), served)
     }
 
     #[tokio::test]

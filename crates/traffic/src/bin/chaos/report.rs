@@ -81,10 +81,10 @@ impl VerdictAnswer {
 }
 
 #[derive(Default)]
-pub(crate) struct Report(Mutex<Seen>);
+pub(crate) struct Report(Mutex<ReportCounts>);
 
 #[derive(Default)]
-struct Seen {
+struct ReportCounts {
     allowed: u64,
     /// Refusals of good names, by code.
     refused: BTreeMap<String, u64>,
@@ -102,7 +102,7 @@ struct Seen {
     memory: Vec<u64>,
 }
 
-impl Seen {
+impl ReportCounts {
     /// Records that a request for a name that may have changed, sent at `asked`, was allowed.
     fn allowed_at(&mut self, name: &str, asked: Instant, answer: &str) {
         let Some((since, last)) = self.turned.get_mut(name) else { return };
@@ -145,7 +145,7 @@ fn is_good(name: &str) -> bool {
 }
 
 impl Report {
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn seen(&self) -> MutexGuard<'_, ReportCounts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

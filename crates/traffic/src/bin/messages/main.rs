@@ -15,7 +15,7 @@ use anyhow::{Context as _, bail, ensure};
 use clresolve_resolver::sandbox::CustomSandbox;
 use clresolve_sandbox::spec::SandboxSpec;
 use clresolve_traffic::Daemon;
-use clresolve_traffic::documents::{self, DocumentAnswer, Question};
+use clresolve_traffic::documents::{self, DocumentAnswer, WorstDocumentRequest};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
@@ -75,7 +75,7 @@ fn agents() -> String {
     publisher + &agent("good.eth", "") + &agent(documents::LARGE, &description)
 }
 
-async fn ask(daemon: &Daemon, question: &Question) -> anyhow::Result<()> {
+async fn ask(daemon: &Daemon, question: &WorstDocumentRequest) -> anyhow::Result<()> {
     let said = answer(daemon, &question.request).await?;
     let excerpt = || said.chars().take(500).collect::<String>();
     ensure!(question.classify(&said) == DocumentAnswer::Judged, "{}: {}", question.to, excerpt());

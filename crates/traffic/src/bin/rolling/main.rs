@@ -63,7 +63,7 @@ async fn main() -> anyhow::Result<()> {
     let addresses = fleet.iter().map(|member| member.daemon.address).collect();
     let nginx = Nginx::start(folder.path(), runtime().await?, addresses).await?;
 
-    let seen = Arc::new(Seen::default());
+    let seen = Arc::new(RollingCounts::default());
     let end = Instant::now() + Duration::from_secs(seconds);
     let mut clients = JoinSet::new();
     for _ in 0..CLIENTS {
@@ -124,7 +124,7 @@ async fn runtime() -> anyhow::Result<SocketAddr> {
     Ok(address)
 }
 
-async fn ask_on(proxy: SocketAddr, name: &'static str, deserved: &'static str, end: Instant, seen: Arc<Seen>) {
+async fn ask_on(proxy: SocketAddr, name: &'static str, deserved: &'static str, end: Instant, seen: Arc<RollingCounts>) {
     while Instant::now() < end {
         let began = Instant::now();
         let said = timeout(PATIENCE, exchange(proxy, &format!("/agents/{name}/summarize/v1"))).await;
@@ -144,7 +144,7 @@ fn status(answer: &str) -> &str {
 }
 
 #[derive(Default)]
-struct Seen(Mutex<Counts>);
+struct RollingCounts(Mutex<Counts>);
 
 #[derive(Default)]
 struct Counts {
@@ -154,7 +154,7 @@ struct Counts {
     lost: Vec<String>,
 }
 
-impl Seen {
+impl RollingCounts {
     fn note(&self, name: &'static str, lost: Option<String>, time: Duration) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         counts.times.push(time);

@@ -20,7 +20,7 @@ use std::time::Duration;
 use anyhow::ensure;
 use clresolve_resolver::sandbox::CustomSandbox;
 use clresolve_sandbox::spec::SandboxSpec;
-use clresolve_traffic::documents::{self, DocumentAnswer, Question};
+use clresolve_traffic::documents::{self, DocumentAnswer, WorstDocumentRequest};
 use clresolve_traffic::{Daemon, announce, client, ensure_clients};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
@@ -144,7 +144,7 @@ fn spec() -> Result<SandboxSpec, String> {
 }
 
 /// The requests to all routes and tools.
-fn questions() -> Vec<Question> {
+fn questions() -> Vec<WorstDocumentRequest> {
     let agents = (0..documents::cards().len()).map(|number| format!("a.worst-{number}.eth"));
     documents::questions().into_iter().chain(documents::discoveries(agents)).collect()
 }
@@ -162,7 +162,7 @@ struct Run {
     livez: Mutex<Vec<Duration>>,
     judged: AtomicU64,
     deep: AtomicU64,
-    documents: Vec<Question>,
+    documents: Vec<WorstDocumentRequest>,
     cards: usize,
     sent: Mutex<BTreeMap<&'static str, u64>>,
     overloaded: AtomicU64,
