@@ -60,14 +60,28 @@ impl InProcess {
                 let request = PaymentDecisionRequest::about_reply(&**name, &**verb, url, reply);
                 let answer =
                     self.resolver.decide(&PaymentDecisionRequest { limits, selected, header, ..request }).await;
-                GuardDecision::of(&answer, answer.abort, &answer.codes, &answer.reasons, &answer.entries, answer.valid_until)
+                GuardDecision::of(
+                    &answer,
+                    answer.abort,
+                    &answer.codes,
+                    &answer.reasons,
+                    &answer.entries,
+                    answer.valid_until,
+                )
             }
             Whom::Any { name, verb } => {
                 let (name, verb) = (name.clone(), verb.clone());
                 let request = SellerCheckRequest::about_reply(url, reply);
                 let request = SellerCheckRequest { name, verb, limits, selected, header, ..request };
                 let answer = self.resolver.check_seller(&request).await;
-                GuardDecision::of(&answer, answer.abort, &answer.codes, &answer.reasons, &answer.entries, answer.valid_until)
+                GuardDecision::of(
+                    &answer,
+                    answer.abort,
+                    &answer.codes,
+                    &answer.reasons,
+                    &answer.entries,
+                    answer.valid_until,
+                )
             }
         }
     }
