@@ -40,7 +40,7 @@ fn main() {
 fn measured(chain: &SampleBeaconChain, participants: usize) -> Row<'static> {
     let update = chain.signed_update(participants).expect("a supported fork");
     let slot = chain.signature_slot();
-    let fresh = chain.checkpoint_store().expect("a valid bootstrap");
+    let fresh = chain.store_at_checkpoint().expect("a valid bootstrap");
     let mut known = fresh.clone();
     known.process_update(&update, slot).expect("it is genuine");
     let (json, ssz) = (update.to_json(ConsensusFork::Fulu).to_string(), update.to_ssz(ConsensusFork::Fulu));

@@ -37,7 +37,8 @@ fn main() {
     } else {
         eprintln!("not measured: a published card, {PUBLISHED} below the folder that CLRESOLVE_CORPUS names");
     }
-    let digests = in_turn(ROUNDS, [&mut timed(|| verdict.clone().with_digests()), &mut timed(|| verdict.clone())]);
+    let digests =
+        in_turn(ROUNDS, [&mut timed(|| verdict.clone().with_computed_digests()), &mut timed(|| verdict.clone())]);
     println!(
         "afterwards, without a budget: the verdict's digests {}",
         micros(undisturbed(&digests[0]) - undisturbed(&digests[1]))
@@ -86,7 +87,7 @@ fn sandbox() -> (Bytes, Verdict, Arc<ConformanceProfile>) {
     let (runtime, _sandbox, resolver) = support::sandbox();
     let profile = resolver.profiles().get(DEFAULT).expect("it is built in");
     let resolution = runtime.block_on(resolver.resolve(GOOD));
-    let card = resolution.card().cloned().expect("a trusted verdict comes with its card");
+    let card = resolution.card_bytes().cloned().expect("a trusted verdict comes with its card");
     (card, resolution.verdict().as_ref().clone(), profile)
 }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clresolve_cards::lint::lint_document;
-use clresolve_cards::system::{CardRules, CardSystem};
+use clresolve_cards::system::{CardLintContext, CardSystem};
 use clresolve_core::state::TrustState;
 use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::profile::{ConformanceProfile, DEFAULT};
@@ -49,7 +49,7 @@ fn main() {
     let (of_commandlayer, profile) = commandlayer();
     let cards = cards(&of_commandlayer);
     for (system, card, _) in &cards {
-        let report = lint_document(card.as_bytes(), None, &CardRules::from_profile(&profile));
+        let report = lint_document(card.as_bytes(), None, &CardLintContext::from_profile(&profile));
         assert_eq!((report.system, report.valid), (Some(*system), true), "{:?}", report.findings);
     }
     let Some(mut ajv) = Ajv::start(&cards) else {
@@ -101,7 +101,7 @@ fn commandlayer() -> (String, Arc<ConformanceProfile>) {
     let (runtime, _sandbox, resolver) = support::sandbox();
     let resolution = runtime.block_on(resolver.resolve(GOOD));
     assert_eq!(resolution.verdict().state, TrustState::Trusted);
-    let card = resolution.card().expect("a trusted name has a card").to_vec();
+    let card = resolution.card_bytes().expect("a trusted name has a card").to_vec();
     let profile = resolver.profiles().get(DEFAULT).expect("it is built in");
     (String::from_utf8(card).expect("a card is UTF-8"), profile)
 }
@@ -109,7 +109,8 @@ fn commandlayer() -> (String, Arc<ConformanceProfile>) {
 /// The schemas of `cards`, keyed by path.
 fn schemas(cards: &[(CardSystem, String, String)]) -> BTreeMap<&str, StrictSchema> {
     let paths: BTreeSet<&str> = cards.iter().map(|(_, _, path)| path.as_str()).collect();
-    let load = |path: &str| StrictSchema::load(&std::fs::read(path).expect("a schema"), &[]).expect("a strict schema");
+    let load =
+        |path: &str| StrictSchema::compile(&std::fs::read(path).expect("a schema"), &[]).expect("a strict schema");
     paths.into_iter().map(|path| (path, load(path))).collect()
 }
 
@@ -125,7 +126,7 @@ fn validated(cards: &[(CardSystem, String, String)], schemas: &BTreeMap<&str, St
 }
 
 fn linted(cards: &[(CardSystem, String, String)], profile: &ConformanceProfile) -> Duration {
-    let rules = CardRules::from_profile(profile);
+    let rules = CardLintContext::from_profile(profile);
     let started = Instant::now();
     let valid = cards.iter().filter(|(_, card, _)| lint_document(card.as_bytes(), None, &rules).valid).count();
     let took = started.elapsed();

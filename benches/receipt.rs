@@ -9,14 +9,14 @@ use std::hint::black_box;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clresolve_core::digest::Digest;
-use clresolve_core::json::{JsonLimits, parse};
+use clresolve_core::json::{JsonLimits, parse_strict_json};
 use clresolve_core::state::TrustState;
 use clresolve_jose::Ed25519PublicKey;
 use clresolve_messages::receipt::ReceiptVerificationRequest;
 use clresolve_messages::receipt::question::AgentRequest;
-use clresolve_payment::settlement::Purchase;
+use clresolve_payment::settlement::PurchasePaymentDocuments;
 use clresolve_resolver::sandbox::Sandbox;
-use clresolve_verdict::card::SchemaSide;
+use clresolve_verdict::card::SchemaRole;
 
 use support::{GOOD, Good, ROUNDS, Row, following, in_turn, micros, sandbox, timed, timed_in, undisturbed};
 
@@ -42,17 +42,17 @@ fn main() {
         name: GOOD.to_owned(),
         receipt: receipt.to_vec(),
         request: Some(request),
-        purchase: Purchase::default(),
+        purchase: PurchasePaymentDocuments::default(),
     };
     let found = runtime.block_on(resolver.verify_receipt(&question));
     assert_eq!((found.state, found.unchecked.as_slice()), (TrustState::Trusted, &[][..]), "{found:#?}");
 
-    let document = parse(receipt, JsonLimits::CARD).expect("strict JSON");
+    let document = parse_strict_json(receipt, JsonLimits::CARD).expect("strict JSON");
     let signature = document["metadata"]["proof"]["signature_b64"].as_str().expect("a text");
     let signature = STANDARD.decode(signature).expect("base64");
-    let signed = found.receipt.canonical_sha256.expect("it has a form").hex();
+    let signed = found.receipt.canonical_sha256.expect("it has a form").to_hex();
     let key = Ed25519PublicKey::from_signer_record(KEY).expect("a key");
-    let schema = runtime.block_on(resolver.bound_schema(GOOD, SchemaSide::Receipt)).expect("a trusted agent binds one");
+    let schema = runtime.block_on(resolver.bound_schema(GOOD, SchemaRole::Receipt)).expect("a trusted agent binds one");
     let mut members = document.clone();
     members.as_object_mut().expect("an object").remove("metadata");
     assert!(schema.every_violation(&members).next().is_none());
@@ -62,7 +62,7 @@ fn main() {
         [
             &mut timed_in(&runtime, async || resolver.verify_receipt(black_box(&question)).await),
             &mut timed(|| Digest::compute(receipt)),
-            &mut timed(|| parse(receipt, JsonLimits::CARD)),
+            &mut timed(|| parse_strict_json(receipt, JsonLimits::CARD)),
             &mut timed(|| schema.every_violation(&members).count()),
             &mut timed(|| key.has_signed(signed.as_bytes(), &signature)),
         ],

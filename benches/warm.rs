@@ -43,7 +43,7 @@ fn main() {
         ROUNDS,
         [
             &mut timed_in(&runtime, async || resolver.resolve(black_box(GOOD)).await),
-            &mut timed_in(&runtime, async || resolver.ask(black_box(&question)).await),
+            &mut timed_in(&runtime, async || resolver.resolve_question(black_box(&question)).await),
             &mut timed_in(&runtime, async || resolver.resolve(black_box(TYPED)).await),
             &mut timed_in(&runtime, async || bare.get(black_box(GOOD)).await),
         ],
@@ -75,16 +75,17 @@ fn payments(runtime: &Runtime, sandbox: &Sandbox) {
     let (resolver, _follower) = following(runtime, sandbox);
     let (decided, checked) = runtime.block_on(async {
         let reply = resolver.send_unpaid_request(URL, Some("{}")).await.expect("the seller answers");
-        let decided = PaymentDecisionRequest::about_reply(GOOD, "summarize", URL, reply.clone());
-        let checked = SellerCheckRequest { name: Some(GOOD.to_owned()), ..SellerCheckRequest::about_reply(URL, reply) };
-        assert!(!resolver.decide(&decided).await.abort && !resolver.check_seller(&checked).await.abort);
+        let decided = PaymentDecisionRequest::from_seller_reply(GOOD, "summarize", URL, reply.clone());
+        let checked =
+            SellerCheckRequest { name: Some(GOOD.to_owned()), ..SellerCheckRequest::from_seller_reply(URL, reply) };
+        assert!(!resolver.decide_payment(&decided).await.abort && !resolver.check_seller(&checked).await.abort);
         (decided, checked)
     });
     let [check, decision] = in_turn(
         ROUNDS,
         [
             &mut timed_in(runtime, async || resolver.check_seller(black_box(&checked)).await),
-            &mut timed_in(runtime, async || resolver.decide(black_box(&decided)).await),
+            &mut timed_in(runtime, async || resolver.decide_payment(black_box(&decided)).await),
         ],
     );
     let (check, decision) = (undisturbed(&check), undisturbed(&decision));

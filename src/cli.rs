@@ -99,12 +99,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     exit::install_panic_hook();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     color::set_color_choice(&arguments);
-    let exit = exit::run_catching_panics(|| match args::parse(arguments.clone()) {
+    let exit = exit::run_catching_panics(|| match args::parse_command_line(arguments.clone()) {
         Ok(parsed) => run_parsed_command(parsed),
         Err(error)
             if error.kind() == ErrorKind::DisplayVersion && version::is_verbose_version_requested(&arguments) =>
         {
-            report_command_error(version::print_verbose_version())
+            exit_status_of_command_result(version::print_verbose_version())
         }
         Err(error) => report_clap_error(error),
     });
@@ -119,12 +119,12 @@ fn report_clap_error(error: clap::Error) -> ExitStatus {
         return ExitStatus::Usage;
     }
     if error.use_stderr() {
-        let _ = std::io::stderr().write_all(args::plain_error_message(error).as_bytes());
+        let _ = std::io::stderr().write_all(args::redacted_clap_error_message(error).as_bytes());
         return ExitStatus::Usage;
     }
     match error.print() {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            report_command_error(Err(OutputWriteError::new("standard output", error).into()))
+            exit_status_of_command_result(Err(OutputWriteError::new("standard output", error).into()))
         }
         _ => ExitStatus::Trusted,
     }
@@ -137,11 +137,11 @@ fn run_parsed_command(parsed: ParsedCommandLine) -> ExitStatus {
         CliCommand::Serve(args) => Some(args.log_format),
         _ => None,
     };
-    let _log = start_log(global, of_daemon);
+    let _log = start_logging(global, of_daemon);
     if global.quiet {
         notice::silence_notices();
     }
-    report_command_error(run_command(command))
+    exit_status_of_command_result(run_command(command))
 }
 
 fn run_command(command: CliCommand) -> anyhow::Result<ExitStatus> {
@@ -183,7 +183,7 @@ fn run_command(command: CliCommand) -> anyhow::Result<ExitStatus> {
 }
 
 /// The exit status of a command. An error is reported.
-fn report_command_error(done: anyhow::Result<ExitStatus>) -> ExitStatus {
+fn exit_status_of_command_result(done: anyhow::Result<ExitStatus>) -> ExitStatus {
     done.unwrap_or_else(|error| {
         log_queue::write_log_line(Level::ERROR, &text::escape_unsafe_lines(&format!("{error:#}")));
         ExitStatus::from(&error)
@@ -192,7 +192,7 @@ fn report_command_error(done: anyhow::Result<ExitStatus>) -> ExitStatus {
 
 /// Logs to standard error: warnings, more with `-v`, or what `RUST_LOG` selects. A daemon also logs resolutions and
 /// refusals, through a queue, so that no response waits for a reader of the log.
-fn start_log(global: GlobalArguments, of_daemon: Option<LogFormat>) -> Option<LogFlushGuard> {
+fn start_logging(global: GlobalArguments, of_daemon: Option<LogFormat>) -> Option<LogFlushGuard> {
     let level = match global.verbose.saturating_add(u8::from(of_daemon.is_some())) {
         _ if global.quiet => "error",
         0 => "warn",
@@ -205,7 +205,8 @@ fn start_log(global: GlobalArguments, of_daemon: Option<LogFormat>) -> Option<Lo
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(output::supports_colour(&std::io::stderr()));
     // This fails only for a second call in one process, which keeps the first log.
     let Some(format) = of_daemon else {
-        let _ = log.with_writer(std::io::stderr).finish().with(log_filter::client_input_log_filter()).try_init();
+        let _ =
+            log.with_writer(std::io::stderr).finish().with(log_filter::client_input_suppressing_filter()).try_init();
         return None;
     };
     let (writer, last_lines) = log_queue::start_log_queue(format);
@@ -214,12 +215,12 @@ fn start_log(global: GlobalArguments, of_daemon: Option<LogFormat>) -> Option<Lo
         LogFormat::Text => {
             let log = log.with_filter_reloading();
             log_filter::store_log_filter_handle(log.reload_handle(), said);
-            log.finish().with(log_filter::client_input_log_filter()).try_init()
+            log.finish().with(log_filter::client_input_suppressing_filter()).try_init()
         }
         LogFormat::Json => {
             let log = log.json().with_current_span(false).with_span_list(false).with_filter_reloading();
             log_filter::store_log_filter_handle(log.reload_handle(), said);
-            log.finish().with(log_filter::client_input_log_filter()).try_init()
+            log.finish().with(log_filter::client_input_suppressing_filter()).try_init()
         }
     };
     Some(last_lines)

@@ -11,7 +11,7 @@ use std::str::FromStr;
 
 use alloy_primitives::{Address, B256};
 use bytes::Bytes;
-use clresolve_core::address::HostName;
+use clresolve_core::address::PublicHostName;
 use clresolve_core::digest::Digest;
 use clresolve_core::fetch::ForbiddenUrlError;
 use clresolve_core::json::{JsonError, JsonLimits};
@@ -22,17 +22,17 @@ use clresolve_core::reading::{
     ResolvedRecords,
 };
 use clresolve_core::reason::{self, Reason, ReasonCode};
-use clresolve_core::records::{RecordKey, RecordSet, TextRecord};
+use clresolve_core::records::{TextRecord, TextRecordKey, TextRecordSet};
 use clresolve_core::state::TrustState;
 use clresolve_ipfs::build::{BlocksByCid, BuiltDagNode, DagBuilder, DirectoryEntries, IpfsImportProfile};
-use clresolve_ipfs::{ContentId, ContentPath, ContentPathError, DagWalk, DagWalkBudget};
+use clresolve_ipfs::{ContentId, DagWalk, DagWalkBudget, UnixFsPath, UnixFsPathError};
 use clresolve_payment::network::Caip2Network;
 use clresolve_resolver::config::parse_address;
 use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::check::{self, JudgementPolicy};
 use clresolve_verdict::evidence::continuity::HistoryOutcome;
 use clresolve_verdict::evidence::{
-    ClOwnerEvidence, ContentProofSource, HttpsOutcome, IpfsOutcome, ResolutionEvidence, is_https_url,
+    ClOwnerEvidence, ContentProofSource, HttpsOutcome, IpfsWalkOutcome, ResolutionEvidence, is_https_url,
 };
 use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles};
 use clresolve_verdict::verdict::ResolutionDepth;
@@ -87,14 +87,14 @@ pub(crate) enum PublicationPlanError {
     FolderTooLarge(String),
     /// The name cannot be part of a path.
     #[error("{path:?}: {error}")]
-    Name { path: String, error: ContentPathError },
+    Name { path: String, error: UnixFsPathError },
     /// One URL was given for several cards.
     #[error("there are {0} cards: a URL for all of them ends with a slash")]
     OneUrl(usize),
 }
 
 impl UnixFsPublication {
-    /// Builds the UnixFS graph in the way of importers with this profile. [`ContentPath`] limits the depth.
+    /// Builds the UnixFS graph in the way of importers with this profile. [`UnixFsPath`] limits the depth.
     ///
     /// # Errors
     /// [`PublicationPlanError`] if no reader could find a file, or if importers differ.
@@ -156,8 +156,7 @@ impl UnixFsPublicationBuilder {
     }
 
     fn add_node(&mut self, node: &FileTreeNode, path: &str) -> Result<BuiltDagNode, PublicationPlanError> {
-        ContentPath::parse_literal(path)
-            .map_err(|error| PublicationPlanError::Name { path: path.to_owned(), error })?;
+        UnixFsPath::parse_literal(path).map_err(|error| PublicationPlanError::Name { path: path.to_owned(), error })?;
         match node {
             FileTreeNode::File(bytes) => {
                 self.files.insert(path.to_owned(), bytes.clone());
@@ -247,7 +246,7 @@ impl FromStr for PayeeAccount {
     fn from_str(text: &str) -> Result<Self, PayeeAccountError> {
         let (chain, address) = text.rsplit_once(':').ok_or(PayeeAccountError)?;
         let id = chain.strip_prefix("eip155:").and_then(|id| id.parse::<u64>().ok()).ok_or(PayeeAccountError)?;
-        let coin = if id == 0 { Some(CoinType::EVM_DEFAULT) } else { CoinType::for_chain(id) };
+        let coin = if id == 0 { Some(CoinType::EVM_DEFAULT) } else { CoinType::from_chain_id(id) };
         let address = parse_address(address).map_err(|_| PayeeAccountError)?;
         Ok(Self { coin: coin.ok_or(PayeeAccountError)?, address })
     }
@@ -265,7 +264,7 @@ pub(crate) struct PublisherDeclarations<'a> {
 
 /// The rules and the time of the prediction.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PlannedVerdictRules<'a> {
+pub(crate) struct VerdictPredictionRules<'a> {
     pub(crate) profile: &'a ConformanceProfile,
     /// All profiles, to find near misses.
     pub(crate) profiles: &'a ConformanceProfiles,
@@ -281,29 +280,29 @@ pub(crate) struct PlannedVerdictRules<'a> {
 pub(crate) fn plan_card_publications(
     publication: &UnixFsPublication,
     declared: PublisherDeclarations<'_>,
-    rules: PlannedVerdictRules<'_>,
+    rules: VerdictPredictionRules<'_>,
 ) -> Result<Vec<CardPublicationPlan>, PublicationPlanError> {
     let cards = publication.card_paths();
     if cards.len() > 1 && declared.url.is_some_and(|url| !url.ends_with('/')) {
         return Err(PublicationPlanError::OneUrl(cards.len()));
     }
-    Ok(cards.into_iter().map(|path| card_plan(publication, path, declared, rules)).collect())
+    Ok(cards.into_iter().map(|path| plan_card_publication(publication, path, declared, rules)).collect())
 }
 
-fn card_plan(
+fn plan_card_publication(
     publication: &UnixFsPublication,
     path: &str,
     declared: PublisherDeclarations<'_>,
-    rules: PlannedVerdictRules<'_>,
+    rules: VerdictPredictionRules<'_>,
 ) -> CardPublicationPlan {
     let bytes = &publication.files[path];
     let card = AgentCard::parse(bytes).ok();
-    let path = ContentPath::parse_literal(path).expect("checked when the publication was built");
+    let path = UnixFsPath::parse_literal(path).expect("checked when the publication was built");
     let records = planned_text_records(publication, &path, bytes, card.as_ref(), declared.url);
     let name = card.as_ref().and_then(AgentCard::ens).map(EnsName::parse);
     let at = |depth: ResolutionDepth| {
         let policy = JudgementPolicy { depth, ..rules.policy.clone() };
-        let rules = PlannedVerdictRules { policy: &policy, ..rules };
+        let rules = VerdictPredictionRules { policy: &policy, ..rules };
         match &name {
             Some(Ok(name)) => {
                 predict_verdict(&predicted_evidence(name, publication, &path, bytes, &records, rules.now), rules)
@@ -330,7 +329,7 @@ fn card_plan(
         records: records.into_iter().map(|(key, value)| (key.as_str(), value)).collect(),
         manager,
         calldata,
-        payment_records: payment_records(card.as_ref(), declared.payees),
+        payment_records: planned_payment_records(card.as_ref(), declared.payees),
         would_be,
         would_be_at,
         profile: rules.profile.id().to_owned(),
@@ -342,9 +341,9 @@ fn card_plan(
 }
 
 /// An address for each network of the card that has a coin type, one for all other EVM chains, and the URL to call.
-fn payment_records(card: Option<&AgentCard>, payees: &[PayeeAccount]) -> Vec<PlannedPaymentRecord> {
+fn planned_payment_records(card: Option<&AgentCard>, payees: &[PayeeAccount]) -> Vec<PlannedPaymentRecord> {
     let known = payee_addresses(payees);
-    let coin = |network: &str| CoinType::for_chain(network.parse::<Caip2Network>().ok()?.chain_id()?);
+    let coin = |network: &str| CoinType::from_chain_id(network.parse::<Caip2Network>().ok()?.chain_id()?);
     let networks: BTreeMap<CoinType, &str> =
         card.iter().flat_map(|card| card.networks()).filter_map(|network| Some((coin(network)?, network))).collect();
     let mut coins: BTreeMap<CoinType, String> =
@@ -368,7 +367,7 @@ fn payment_records(card: Option<&AgentCard>, payees: &[PayeeAccount]) -> Vec<Pla
     records.push(PlannedPaymentRecord { record: EndpointRecordKey::Runtime.to_string(), says, value: None });
     let says = "the name whose cl.sig.pub signs receipts, and offers where each request has an address of its own";
     records.push(PlannedPaymentRecord {
-        record: RecordKey::ReceiptSigner.to_string(),
+        record: TextRecordKey::ReceiptSigner.to_string(),
         says: says.to_owned(),
         value: None,
     });
@@ -388,14 +387,14 @@ fn plan_assumptions(depth: ResolutionDepth) -> Vec<&'static str> {
 
 fn planned_text_records(
     publication: &UnixFsPublication,
-    path: &ContentPath,
+    path: &UnixFsPath,
     bytes: &[u8],
     card: Option<&AgentCard>,
     url: Option<&str>,
-) -> BTreeMap<RecordKey, String> {
+) -> BTreeMap<TextRecordKey, String> {
     let cid = &publication.root;
     let below = if path.is_empty() { String::new() } else { format!("/{path}") };
-    let own = || card.and_then(|card| card.text("/$id")).map(str::to_owned);
+    let own = || card.and_then(|card| card.text_at("/$id")).map(str::to_owned);
     let url = match url {
         Some(url) if url.ends_with('/') && !path.is_empty() => Some(format!("{url}{path}")),
         Some(url) => Some(url.to_owned()),
@@ -403,12 +402,12 @@ fn planned_text_records(
     };
     let text = |text: Option<&str>| text.map(str::to_owned);
     [
-        (RecordKey::Entry, text(card.and_then(AgentCard::entry))),
-        (RecordKey::Agentcard, url),
-        (RecordKey::CidAgentcard, Some(cid.to_string())),
-        (RecordKey::MirrorIpfs, Some(format!("ipfs://{cid}{below}"))),
-        (RecordKey::Checksum, Some(Digest::compute(bytes).to_string())),
-        (RecordKey::Owner, text(card.and_then(AgentCard::owner))),
+        (TextRecordKey::Entry, text(card.and_then(AgentCard::entry))),
+        (TextRecordKey::Agentcard, url),
+        (TextRecordKey::CidAgentcard, Some(cid.to_string())),
+        (TextRecordKey::MirrorIpfs, Some(format!("ipfs://{cid}{below}"))),
+        (TextRecordKey::Checksum, Some(Digest::compute(bytes).to_string())),
+        (TextRecordKey::Owner, text(card.and_then(AgentCard::owner))),
     ]
     .into_iter()
     .filter_map(|(key, value)| Some((key, value?)))
@@ -419,14 +418,14 @@ fn planned_text_records(
 fn predicted_evidence(
     name: &EnsName,
     publication: &UnixFsPublication,
-    path: &ContentPath,
+    path: &UnixFsPath,
     bytes: &Bytes,
-    records: &BTreeMap<RecordKey, String>,
+    records: &BTreeMap<TextRecordKey, String>,
     now: Timestamp,
 ) -> ResolutionEvidence {
     let holder = Address::repeat_byte(1);
-    let records: RecordSet = records.iter().map(|(key, value)| (*key, TextRecord::Text(value.clone()))).collect();
-    let https = predicted_https_response(records.text(RecordKey::Agentcard), bytes);
+    let records: TextRecordSet = records.iter().map(|(key, value)| (*key, TextRecord::Text(value.clone()))).collect();
+    let https = predicted_https_response(records.text(TextRecordKey::Agentcard), bytes);
     let found = ResolvedRecords {
         resolver: Address::ZERO,
         wildcard: None,
@@ -456,7 +455,7 @@ fn predicted_evidence(
         owner: ClOwnerEvidence::Read(ClOwnerReading { address: Some(holder), holder: NameHolder::Address(holder) }),
         https,
         ipfs: predicted_ipfs_walk(publication, path),
-        mirror: IpfsOutcome::NotAsked,
+        mirror: IpfsWalkOutcome::NotAsked,
         liars: Vec::new(),
         schemas: None,
         continuity: HistoryOutcome::NotAsked,
@@ -469,7 +468,7 @@ fn predicted_evidence(
 fn predicted_https_response(url: Option<&str>, bytes: &Bytes) -> HttpsOutcome {
     let Some(url) = url.filter(|url| is_https_url(url)) else { return HttpsOutcome::NotAsked };
     let parsed = url::Url::parse(url).ok();
-    let host = parsed.as_ref().and_then(|url| url.host_str().map(HostName::parse));
+    let host = parsed.as_ref().and_then(|url| url.host_str().map(PublicHostName::parse));
     match (host, parsed) {
         (Some(Err(error)), Some(url)) => {
             let target = url.origin().ascii_serialization();
@@ -481,7 +480,7 @@ fn predicted_https_response(url: Option<&str>, bytes: &Bytes) -> HttpsOutcome {
 }
 
 /// Resolves the path over the blocks that were built.
-fn predicted_ipfs_walk(publication: &UnixFsPublication, path: &ContentPath) -> IpfsOutcome {
+fn predicted_ipfs_walk(publication: &UnixFsPublication, path: &UnixFsPath) -> IpfsWalkOutcome {
     let mut walk = DagWalk::new(publication.root, path, DagWalkBudget::for_agent_card());
     // Terminates: each block is supplied once or rejected, and a budget limits the visits.
     while let Some(block) = walk.wanted_block().and_then(|cid| publication.blocks.get(cid)) {
@@ -489,20 +488,21 @@ fn predicted_ipfs_walk(publication: &UnixFsPublication, path: &ContentPath) -> I
             break;
         }
     }
-    IpfsOutcome::from_walk(walk.finish(), ContentProofSource::Gateway, Vec::new())
+    IpfsWalkOutcome::from_walk(walk.finish(), ContentProofSource::Gateway, Vec::new())
 }
 
 fn predict_verdict(
     evidence: &ResolutionEvidence,
-    rules: PlannedVerdictRules<'_>,
+    rules: VerdictPredictionRules<'_>,
 ) -> (TrustState, Vec<Reason>, Vec<String>) {
-    let judgement = check::judge_planned(evidence, rules.profile, rules.policy);
+    let judgement = check::judge_planned_evidence(evidence, rules.profile, rules.policy);
     let near_misses = match judgement.state {
         TrustState::Trusted => Vec::new(),
         _ => {
             let others = rules.profiles.iter().filter(|other| other.id() != rules.profile.id());
-            let better =
-                others.filter(|other| check::judge_planned(evidence, other, rules.policy).state == TrustState::Trusted);
+            let better = others.filter(|other| {
+                check::judge_planned_evidence(evidence, other, rules.policy).state == TrustState::Trusted
+            });
             better.map(|other| other.id().to_owned()).collect()
         }
     };
@@ -513,19 +513,19 @@ fn predict_verdict(
 fn judge_unnamed_card(
     bytes: &[u8],
     name: Option<&Result<EnsName, EnsNameError>>,
-    rules: PlannedVerdictRules<'_>,
+    rules: VerdictPredictionRules<'_>,
 ) -> (TrustState, Vec<Reason>, Vec<String>) {
     let mut reasons = match AgentCard::parse(bytes) {
         Ok(card) => {
             let checks = [check::card::check_card, check::entry::check_entry, check::verbs::check_verbs];
             checks.iter().flat_map(|check| check(&card, rules.profile)).collect()
         }
-        Err(error) => vec![error.reason()],
+        Err(error) => vec![error.to_card_reason()],
     };
     if let Some(Err(error)) = name {
         reasons.push(Reason::new(ReasonCode::NameInvalid).observed(error.to_string()).at_place("/ens"));
     }
-    reason::sort(&mut reasons);
+    reason::sort_reasons(&mut reasons);
     (TrustState::Untrusted, reasons, Vec::new())
 }
 
@@ -558,8 +558,12 @@ mod tests {
         let profiles = ConformanceProfiles::builtin();
         let profile = profiles.get(profile).expect("built in");
         let policy = JudgementPolicy { depth, ..JudgementPolicy::default() };
-        let rules =
-            PlannedVerdictRules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::UNIX_EPOCH };
+        let rules = VerdictPredictionRules {
+            profile: &profile,
+            profiles: &profiles,
+            policy: &policy,
+            now: Timestamp::UNIX_EPOCH,
+        };
         plan_card_publications(&built(root), PublisherDeclarations { url, payees: &[] }, rules).expect("a good URL")
     }
 
@@ -630,8 +634,12 @@ mod tests {
         let profiles = ConformanceProfiles::builtin();
         let profile = profiles.get(DEFAULT).expect("built in");
         let policy = JudgementPolicy::default();
-        let rules =
-            PlannedVerdictRules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::UNIX_EPOCH };
+        let rules = VerdictPredictionRules {
+            profile: &profile,
+            profiles: &profiles,
+            policy: &policy,
+            now: Timestamp::UNIX_EPOCH,
+        };
         for import in IpfsImportProfile::ALL {
             let publication = UnixFsPublication::build(&root, import).expect("a good tree");
             let plan = plan_card_publications(&publication, PublisherDeclarations::default(), rules)
@@ -672,8 +680,12 @@ mod tests {
         let profiles = ConformanceProfiles::builtin();
         let profile = profiles.get(DEFAULT).expect("built in");
         let policy = JudgementPolicy::default();
-        let rules =
-            PlannedVerdictRules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::UNIX_EPOCH };
+        let rules = VerdictPredictionRules {
+            profile: &profile,
+            profiles: &profiles,
+            policy: &policy,
+            now: Timestamp::UNIX_EPOCH,
+        };
         let declared = PublisherDeclarations { url: Some("https://cards.example/a.json"), payees: &[] };
         assert_eq!(plan_card_publications(&publication, declared, rules), Err(rules_need_one));
     }

@@ -8,7 +8,7 @@ use clresolve_cards::ledger::{AevumAgentId, PacrAgentMetricsRow, PacrLedgerMetri
 use clresolve_cards::lint::MAX_BYTES;
 use clresolve_verdict::card::AgentCard;
 
-use super::args::{AevumCommand, AgentMetadataArguments, OutputFormat};
+use super::args::{AevumCommand, AevumMetadataArguments, OutputFormat};
 use super::exit::ExitStatus;
 use super::input::{escaped_path, read_file_or_stdin};
 use super::output::{OutputSink, OutputWriteError, ResultWriter};
@@ -16,15 +16,15 @@ use super::{ledger, new_file};
 
 pub(super) fn run(command: AevumCommand) -> anyhow::Result<ExitStatus> {
     match command {
-        AevumCommand::Metadata(args) => project_agent_metadata(args),
+        AevumCommand::Metadata(args) => compute_agent_metadata(args),
     }
 }
 
-fn project_agent_metadata(args: AgentMetadataArguments) -> anyhow::Result<ExitStatus> {
+fn compute_agent_metadata(args: AevumMetadataArguments) -> anyhow::Result<ExitStatus> {
     let output = OutputSink::new(&args.output.out)?;
     let name = escaped_path(&args.ledger);
-    let card = args.into.as_deref().map(MetricsTargetCard::read).transpose()?;
-    let mut projection = match ledger::project_ledger_metrics(&args.ledger, args.weights)? {
+    let card = args.into.as_deref().map(AevumCardFile::read).transpose()?;
+    let mut projection = match ledger::compute_ledger_metrics(&args.ledger, args.weights)? {
         Ok(projection) => projection,
         Err(refused) => {
             anstream::eprintln!("clresolve: {name}: {refused}");
@@ -51,18 +51,18 @@ fn project_agent_metadata(args: AgentMetadataArguments) -> anyhow::Result<ExitSt
 }
 
 /// The card into which the figures are written.
-struct MetricsTargetCard<'p> {
+struct AevumCardFile<'p> {
     file: &'p Path,
     text: String,
     agent: AevumAgentId,
 }
 
-impl<'p> MetricsTargetCard<'p> {
+impl<'p> AevumCardFile<'p> {
     fn read(file: &'p Path) -> anyhow::Result<Self> {
         let name = escaped_path(file);
         let bytes = read_file_or_stdin(file, MAX_BYTES)?;
         let card = AgentCard::parse(&bytes).with_context(|| format!("--into {name}: not a card"))?;
-        let agent = card.text("/agent_id").and_then(|agent| agent.parse().ok());
+        let agent = card.text_at("/agent_id").and_then(|agent| agent.parse().ok());
         let agent = agent.with_context(|| format!("--into {name}: expected an Aevum card, with its agent_id"))?;
         let text = String::from_utf8(bytes).with_context(|| format!("--into {name}: not a card"))?;
         Ok(Self { file, text, agent })

@@ -26,29 +26,32 @@ pub(super) use ask::{
     AuditArguments, AuditCommand, AuditDiffArguments, AuditListArguments, AuditRenderArguments,
     AuditResolutionArguments, AuditSchemasArguments, AuditSignArguments, AuditVerifyArguments, BundleCommand,
     BundleExportArguments, BundleVerifyArguments, CardArguments, CatArguments, DiscoverArguments,
-    EarlierReportsArguments, GateArguments, MemoryCommand, MemoryForgetArguments, MemoryShowArguments, MemorySubject,
-    RecordsArguments, VerifyArguments,
+    EarlierAuditReportsArguments, GateArguments, MemoryCommand, MemoryForgetArguments, MemoryShowArguments,
+    MemorySubject, RecordsArguments, VerifyArguments,
 };
 pub(super) use cards::{
-    AevumCommand, AgentMetadataArguments, CardsCommand, ConvertCardArguments, GenerateCardsArguments,
-    LedgerWeightArguments, LintArguments, NewCardArguments, ProjectCardArguments, ProjectionTarget,
+    AevumCommand, AevumMetadataArguments, CardsCommand, ConvertCardArguments, GenerateCardsArguments,
+    LedgerDecayArguments, LintArguments, NewCardArguments, ProjectCardArguments, ProjectionTarget,
     PublicationPlanArguments,
 };
 pub(super) use ctl::{AdminCommand, AdminSocketArguments, CacheFlushArguments, CtlCommand, DaemonReadyArguments};
 pub(super) use mcp::McpArguments;
 pub(super) use output::{
-    CardFormat, ConversionFormat, LintFormat, OutputFileArguments, OutputFormat, ReportOutputArguments, VerdictFormat,
+    AuditReportOutputArguments, CardOutputFormat, ConversionOutputFormat, LintOutputFormat, OutputFileArguments,
+    OutputFormat, VerdictOutputFormat,
 };
 pub(super) use pay::{DecideArguments, ProbeArguments, ProbeMethod, RouteArguments, SellerCheckArguments};
 pub(super) use program::{
     CompletionsArguments, ConfigCommand, ConfigShowArguments, DoctorArguments, ExplainArguments, HelpArguments,
     LogFormat, ManPageArguments, NameArguments, SandboxArguments, ServeArguments,
 };
-pub(super) use receipt::{PurchaseArguments, ReceiptCheckArguments, ReceiptCommand, ReceiptVerifyArguments};
+pub(super) use receipt::{
+    PurchaseEvidenceArguments, ReceiptCommand, ReceiptVerdictCheckArguments, ReceiptVerifyArguments,
+};
 pub(super) use request::{AgentRequestCommand, RequestCheckArguments, RequestTemplateArguments};
 pub(super) use signing::{
-    CardSignArguments, KeyCommand, SignatureCommand, SignatureVerifyArguments, VerdictCommand, VerdictSigningArguments,
-    VerdictVerifyArguments,
+    CardSignArguments, SignatureCommand, SignatureVerifyArguments, SigningKeyCommand, VerdictCommand,
+    VerdictSigningArguments, VerdictVerifyArguments,
 };
 pub(super) use world::{GlobalArguments, NetworkArguments, OfflineRulesArguments, RulesArguments};
 
@@ -266,20 +269,20 @@ Examples:
 ///
 /// Rejects a bare argument without a dot: it is far more often a mistyped command than a name. After `verify` or `--`,
 /// it is a name.
-pub(super) fn parse(arguments: Vec<OsString>) -> Result<ParsedCommandLine, clap::Error> {
-    let refused = |why: String| Err(parsing_clap_command().error(ErrorKind::InvalidValue, why));
+pub(super) fn parse_command_line(arguments: Vec<OsString>) -> Result<ParsedCommandLine, clap::Error> {
+    let refused = |why: String| Err(clap_command_for_parsing().error(ErrorKind::InvalidValue, why));
     let first = first_positional_index(&Cli::command(), &arguments, 1).and_then(|at| arguments[at].to_str());
     if let Some(refusal) = first.and_then(hint::hint_on_removed_command) {
         return refused(refusal);
     }
     let is_literal = arguments.iter().any(|argument| argument == "--");
-    let matches = parsing_clap_command().try_get_matches_from(move_command_first(arguments))?;
-    let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut parsing_clap_command()))?;
+    let matches = clap_command_for_parsing().try_get_matches_from(move_subcommand_before_flags(arguments))?;
+    let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut clap_command_for_parsing()))?;
     if let Some(command) = cli.command {
         return Ok(ParsedCommandLine { command, global: cli.global });
     }
     let bare = cli.verify.names.iter().filter(|_| !is_literal);
-    match bare.filter_map(|name| hint::hint_on_bare_word(name, &parsing_clap_command())).next() {
+    match bare.filter_map(|name| hint::hint_on_bare_word(name, &clap_command_for_parsing())).next() {
         Some(refusal) => refused(refusal),
         None => Ok(ParsedCommandLine { command: CliCommand::Verify(cli.verify), global: cli.global }),
     }
@@ -291,7 +294,7 @@ pub(super) fn is_subcommand_help(error: &clap::Error) -> bool {
 }
 
 /// The message of `error`, without colours, terminal control characters and possible secrets.
-pub(super) fn plain_error_message(mut error: clap::Error) -> String {
+pub(super) fn redacted_clap_error_message(mut error: clap::Error) -> String {
     let (argument, subcommand) = (
         error_context_text(&error, ContextKind::InvalidArg),
         error_context_text(&error, ContextKind::InvalidSubcommand),
@@ -322,22 +325,22 @@ fn error_context_text(error: &clap::Error, kind: ContextKind) -> String {
 }
 
 /// The command with all options, for completion scripts and manual pages.
-pub(super) fn complete_clap_command() -> clap::Command {
+pub(super) fn clap_command_with_all_options() -> clap::Command {
     Cli::command()
 }
 
 /// The command for parsing and help. The network options have their own help page.
-pub(super) fn parsing_clap_command() -> clap::Command {
-    groups::add_grouped_help(ungrouped_clap_command())
+pub(super) fn clap_command_for_parsing() -> clap::Command {
+    groups::add_grouped_help(clap_command_without_groups())
 }
 
 /// The command for manual pages: only the program's own page contains the network options.
-pub(super) fn manual_clap_command() -> clap::Command {
-    let program = ungrouped_clap_command().long_about(DESCRIPTION).after_help(MANUAL);
+pub(super) fn clap_command_for_man_pages() -> clap::Command {
+    let program = clap_command_without_groups().long_about(DESCRIPTION).after_help(MANUAL);
     program.mut_args(|arg| if is_network_option(&arg) { arg.hide(false) } else { arg })
 }
 
-fn ungrouped_clap_command() -> clap::Command {
+fn clap_command_without_groups() -> clap::Command {
     hide_network_options(Cli::command())
 }
 
@@ -391,7 +394,7 @@ fn is_network_option(arg: &clap::Arg) -> bool {
 /// Moves the command, and its subcommand, before preceding flags, so that flags may precede them.
 ///
 /// Only the first argument that is not a flag can be a command, and none after `--`.
-fn move_command_first(mut arguments: Vec<OsString>) -> Vec<OsString> {
+fn move_subcommand_before_flags(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let cli = Cli::command();
     let (mut command, mut place) = (&cli, 1);
     while let Some(at) = first_positional_index(&cli, &arguments, place)
@@ -435,7 +438,9 @@ mod tests {
     use super::*;
 
     fn parsed(line: &str) -> CliCommand {
-        parse(line.split(' ').map(OsString::from).collect()).unwrap_or_else(|e| panic!("{line}: {e}")).command
+        parse_command_line(line.split(' ').map(OsString::from).collect())
+            .unwrap_or_else(|e| panic!("{line}: {e}"))
+            .command
     }
 
     fn names(line: &str) -> Vec<String> {
@@ -447,11 +452,11 @@ mod tests {
 
     #[test]
     fn the_command_line_is_well_formed() {
-        parsing_clap_command().debug_assert();
+        clap_command_for_parsing().debug_assert();
     }
 
     fn refusal<'w>(words: impl Iterator<Item = &'w str>) -> String {
-        plain_error_message(parse(words.map(OsString::from).collect()).unwrap_err())
+        redacted_clap_error_message(parse_command_line(words.map(OsString::from).collect()).unwrap_err())
     }
 
     #[test]
@@ -567,7 +572,7 @@ mod tests {
             "clresolve plan d --rpc http://a.example",
             "clresolve completions bash --sandbox",
         ] {
-            let error = parse(line.split(' ').map(OsString::from).collect()).unwrap_err();
+            let error = parse_command_line(line.split(' ').map(OsString::from).collect()).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::UnknownArgument, "{line}");
         }
     }
@@ -575,11 +580,11 @@ mod tests {
     #[test]
     fn json_is_another_spelling_of_the_form() {
         let CliCommand::Trace(args) = parsed("clresolve trace a.eth --json") else { panic!("not a trace") };
-        assert_eq!(args.output.output_format(), VerdictFormat::Json);
+        assert_eq!(args.output.output_format(), VerdictOutputFormat::Json);
         let CliCommand::Audit(args) = parsed("clresolve audit --names n --json") else { panic!("not an audit") };
         assert_eq!(args.output.formats_with_outputs().unwrap()[0].0, clresolve_audit::AuditReportFormat::Json);
         let line = "clresolve audit --names n --json --format csv".split(' ').map(OsString::from).collect();
-        assert_eq!(parse(line).unwrap_err().kind(), ErrorKind::ArgumentConflict);
+        assert_eq!(parse_command_line(line).unwrap_err().kind(), ErrorKind::ArgumentConflict);
     }
 
     #[test]
@@ -588,7 +593,7 @@ mod tests {
         let own: Vec<String> =
             network_help_page().get_arguments().filter_map(|a| a.get_long().map(str::to_owned)).collect();
         assert!(own.len() > 15 && own.iter().all(|flag| page.contains(&format!("--{flag}"))), "{page}");
-        let mut command = parsing_clap_command();
+        let mut command = clap_command_for_parsing();
         command.build();
         let help = command.find_subcommand_mut("trace").expect("a command").render_help().to_string();
         for flag in ["--verbose", "--quiet", "--color <WHEN>", "clresolve trace "] {
@@ -609,7 +614,7 @@ mod tests {
             let examples = help.split("Examples:").nth(1).unwrap_or_default();
             assert!(examples.matches("clresolve ").count() >= 2, "{path}: {help}");
         }
-        parsing_clap_command().get_subcommands().for_each(|below| check(below, "clresolve"));
+        clap_command_for_parsing().get_subcommands().for_each(|below| check(below, "clresolve"));
     }
 
     #[test]
@@ -620,7 +625,7 @@ mod tests {
             assert!(long.is_empty(), "{}: {long:#?}", command.get_name());
             command.get_subcommands().for_each(check);
         }
-        check(&parsing_clap_command());
+        check(&clap_command_for_parsing());
         check(&network_help_page());
     }
 
@@ -662,7 +667,7 @@ mod tests {
     fn flags_that_would_leave_the_sandbox_are_refused() {
         for flag in ["--rpc http://a.example", "--gateway http://a.example", "--config f", "--ca f", "--chain-id 1"] {
             let line = format!("clresolve --sandbox {flag} a.eth");
-            let error = parse(line.split(' ').map(OsString::from).collect()).unwrap_err();
+            let error = parse_command_line(line.split(' ').map(OsString::from).collect()).unwrap_err();
             assert_eq!(error.kind(), clap::error::ErrorKind::ArgumentConflict, "{line}");
         }
     }
@@ -673,18 +678,21 @@ mod tests {
             ["--rpc ftp://rpc.example/SECRET", "--rpc rpc.example/SECRET", "--gateway https://u:SECRET@g.example"]
         {
             let line = format!("clresolve a.eth {flag}");
-            let message = plain_error_message(parse(line.split(' ').map(OsString::from).collect()).unwrap_err());
+            let message = redacted_clap_error_message(
+                parse_command_line(line.split(' ').map(OsString::from).collect()).unwrap_err(),
+            );
             assert!(message.contains("expected") && !message.contains("SECRET"), "{message}");
         }
         let line = ["clresolve", "a.eth", "--expect-owner", "a\u{1b}[31m\u{7}\u{202e}b"].map(OsString::from);
-        let message = plain_error_message(parse(line.to_vec()).unwrap_err());
+        let message = redacted_clap_error_message(parse_command_line(line.to_vec()).unwrap_err());
         assert!(message.contains("\\u{202e}b'"), "{message}");
-        assert!(!message.contains(|c| c != '\n' && text::is_unsafe(c)), "{message}");
+        assert!(!message.contains(|c| c != '\n' && text::is_unsafe_character(c)), "{message}");
     }
 
     #[test]
     fn an_unknown_proof_is_refused_with_those_that_are_known() {
-        let proof = |grade: &str| parse(["clresolve", "--proof", grade, "a.eth"].map(OsString::from).to_vec());
+        let proof =
+            |grade: &str| parse_command_line(["clresolve", "--proof", grade, "a.eth"].map(OsString::from).to_vec());
         assert!(proof("state-proof").is_ok() && proof("consensus-proof").is_ok());
         let error = proof("word-of-honour").unwrap_err().to_string();
         assert!(error.contains("single-rpc, quorum, state-proof or consensus-proof"), "{error}");

@@ -30,25 +30,25 @@ use super::input::read_file_or_stdin;
 use super::output::{OutputSink, ResultWriter, json_line};
 use super::progress::ProgressLine;
 use super::verdict::{expected_verdict, parse_name_flag};
-use super::verify::{progress_message, report_unmet_expectations, verdict_exit_status};
-use super::world::{CommandContext, CommandPaymentRole, read_configuration};
+use super::verify::{report_unmet_expectations, verdict_exit_status, verify_progress_message};
+use super::world::{CommandContext, CommandPaymentAuthority, read_merged_config};
 use super::{receipt, render};
 
 const CLOCK_SKEW: Duration = Duration::from_secs(300);
 
 pub(super) fn run(command: BundleCommand) -> anyhow::Result<ExitStatus> {
     match command {
-        BundleCommand::Export(args) => super::runtime::run_async(export_bundle(args)),
-        BundleCommand::Verify(args) => replay_bundle(args),
+        BundleCommand::Export(args) => super::runtime::run_async_until_interrupt(export_bundle(args)),
+        BundleCommand::Verify(args) => verify_bundle_offline(args),
     }
 }
 
 async fn export_bundle(args: BundleExportArguments) -> anyhow::Result<ExitStatus> {
     let output = OutputSink::new(&args.out)?;
-    let progress = ProgressLine::start(progress_message(std::slice::from_ref(&args.name)));
+    let progress = ProgressLine::start(verify_progress_message(std::slice::from_ref(&args.name)));
     let world = CommandContext::open_with_layer(&args.world, args.sign.try_into()?).await?;
     let signer = sign::open_signer(&world.config.sign)?;
-    let exported = world.resolver.export(&NameQuestion::new(args.name)).await;
+    let exported = world.resolver.export_bundle(&NameQuestion::new(args.name)).await;
     drop(progress);
     match exported {
         Ok(packed) => {
@@ -56,7 +56,7 @@ async fn export_bundle(args: BundleExportArguments) -> anyhow::Result<ExitStatus
                 Some(signer) => try_sign_bundle(packed, signer, world.resolver.now()),
                 None => packed.into_unsigned_bundle(),
             };
-            output.write_whole((json_line(&bundle.to_json())? + "\n").as_bytes())?;
+            output.write_all_and_finish((json_line(&bundle.to_json())? + "\n").as_bytes())?;
             Ok(ExitStatus::Trusted)
         }
         Err(ExportError::Setup(error)) => Err(error.into()),
@@ -76,21 +76,24 @@ fn try_sign_bundle(packed: SignableBundle, signer: &VerdictIssuer, now: Timestam
 }
 
 /// Starts no runtime and builds no resolver, so nothing here can contact a network.
-fn replay_bundle(args: BundleVerifyArguments) -> anyhow::Result<ExitStatus> {
+fn verify_bundle_offline(args: BundleVerifyArguments) -> anyhow::Result<ExitStatus> {
     let name = args.name.as_deref().map(parse_name_flag).transpose()?;
     let signer = read_required_signer(&args)?;
     let output = OutputSink::new(&args.output.out)?;
     let bytes = read_file_or_stdin(&args.document, MAX_BYTES)?;
     let mut results = ResultWriter::for_single_result(output, args.output.output_format());
-    let config =
-        read_configuration(&NetworkArguments::from(&args.about), CommandPaymentRole::Others, ConfigLayer::default())?;
+    let config = read_merged_config(
+        &NetworkArguments::from(&args.about),
+        CommandPaymentAuthority::Others,
+        ConfigLayer::default(),
+    )?;
     let checkpoint = args.checkpoint.or(config.beacon.checkpoint);
     let demands = BundleRequirements { name, max_age: args.max_age, block: args.block, checkpoint, signer };
     let profiles = local_profiles(&config)?;
-    let (verified, signature, purchase) = match open_bundle(&bytes, &profiles, &demands, Timestamp::now()) {
+    let (verified, signature, purchase) = match verify_bundle_bytes(&bytes, &profiles, &demands, Timestamp::now()) {
         Ok(verified) => verified,
         Err(refusal) => {
-            return Ok(refusal.report());
+            return Ok(refusal.print_and_get_exit_status());
         }
     };
     let verdict = verified.replay.verdict();
@@ -118,7 +121,7 @@ fn replay_bundle(args: BundleVerifyArguments) -> anyhow::Result<ExitStatus> {
 }
 
 /// Opens the bundle of a name, or of a purchase and the name's bundle in it.
-fn open_bundle(
+fn verify_bundle_bytes(
     bytes: &[u8],
     profiles: &ConformanceProfiles,
     demands: &BundleRequirements,
@@ -152,8 +155,11 @@ fn unsigned_purchase_refusal() -> ContentRefusal {
 /// The required signer and subject, if keys are given.
 fn read_required_signer(args: &BundleVerifyArguments) -> anyhow::Result<Option<(Ed25519KeySet, ExpectedVerdict)>> {
     let (Some(jwks), Some(name)) = (&args.jwks, &args.name) else { return Ok(None) };
-    let config =
-        read_configuration(&NetworkArguments::from(&args.about), CommandPaymentRole::Others, ConfigLayer::default())?;
+    let config = read_merged_config(
+        &NetworkArguments::from(&args.about),
+        CommandPaymentAuthority::Others,
+        ConfigLayer::default(),
+    )?;
     let expected = expected_verdict(name, None, args.issuer.clone(), &config)?;
     Ok(Some((read_trusted_keys(jwks)?, expected)))
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use clresolve_core::uri;
-use clresolve_ipfs::{CidError, ContentId, ContentPath, DagWalkBudget, DagWalkError, read_file_from_car};
+use clresolve_ipfs::{CidError, ContentId, DagWalkBudget, DagWalkError, UnixFsPath, read_file_from_car};
 
 use super::args::CatArguments;
 use super::exit::{ContentRefusal, ExitStatus};
@@ -23,7 +23,7 @@ const MAX_CAR_BYTES: u64 = 256 << 20;
 #[derive(Debug)]
 struct IpfsPath {
     root: ContentId,
-    path: ContentPath,
+    path: UnixFsPath,
 }
 
 impl IpfsPath {
@@ -31,7 +31,7 @@ impl IpfsPath {
         let text = uri::strip_scheme(text, "ipfs").or_else(|| text.strip_prefix("/ipfs/")).unwrap_or(text);
         let (cid, path) = text.split_once('/').unwrap_or((text, ""));
         let root = ContentId::parse(cid)?;
-        let path = ContentPath::parse_literal(path).map_err(DagWalkError::from)?;
+        let path = UnixFsPath::parse_literal(path).map_err(DagWalkError::from)?;
         Ok(Self { root, path })
     }
 }
@@ -49,7 +49,7 @@ impl From<CidError> for ContentRefusal {
 impl From<DagWalkError> for ContentRefusal {
     fn from(error: DagWalkError) -> Self {
         let exit = if error.is_final() { ExitStatus::Untrusted } else { ExitStatus::Indeterminate };
-        Self { class: error.class(), message: error.to_string(), exit }
+        Self { class: error.error_class_name(), message: error.to_string(), exit }
     }
 }
 
@@ -60,7 +60,7 @@ pub(super) fn run(args: CatArguments) -> anyhow::Result<ExitStatus> {
         (Ok(target), Some(car)) => read_car_content(target, read_car_file(car)?),
         (Ok(target), None) => {
             let mut fetched = None;
-            let exit = super::runtime::run_async(async {
+            let exit = super::runtime::run_async_until_interrupt(async {
                 fetched = Some(fetch_from_ipfs_gateways(&target, &args).await?);
                 Ok(ExitStatus::Trusted)
             })?;
@@ -72,10 +72,10 @@ pub(super) fn run(args: CatArguments) -> anyhow::Result<ExitStatus> {
     };
     match bytes {
         Ok(bytes) => {
-            output.write_whole(&bytes)?;
+            output.write_all_and_finish(&bytes)?;
             Ok(ExitStatus::Trusted)
         }
-        Err(refusal) => Ok(refusal.report()),
+        Err(refusal) => Ok(refusal.print_and_get_exit_status()),
     }
 }
 
@@ -85,7 +85,7 @@ async fn fetch_from_ipfs_gateways(
 ) -> anyhow::Result<Result<Bytes, ContentRefusal>> {
     let world = CommandContext::open(&args.world).await?;
     let progress = ProgressLine::start(format!("fetching {}", target.root));
-    let walked = world.resolver.cat(&target.root, &target.path).await.walked;
+    let walked = world.resolver.ipfs_cat(&target.root, &target.path).await.walked;
     drop(progress);
     Ok(match (walked.error_class(), walked.bytes()) {
         (None, Some(bytes)) => Ok(bytes.clone()),

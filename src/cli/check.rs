@@ -18,7 +18,7 @@ use clresolve_resolver::sandbox::Sandbox;
 use clresolve_sandbox::sellers::ExpectedSellerCheck;
 
 use super::args::{OutputFormat, ProbeMethod, SellerCheckArguments};
-use super::decide::{conclusion_line, decision_exit_status, payment_option_lines, reasons_except_code};
+use super::decide::{decision_conclusion_line, decision_exit_status, payment_option_lines, reasons_except_code};
 use super::exit::ExitStatus;
 use super::input::read_file_or_stdin;
 use super::output::{OutputSink, ResultWriter};
@@ -36,7 +36,7 @@ pub(super) fn run(args: SellerCheckArguments) -> anyhow::Result<ExitStatus> {
     match &args.url {
         Some(url) if !args.list => {
             let url = url.clone();
-            super::runtime::run_async(check_seller(args, url))
+            super::runtime::run_async_until_interrupt(check_seller(args, url))
         }
         _ => list_sandbox_sellers(args),
     }
@@ -48,14 +48,14 @@ async fn check_seller(args: SellerCheckArguments, url: SellerUrl) -> anyhow::Res
     let mut results = ResultWriter::for_single_result(output, args.output.output_format());
     let body = read_post_body(args.method, args.body.as_deref())?;
     let progress = ProgressLine::start(format!("asking {}", UntrustedText::new(url.as_str())));
-    let world = CommandContext::open_for_payers(&args.world).await?;
+    let world = CommandContext::open_for_payment_command(&args.world).await?;
     world.require_current_judgement()?;
     reject_plain_http(&url, &world.config.network.allow_hosts)?;
-    let answered = world.resolver.ask_seller(&url, body).await;
+    let answered = world.resolver.request_seller_terms(&url, body).await;
     let request = SellerCheckRequest { name: args.name, verb: args.verb, ..answered };
     let check = world.resolver.check_seller(&request).await;
     drop(progress);
-    let demanded = payment_demand_lines(request.terms().as_ref().ok(), &world.config.limits.payment_limits());
+    let demanded = payment_demand_lines(request.parse_terms().as_ref().ok(), &world.config.limits.payment_limits());
     results.push(&check, |format| match format {
         OutputFormat::Text => format_seller_check(&url, &check, demanded, &palette),
         _ => format!("{}\t{}\t{}\n", UntrustedText::new(url.as_str()), check.decision, check.codes.join(",")),
@@ -113,7 +113,7 @@ fn format_seller_check(
     for reason in reasons_except_code(&check.reasons, concluding) {
         lines.push(format!("{}: {}", reason.code, UntrustedText::new(&reason.message)));
     }
-    lines.push(format!("{style}{}{style:#}", conclusion_line(&check.reason, concluding)));
+    lines.push(format!("{style}{}{style:#}", decision_conclusion_line(&check.reason, concluding)));
     lines.push(NOTHING_PAID.to_owned());
     lines.join("\n") + "\n"
 }
@@ -152,7 +152,7 @@ fn payee_evidence_line(row: &PayeeEvidenceRow, palette: &Palette) -> String {
 /// Lists each seller of the sandbox with the decision that it should get. Does not start the sandbox.
 fn list_sandbox_sellers(args: SellerCheckArguments) -> anyhow::Result<ExitStatus> {
     let mut results = ResultWriter::for_result_list(OutputSink::new(&args.output.out)?, args.output.output_format());
-    for seller in Sandbox::expected_sellers() {
+    for seller in Sandbox::expected_seller_checks() {
         results.push(&seller, |_| format_seller_expectation(&seller))?;
     }
     results.finish()?;

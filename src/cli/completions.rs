@@ -10,11 +10,11 @@ use super::output::OutputSink;
 
 pub(super) fn run(args: CompletionsArguments) -> anyhow::Result<ExitStatus> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut args::complete_clap_command(), "clresolve", &mut script);
+    clap_complete::generate(args.shell, &mut args::clap_command_with_all_options(), "clresolve", &mut script);
     if args.shell == Shell::Fish {
-        script.extend(fish_argument_completions(&args::complete_clap_command()).into_bytes());
+        script.extend(fish_argument_completions(&args::clap_command_with_all_options()).into_bytes());
     }
-    OutputSink::new(&args.out)?.write_whole(&script)?;
+    OutputSink::new(&args.out)?.write_all_and_finish(&script)?;
     Ok(ExitStatus::Trusted)
 }
 

@@ -12,11 +12,11 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::args::{ConfigCommand, ConfigShowArguments, OutputFormat, RulesArguments};
-use super::config_file::{self, ConfigFile};
+use super::config_file::{self, ConfigFileLocation};
 use super::exit::ExitStatus;
 use super::notice;
 use super::output::{OutputSink, OutputWriteError, ResultWriter};
-use super::world::{self, CommandPaymentRole, ConfigSource};
+use super::world::{self, CommandPaymentAuthority, ConfigSource};
 
 const STARTER: &str = include_str!("config/starter.toml");
 
@@ -52,7 +52,7 @@ fn show_config(args: &ConfigShowArguments) -> anyhow::Result<ExitStatus> {
             "--sandbox: the sandbox has a configuration of its own; `clresolve sandbox --write-config FILE` writes it"
         );
     }
-    let sources = world::read_config_layers(&args.world, CommandPaymentRole::Others)?;
+    let sources = world::read_config_layers(&args.world, CommandPaymentAuthority::Others)?;
     let mut results = ResultWriter::for_result_list(OutputSink::new(&args.output.out)?, args.output.output_format());
     for setting in config_settings(&sources)? {
         results.push(&setting, |format| format_setting(&setting, format))?;
@@ -63,9 +63,11 @@ fn show_config(args: &ConfigShowArguments) -> anyhow::Result<ExitStatus> {
 
 fn config_settings(sources: &[(ConfigSource, ConfigLayer)]) -> anyhow::Result<Vec<ConfigSetting>> {
     let config = Config::default().with_layers(sources.iter().map(|(_, layer)| layer.clone()))?;
-    let default = flatten_layer(&effective_layer(&Config::default())?)?;
-    let named: Vec<(&ConfigSource, BTreeMap<String, Value>)> =
-        sources.iter().map(|(source, layer)| Ok((source, flatten_layer(layer)?))).collect::<anyhow::Result<_>>()?;
+    let default = flatten_config_layer(&effective_config_layer(&Config::default())?)?;
+    let named: Vec<(&ConfigSource, BTreeMap<String, Value>)> = sources
+        .iter()
+        .map(|(source, layer)| Ok((source, flatten_config_layer(layer)?)))
+        .collect::<anyhow::Result<_>>()?;
     let setting = |(key, value): (String, Value)| {
         let mut naming: Vec<&ConfigSource> =
             named.iter().filter(|(_, keys)| keys.contains_key(&key)).map(|(source, _)| *source).collect();
@@ -84,7 +86,7 @@ fn config_settings(sources: &[(ConfigSource, ConfigLayer)]) -> anyhow::Result<Ve
         let replaces = replaced_defaults(&key, default.get(&key), &value);
         ConfigSetting { key, value, source, file, replaces }
     };
-    Ok(flatten_layer(&effective_layer(&config)?)?.into_iter().map(setting).collect())
+    Ok(flatten_config_layer(&effective_config_layer(&config)?)?.into_iter().map(setting).collect())
 }
 
 /// The default values of [`RULE_BY_DEFAULT`] that `value` omits.
@@ -98,10 +100,10 @@ fn replaced_defaults(key: &str, default: Option<&Value>, value: &Value) -> Vec<V
 
 /// The configuration with the settings derived from it: the required proof, the quorum, and the depth for a single
 /// name.
-fn effective_layer(config: &Config) -> anyhow::Result<ConfigLayer> {
+fn effective_config_layer(config: &Config) -> anyhow::Result<ConfigLayer> {
     let mut config = config.clone();
     let chain = &mut config.chain;
-    let header = chain.header_demand()?;
+    let header = chain.block_header_proof_mode()?;
     let (proof, quorum) = match chain.proof_grade_demand()? {
         ProofGradeDemand::SingleRpc => (ChainProofMode::SingleRpc, None),
         ProofGradeDemand::Quorum(agree) => (ChainProofMode::Quorum, Some(agree)),
@@ -109,9 +111,9 @@ fn effective_layer(config: &Config) -> anyhow::Result<ConfigLayer> {
         ProofGradeDemand::ConsensusProof(agree) => (ChainProofMode::ConsensusProof, (agree > 0).then_some(agree)),
     };
     (chain.proof, chain.quorum, chain.header) = (Some(proof), quorum, Some(header));
-    chain.max_head_age = chain.head_age();
+    chain.max_head_age = chain.effective_max_head_age();
     let mut layer = ConfigLayer::from_config(&config)?;
-    layer.set("depth", Some(config.rules.depth))?;
+    layer.set_key("depth", Some(config.rules.depth))?;
     Ok(layer)
 }
 
@@ -124,7 +126,7 @@ const fn config_source_word(source: &ConfigSource) -> &'static str {
 }
 
 /// Flattens a layer: keys of tables get the table's name as a prefix, and URLs are reduced to their hosts.
-pub(super) fn flatten_layer(layer: &ConfigLayer) -> anyhow::Result<BTreeMap<String, Value>> {
+pub(super) fn flatten_config_layer(layer: &ConfigLayer) -> anyhow::Result<BTreeMap<String, Value>> {
     let Value::Object(keys) = serde_json::to_value(layer)? else { return Ok(BTreeMap::new()) };
     let mut flat = BTreeMap::new();
     for (key, value) in keys {
@@ -137,22 +139,22 @@ pub(super) fn flatten_layer(layer: &ConfigLayer) -> anyhow::Result<BTreeMap<Stri
             }
         }
     }
-    flat.values_mut().for_each(hide_secrets);
+    flat.values_mut().for_each(strip_url_secrets_in_value);
     Ok(flat)
 }
 
-fn hide_secrets(value: &mut Value) {
+fn strip_url_secrets_in_value(value: &mut Value) {
     match value {
         Value::String(text) => *text = strip_url_secrets(text),
-        Value::Array(items) => items.iter_mut().for_each(hide_secrets),
-        Value::Object(members) => members.values_mut().for_each(hide_secrets),
+        Value::Array(items) => items.iter_mut().for_each(strip_url_secrets_in_value),
+        Value::Object(members) => members.values_mut().for_each(strip_url_secrets_in_value),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
 fn format_setting(setting: &ConfigSetting, format: OutputFormat) -> String {
     let value = match &setting.value {
-        Value::Array(items) => join_values(items),
+        Value::Array(items) => join_setting_values(items),
         value => short_setting_value(value),
     };
     let value = UntrustedText::new(&value).with_limit(500).to_string();
@@ -161,12 +163,12 @@ fn format_setting(setting: &ConfigSetting, format: OutputFormat) -> String {
         origin = format!("{origin} {}", UntrustedText::new(file));
     }
     if !setting.replaces.is_empty() {
-        origin = format!("{origin}; replaces the default {}", join_values(&setting.replaces));
+        origin = format!("{origin}; replaces the default {}", join_setting_values(&setting.replaces));
     }
     format!("{:<28} {value}  ({origin})\n", setting.key)
 }
 
-fn join_values(items: &[Value]) -> String {
+fn join_setting_values(items: &[Value]) -> String {
     items.iter().map(short_setting_value).collect::<Vec<_>>().join(", ")
 }
 
@@ -216,9 +218,9 @@ pub(super) fn missing_payment_setting(config: &Config) -> Option<&'static str> {
 fn create_config_file(file: Option<PathBuf>) -> anyhow::Result<ExitStatus> {
     let (path, readers) = match file {
         Some(file) => (file, "name it with --config"),
-        None => (starter_file_path()?, "all commands and `serve` read it"),
+        None => (starter_config_path()?, "all commands and `serve` read it"),
     };
-    write_starter_file(&path)?;
+    write_starter_config(&path)?;
     notice::print_notice(format_args!(
         "clresolve: wrote {}; {readers}. Set [limits] in it before you pay; `clresolve config show` prints the values in \
          force",
@@ -228,10 +230,10 @@ fn create_config_file(file: Option<PathBuf>) -> anyhow::Result<ExitStatus> {
 }
 
 /// Writes the starter file unless it exists. Only its owner may read it, since URLs may contain keys.
-fn write_starter_file(path: &Path) -> anyhow::Result<()> {
+fn write_starter_config(path: &Path) -> anyhow::Result<()> {
     let unwritable = |error| OutputWriteError::new(path.display().to_string(), error);
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        make_folder(folder).map_err(unwritable)?;
+        create_private_folder(folder).map_err(unwritable)?;
     }
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
@@ -246,7 +248,7 @@ fn write_starter_file(path: &Path) -> anyhow::Result<()> {
     Ok(file.write_all(STARTER.as_bytes()).map_err(unwritable)?)
 }
 
-fn make_folder(folder: &Path) -> std::io::Result<()> {
+fn create_private_folder(folder: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -256,16 +258,16 @@ fn make_folder(folder: &Path) -> std::io::Result<()> {
 
 /// The file that commands read by default, with its settings.
 fn read_default_config() -> anyhow::Result<(PathBuf, ConfigLayer)> {
-    if let Some(file) = ConfigFile::find(&RulesArguments::default()) {
+    if let Some(file) = ConfigFileLocation::find(&RulesArguments::default()) {
         let layer = file.read()?;
         return Ok((file.path, layer));
     }
-    let path = starter_file_path()?;
+    let path = starter_config_path()?;
     bail!("{}: there is no such file; `clresolve config init` writes one to start from", path.display())
 }
 
-fn starter_file_path() -> anyhow::Result<PathBuf> {
-    config_file::starter_file_path().context("neither XDG_CONFIG_HOME nor HOME names a folder; name a file")
+fn starter_config_path() -> anyhow::Result<PathBuf> {
+    config_file::starter_config_path().context("neither XDG_CONFIG_HOME nor HOME names a folder; name a file")
 }
 
 #[cfg(test)]
@@ -326,13 +328,13 @@ mod tests {
             _ => format!("{line}\n"),
         };
         let opened = layer(&STARTER.lines().map(opened).collect::<String>());
-        let keys = flatten_layer(&opened).unwrap();
+        let keys = flatten_config_layer(&opened).unwrap();
         assert_eq!((&keys["quorum"], &keys["rpc"][0]["own"]), (&2.into(), &true.into()));
         let gap = |layer: ConfigLayer| {
             missing_payment_setting(&Config::default().with_layers([layer]).expect("a configuration"))
         };
         let mut limits = ConfigLayer::default();
-        limits.set("limits.assets", Some(&keys["limits.assets"])).unwrap();
+        limits.set_key("limits.assets", Some(&keys["limits.assets"])).unwrap();
         assert_eq!(gap(limits), None);
         assert_eq!(gap(layer(STARTER)), Some("no [limits]: every payment will be refused"));
         let no_asset = layer("[limits]\nmax-timeout = \"1m\"\n");

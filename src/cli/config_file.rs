@@ -19,7 +19,7 @@ const SYSTEM: &str = "/etc/clresolve/config.toml";
 
 /// The configuration file in force, and what selected it.
 #[derive(Debug)]
-pub(super) struct ConfigFile {
+pub(super) struct ConfigFileLocation {
     pub(super) path: PathBuf,
     named_by: ConfigPathSource,
 }
@@ -32,7 +32,7 @@ enum ConfigPathSource {
     Default,
 }
 
-impl ConfigFile {
+impl ConfigFileLocation {
     /// The file that a command with these options reads. `None` if neither option nor variable names a file, and no
     /// default place has one.
     pub(super) fn find(args: &RulesArguments) -> Option<Self> {
@@ -64,18 +64,18 @@ impl ConfigFile {
 
 /// Where `config init` writes: the file that commands read by default from then on. `None` if the environment names
 /// neither a file nor a folder.
-pub(super) fn starter_file_path() -> Option<PathBuf> {
+pub(super) fn starter_config_path() -> Option<PathBuf> {
     environment_config_file().map(|file| file.path).or_else(user_config_path)
 }
 
-fn environment_config_file() -> Option<ConfigFile> {
+fn environment_config_file() -> Option<ConfigFileLocation> {
     let path = std::env::var_os(VARIABLE).filter(|path| !path.is_empty())?;
-    Some(ConfigFile { path: path.into(), named_by: ConfigPathSource::Variable })
+    Some(ConfigFileLocation { path: path.into(), named_by: ConfigPathSource::Variable })
 }
 
-fn default_config_file() -> Option<ConfigFile> {
+fn default_config_file() -> Option<ConfigFileLocation> {
     let path = first_existing_path(user_config_path(), SYSTEM.into())?;
-    Some(ConfigFile { path, named_by: ConfigPathSource::Default })
+    Some(ConfigFileLocation { path, named_by: ConfigPathSource::Default })
 }
 
 fn first_existing_path(own: Option<PathBuf>, system: PathBuf) -> Option<PathBuf> {
@@ -123,17 +123,17 @@ fn open_protected_file(path: &Path) -> anyhow::Result<File> {
     let real = path.canonicalize()?;
     let (Some(parent), Some(name)) = (real.parent(), real.file_name()) else { bail!("this is not a file") };
     let folder = File::open(parent).with_context(|| escaped_path(parent))?;
-    reject_writable_by_others(&folder, parent)?;
+    reject_file_writable_by_others(&folder, parent)?;
     // Non-blocking, because opening a named pipe would wait for a writer.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = File::from(openat(&folder, name, flags, Mode::empty()).map_err(io::Error::from)?);
-    reject_writable_by_others(&file, &real)?;
+    reject_file_writable_by_others(&file, &real)?;
     Ok(file)
 }
 
 /// Refuses a file or folder that other users can write, because the file decides which endpoints are trusted.
 #[cfg(unix)]
-fn reject_writable_by_others(opened: &File, place: &Path) -> anyhow::Result<()> {
+fn reject_file_writable_by_others(opened: &File, place: &Path) -> anyhow::Result<()> {
     use std::os::unix::fs::MetadataExt as _;
 
     use clresolve_server::exposed_path::WRITABLE_BY_OTHERS;

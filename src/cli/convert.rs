@@ -3,13 +3,13 @@
 use anyhow::bail;
 use clresolve_cards::convert::{CardConversion, convert_card};
 use clresolve_cards::lint::{self, MAX_BYTES};
-use clresolve_cards::system::{CardRules, CardSystem, CardSystemDetection, detect};
+use clresolve_cards::system::{CardLintContext, CardSystem, CardSystemDetection, detect_card_system};
 use clresolve_core::reason::ReasonEffect;
 use clresolve_core::text::UntrustedText;
 use clresolve_verdict::card::AgentCard;
 use serde_json::Value;
 
-use super::args::{ConversionFormat, ConvertCardArguments};
+use super::args::{ConversionOutputFormat, ConvertCardArguments};
 use super::exit::ExitStatus;
 use super::input::read_file_or_stdin;
 use super::notice;
@@ -28,12 +28,14 @@ pub(super) fn run(args: ConvertCardArguments) -> anyhow::Result<ExitStatus> {
         }
     };
     let from = source_card_system(&card, args.from)?;
-    let rules = CardRules::from_profile(&profile);
+    let rules = CardLintContext::from_profile(&profile);
     let conversion = convert_card(&card, from, args.to, &rules);
     match args.output.output_format() {
-        ConversionFormat::Json => output.write_whole((output::pretty_json(&conversion)? + "\n").as_bytes())?,
-        ConversionFormat::Card => {
-            output.write_whole(serialize_card(&conversion.card, args.to)?.as_bytes())?;
+        ConversionOutputFormat::Json => {
+            output.write_all_and_finish((output::pretty_json(&conversion)? + "\n").as_bytes())?
+        }
+        ConversionOutputFormat::Card => {
+            output.write_all_and_finish(serialize_card(&conversion.card, args.to)?.as_bytes())?;
             report_conversion_losses(&conversion);
         }
     }
@@ -41,7 +43,7 @@ pub(super) fn run(args: ConvertCardArguments) -> anyhow::Result<ExitStatus> {
 }
 
 fn source_card_system(card: &AgentCard, named: Option<CardSystem>) -> anyhow::Result<CardSystem> {
-    match named.map_or_else(|| detect(card), CardSystemDetection::One) {
+    match named.map_or_else(|| detect_card_system(card), CardSystemDetection::One) {
         CardSystemDetection::One(system) => Ok(system),
         CardSystemDetection::Several(systems) => {
             let slugs: Vec<&str> = systems.iter().map(|system| system.slug()).collect();
@@ -78,7 +80,7 @@ fn report_conversion_losses(conversion: &CardConversion) {
             UntrustedText::new(&finding.message)
         ));
     }
-    if conversion.loses_security() {
+    if conversion.loses_security_requirements() {
         notice::print_notice(format_args!(
             "The old card's requirements on callers were lost: add them again before you publish."
         ));

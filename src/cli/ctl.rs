@@ -37,7 +37,7 @@ pub(super) fn run(command: CtlCommand) -> anyhow::Result<ExitStatus> {
 
 /// Reports whether the daemon accepts requests, in the output and in the exit status.
 fn check_readiness(args: DaemonReadyArguments) -> anyhow::Result<ExitStatus> {
-    super::runtime::run_async(async move {
+    super::runtime::run_async_until_interrupt(async move {
         let mut results =
             ResultWriter::for_single_result(OutputSink::new(&args.output.out)?, args.output.output_format());
         let (exit, lines) = match query_daemon_readiness(args.listen).await {
@@ -53,8 +53,8 @@ fn check_readiness(args: DaemonReadyArguments) -> anyhow::Result<ExitStatus> {
 }
 
 fn send_admin_command(command: AdminCommand) -> anyhow::Result<ExitStatus> {
-    let (admin, order) = admin_request_of(command);
-    super::runtime::run_async(async move {
+    let (admin, order) = build_admin_request(command);
+    super::runtime::run_async_until_interrupt(async move {
         // Opened before the request, so that no command is executed whose result cannot be written.
         let results =
             ResultWriter::for_single_result(OutputSink::new(&admin.output.out)?, admin.output.output_format());
@@ -70,7 +70,7 @@ struct AdminRequest {
     text: fn(&Value) -> String,
 }
 
-fn admin_request_of(command: AdminCommand) -> (AdminSocketArguments, AdminRequest) {
+fn build_admin_request(command: AdminCommand) -> (AdminSocketArguments, AdminRequest) {
     let order = |method, path: &str, body, text| AdminRequest { method, path: path.to_owned(), body, text };
     match command {
         AdminCommand::Flush(args) => {
@@ -80,7 +80,7 @@ fn admin_request_of(command: AdminCommand) -> (AdminSocketArguments, AdminReques
         }
         AdminCommand::Show { name: Some(name), admin } => {
             let path = format!("/admin/cache/{}", utf8_percent_encode(&name, NON_ALPHANUMERIC));
-            (admin, order(Method::GET, &path, None, format_cached_name))
+            (admin, order(Method::GET, &path, None, format_cache_entry))
         }
         AdminCommand::Show { name: None, admin } => {
             (admin, order(Method::GET, "/admin/state", None, format_daemon_state))
@@ -118,7 +118,7 @@ fn print_daemon_response(
 /// Sends the request. A refusal by the daemon is an error.
 async fn send_admin_request(socket: &Path, order: &AdminRequest) -> anyhow::Result<Value> {
     let place = socket.display();
-    let exchanged = timeout(PATIENCE, exchange_with_daemon(socket, order)).await;
+    let exchanged = timeout(PATIENCE, request_over_admin_socket(socket, order)).await;
     let (is_done, said) = exchanged.map_err(|_| anyhow!("{place}: no response in time"))??;
     if !is_done {
         let member = |key: &str| UntrustedText::new(said[key].as_str().unwrap_or_default()).to_string();
@@ -129,7 +129,7 @@ async fn send_admin_request(socket: &Path, order: &AdminRequest) -> anyhow::Resu
 
 /// The response, and whether it is a success.
 #[cfg(unix)]
-async fn exchange_with_daemon(socket: &Path, order: &AdminRequest) -> anyhow::Result<(bool, Value)> {
+async fn request_over_admin_socket(socket: &Path, order: &AdminRequest) -> anyhow::Result<(bool, Value)> {
     let place = socket.display();
     let hint = || {
         format!(
@@ -149,7 +149,7 @@ async fn exchange_with_daemon(socket: &Path, order: &AdminRequest) -> anyhow::Re
 }
 
 #[cfg(not(unix))]
-async fn exchange_with_daemon(_: &Path, _: &AdminRequest) -> anyhow::Result<(bool, Value)> {
+async fn request_over_admin_socket(_: &Path, _: &AdminRequest) -> anyhow::Result<(bool, Value)> {
     bail!("this system has no Unix sockets")
 }
 
@@ -161,26 +161,34 @@ fn format_flush_response(said: &Value) -> String {
 fn format_reload_response(said: &Value) -> String {
     let came_of_it =
         if said["unchanged"] == true { "unchanged since it was last read" } else { "read again, and in force" };
-    let mut text = format!("{}: {came_of_it}\n", escaped_text(&said["file"]));
+    let mut text = format!("{}: {came_of_it}\n", escaped_response_text(&said["file"]));
     for keys in said["restart"].as_array().into_iter().flatten() {
-        let _ = writeln!(text, "{}: a change requires a restart; the old value stays in force", escaped_text(keys));
+        let _ = writeln!(
+            text,
+            "{}: a change requires a restart; the old value stays in force",
+            escaped_response_text(keys)
+        );
     }
     text
 }
 
 fn format_log_filter_response(said: &Value) -> String {
-    format!("the log's filter is {} (before: {})\n", escaped_text(&said["filter"]), escaped_text(&said["before"]))
+    format!(
+        "the log's filter is {} (before: {})\n",
+        escaped_response_text(&said["filter"]),
+        escaped_response_text(&said["before"])
+    )
 }
 
-fn format_cached_name(said: &Value) -> String {
-    let name = escaped_text(&said["name"]);
+fn format_cache_entry(said: &Value) -> String {
+    let name = escaped_response_text(&said["name"]);
     let entries = said["held"].as_array().map(Vec::as_slice).unwrap_or_default();
     if entries.is_empty() {
         return format!("{name}  not cached\n");
     }
     let line = |entry: &Value| {
         let [state, block, depth, profile, until] =
-            ["state", "block", "depth", "profile", "fresh_until"].map(|key| escaped_text(&entry[key]));
+            ["state", "block", "depth", "profile", "fresh_until"].map(|key| escaped_response_text(&entry[key]));
         let answers = if entry["answers"] == true { "answers" } else { "no longer answers" };
         format!("{name}  {state}  {profile} {depth} at {block}  fresh until {until}  {answers}\n")
     };
@@ -188,7 +196,7 @@ fn format_cached_name(said: &Value) -> String {
 }
 
 fn format_daemon_state(said: &Value) -> String {
-    let [version, started, log] = ["version", "started", "log"].map(|key| escaped_text(&said[key]));
+    let [version, started, log] = ["version", "started", "log"].map(|key| escaped_response_text(&said[key]));
     let draining = if said["draining"] == true { ", draining" } else { "" };
     let mut text = format!("clresolve {version}, started {started}{draining}\nlog {log}\n");
     for pool in ["trusted", "untrusted", "failures", "content"] {
@@ -197,7 +205,9 @@ fn format_daemon_state(said: &Value) -> String {
     }
     let head = &said["head"];
     let _ = match head["number"].as_u64() {
-        Some(number) => writeln!(text, "head: block {number}, last reported {}", escaped_text(&head["reported_at"])),
+        Some(number) => {
+            writeln!(text, "head: block {number}, last reported {}", escaped_response_text(&head["reported_at"]))
+        }
         None => writeln!(text, "head: none yet"),
     };
     for (key, value) in said["settings"].as_object().into_iter().flatten() {
@@ -207,6 +217,6 @@ fn format_daemon_state(said: &Value) -> String {
 }
 
 /// A text in the daemon's response, escaped since it may be foreign.
-fn escaped_text(value: &Value) -> String {
+fn escaped_response_text(value: &Value) -> String {
     UntrustedText::new(value.as_str().unwrap_or_default()).to_string()
 }

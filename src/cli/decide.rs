@@ -18,20 +18,20 @@ use super::exit::ExitStatus;
 use super::input::{STDIN, read_file_or_stdin};
 use super::output::{OutputSink, ResultWriter};
 use super::progress::ProgressLine;
-use super::verify::progress_message;
+use super::verify::verify_progress_message;
 use super::world::CommandContext;
 
 pub(super) fn run(args: DecideArguments) -> anyhow::Result<ExitStatus> {
-    super::runtime::run_async(write_payment_decision(args))
+    super::runtime::run_async_until_interrupt(write_payment_decision(args))
 }
 
 async fn write_payment_decision(args: DecideArguments) -> anyhow::Result<ExitStatus> {
     let mut results = ResultWriter::for_single_result(OutputSink::new(&args.output.out)?, args.output.output_format());
     let request = read_decision_request(&args)?;
-    let progress = ProgressLine::start(progress_message(std::slice::from_ref(&args.name)));
-    let world = CommandContext::open_for_payers(&args.world).await?;
+    let progress = ProgressLine::start(verify_progress_message(std::slice::from_ref(&args.name)));
+    let world = CommandContext::open_for_payment_command(&args.world).await?;
     world.require_current_judgement()?;
-    let decision = world.resolver.decide(&request).await;
+    let decision = world.resolver.decide_payment(&request).await;
     drop(progress);
     results.push(&decision, |format| match format {
         OutputFormat::Text => format_payment_decision(&decision),
@@ -64,7 +64,7 @@ pub(super) fn payment_option_lines(entries: &[PaymentOptionResult]) -> impl Iter
 
 /// The reasons except the one in the last line.
 pub(super) fn further_decision_reasons(decision: &PaymentDecision) -> impl Iterator<Item = &Reason> {
-    reasons_except_code(&decision.reasons, concluding_code(decision))
+    reasons_except_code(&decision.reasons, concluding_reason_code(decision))
 }
 
 /// The reasons except the one in the last line, which starts with the code `concluding`.
@@ -78,11 +78,11 @@ pub(super) fn reasons_except_code<'a>(
 
 /// The last line: what is paid to whom, or the first reason against it.
 pub(super) fn decision_conclusion(decision: &PaymentDecision) -> String {
-    conclusion_line(&decision.reason, concluding_code(decision))
+    decision_conclusion_line(&decision.reason, concluding_reason_code(decision))
 }
 
 /// The last line for this reason. `concluding` is the code of a reason against the payment.
-pub(super) fn conclusion_line(reason: &str, concluding: Option<&str>) -> String {
+pub(super) fn decision_conclusion_line(reason: &str, concluding: Option<&str>) -> String {
     let reason = UntrustedText::new(reason);
     match concluding {
         Some(code) => format!("Do not pay. {reason} `clresolve explain {code}` says more."),
@@ -91,7 +91,7 @@ pub(super) fn conclusion_line(reason: &str, concluding: Option<&str>) -> String 
 }
 
 /// The code at the start of a negative decision's sentence.
-fn concluding_code(decision: &PaymentDecision) -> Option<&str> {
+fn concluding_reason_code(decision: &PaymentDecision) -> Option<&str> {
     decision.codes.first().filter(|_| decision.abort).map(String::as_str)
 }
 
@@ -139,7 +139,7 @@ fn detect_demand_format(bytes: Vec<u8>) -> PaymentDemand {
         let headers = vec![("payment-required".to_owned(), text.trim().to_owned())];
         return PaymentDemand::Reply(SellerHttpReply { status: PAYMENT_REQUIRED, headers, body: Vec::new() });
     }
-    match clresolve_core::json::parse(&bytes, JSON) {
+    match clresolve_core::json::parse_strict_json(&bytes, JSON) {
         Ok(value) if value.get("x402Version") == Some(&Value::from(2)) => {
             PaymentDemand::PaymentRequired(text.into_owned())
         }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::args::{OutputFormat, SandboxArguments};
 use super::exit::ExitStatus;
 use super::output::{OutputSink, json_line, pretty_json};
-use super::stop::wait_for_stop;
+use super::stop::wait_for_stop_signal;
 
 /// Commands of the example buyers, for a shell in the root of a checkout.
 const NODE: &str = "node clients/typescript/examples/buy.mjs";
@@ -20,7 +20,7 @@ const PYTHON: &str = "PYTHONPATH=clients/python clients/python/.venv/bin/python 
 
 /// Runs the demo until a signal stops it.
 pub(super) async fn run(args: SandboxArguments) -> anyhow::Result<ExitStatus> {
-    let stop = wait_for_stop();
+    let stop = wait_for_stop_signal();
     let output = OutputSink::new(&args.output.out)?;
     let listen = args.listen.unwrap_or_else(|| Config::default().http.listen);
     let Some(address) = listen.tcp_address() else { bail!("--listen {listen}: the demo needs an address and a port") };
@@ -42,7 +42,7 @@ pub(super) async fn run(args: SandboxArguments) -> anyhow::Result<ExitStatus> {
         OutputFormat::Json => pretty_json(&demo)? + "\n",
         OutputFormat::Jsonl => json_line(&demo)? + "\n",
     };
-    output.write_whole(text.as_bytes())?;
+    output.write_all_and_finish(text.as_bytes())?;
     tokio::select! {
         () = server.run(std::future::pending()) => {}
         () = sandbox.run_until_dropped() => {}

@@ -28,7 +28,7 @@ pub(super) fn run(args: DiscoverArguments) -> anyhow::Result<ExitStatus> {
         None => args.target,
     };
     let question = DiscoveryRequest { system: args.card_system, bind: args.bind, ..DiscoveryRequest::new(target) };
-    super::runtime::run_async(async move {
+    super::runtime::run_async_until_interrupt(async move {
         let world = CommandContext::open(&args.world).await?;
         reject_plain_http(&question.target, &world.config.network.allow_hosts)?;
         let profile = world.resolver.profiles().get(&world.config.rules.profile);
@@ -73,10 +73,10 @@ fn format_discovery_lines(discovery: &DiscoveryReport, palette: &Palette) -> Str
     for place in &discovery.places {
         let card = discovery.cards.iter().find(|card| Some(card.sha256) == place.sha256);
         let style = match card {
-            Some(card) => palette.state_style(validity_state(card.report.valid)),
+            Some(card) => palette.state_style(trust_state_of_validity(card.report.valid)),
             None => palette.effect_style(ReasonEffect::Warn),
         };
-        let what = card.map_or_else(|| url_outcome_word(place.outcome).to_owned(), card_title);
+        let what = card.map_or_else(|| url_outcome_word(place.outcome).to_owned(), discovered_card_title);
         let codes: String = place.codes.iter().map(|code| format!(" {code}")).collect();
         let _ = writeln!(text, "{style}{}{style:#} {what}{codes}", UntrustedText::new(&place.url));
     }
@@ -106,16 +106,16 @@ fn format_discovery_report(discovery: &DiscoveryReport, palette: &Palette) -> St
     }
     let style = match discovery.outcome {
         HostCardValidity::Undecided => palette.state_style(TrustState::Indeterminate),
-        outcome => palette.state_style(validity_state(outcome == HostCardValidity::Valid)),
+        outcome => palette.state_style(trust_state_of_validity(outcome == HostCardValidity::Valid)),
     };
     let _ = writeln!(text, "{style}{}{style:#}", discovery_summary(discovery));
     text
 }
 
 fn write_discovered_card(text: &mut String, card: &DiscoveredCard, palette: &Palette) {
-    let style = palette.state_style(validity_state(card.report.valid));
+    let style = palette.state_style(trust_state_of_validity(card.report.valid));
     let sign = if card.report.valid { '✓' } else { '✗' };
-    let _ = writeln!(text, "{style}{sign} {}{style:#}", card_title(card));
+    let _ = writeln!(text, "{style}{sign} {}{style:#}", discovered_card_title(card));
     for url in &card.urls {
         let _ = writeln!(text, "    {}", UntrustedText::new(url));
     }
@@ -144,7 +144,7 @@ fn write_url_report(text: &mut String, place: &CardUrlReport, palette: &Palette)
     );
 }
 
-fn card_title(card: &DiscoveredCard) -> String {
+fn discovered_card_title(card: &DiscoveredCard) -> String {
     let version = card.report.version.as_deref().map_or_else(String::new, |v| format!(" {}", UntrustedText::new(v)));
     let what = card.report.system.map_or("card of no known system", |system| system.title());
     format!("{what}{version}: {}", if card.report.valid { "valid" } else { "not valid" })
@@ -171,7 +171,7 @@ fn discovery_summary(discovery: &DiscoveryReport) -> String {
     }
 }
 
-const fn validity_state(valid: bool) -> TrustState {
+const fn trust_state_of_validity(valid: bool) -> TrustState {
     if valid { TrustState::Trusted } else { TrustState::Untrusted }
 }
 

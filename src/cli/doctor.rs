@@ -6,8 +6,8 @@ use clresolve_core::state::TrustState;
 use clresolve_core::text::UntrustedText;
 use clresolve_resolver::clock::SystemClock;
 use clresolve_resolver::resolve::doctor::{
-    BeaconHealth, ChainHealth, DoctorReport, EndpointHealth, IpfsGatewayHealth, IpfsGatewayState, LightClientHealth,
-    ProbedBlock, VerifiedHeaderHealth, examine_upstreams,
+    BeaconApiEndpointHealth, DoctorReport, IpfsGatewayHealth, IpfsGatewayProbeOutcome, LightClientHealth, ProbedBlock,
+    RegistryChainHealth, RpcEndpointHealth, VerifiedHeaderHealth, examine_upstreams,
 };
 use clresolve_verdict::verdict::ResolutionDepth;
 
@@ -16,14 +16,14 @@ use super::exit::ExitStatus;
 use super::output::{OutputSink, ResultWriter};
 use super::progress::ProgressLine;
 use super::render::Palette;
-use super::world::{self, CommandPaymentRole};
+use super::world::{self, CommandPaymentAuthority};
 
 pub(super) fn run(args: DoctorArguments) -> anyhow::Result<ExitStatus> {
-    super::runtime::run_async(async move {
+    super::runtime::run_async_until_interrupt(async move {
         let output = OutputSink::new(&args.output.out)?;
         let palette = output.palette();
         let (config, _sandbox) =
-            world::read_config_with_sandbox(&args.world, CommandPaymentRole::Others, ResolutionDepth::default())
+            world::read_config_with_sandbox(&args.world, CommandPaymentAuthority::Others, ResolutionDepth::default())
                 .await?;
         let progress = ProgressLine::start("asking endpoints and gateways".to_owned());
         let found = examine_upstreams(&config, &SystemClock).await?;
@@ -61,7 +61,7 @@ fn format_health_lines(found: &DoctorReport) -> String {
 fn format_health_report(found: &DoctorReport, palette: &Palette) -> String {
     let mut text = format!("Endpoints of {}\n", found.chain);
     for health in &found.endpoints {
-        write_rpc_endpoint(&mut text, health, palette);
+        write_rpc_endpoint_health(&mut text, health, palette);
     }
     if let Some(agreement) = &found.agreement {
         let _ = writeln!(text, "\nFinalized block {}", agreement.number);
@@ -69,10 +69,10 @@ fn format_health_report(found: &DoctorReport, palette: &Palette) -> String {
             let _ = writeln!(text, "  {}  {}", group.hash, UntrustedText::new(&group.endpoints.join(", ")));
         }
     }
-    for ChainHealth { chain, endpoints, .. } in &found.registry_chains {
+    for RegistryChainHealth { chain, endpoints, .. } in &found.registry_chains {
         let _ = writeln!(text, "\nEndpoints of {chain} (registry of agents)");
         for health in endpoints {
-            write_rpc_endpoint(&mut text, health, palette);
+            write_rpc_endpoint_health(&mut text, health, palette);
         }
     }
     if let Some(light_client) = &found.light_client {
@@ -80,7 +80,7 @@ fn format_health_report(found: &DoctorReport, palette: &Palette) -> String {
     }
     text.push_str("\nGateways\n");
     for health in &found.gateways {
-        write_ipfs_gateway(&mut text, health, palette);
+        write_ipfs_gateway_health(&mut text, health, palette);
     }
     if let Some(why) = found.network {
         let style = palette.state_style(TrustState::Indeterminate);
@@ -101,19 +101,19 @@ fn format_health_report(found: &DoctorReport, palette: &Palette) -> String {
     text
 }
 
-const fn is_rpc_endpoint_healthy(health: &EndpointHealth) -> bool {
+const fn is_rpc_endpoint_healthy(health: &RpcEndpointHealth) -> bool {
     health.reachable && health.error.is_none() && health.resolution_error.is_none()
 }
 
-const fn is_beacon_healthy(health: &BeaconHealth) -> bool {
+const fn is_beacon_healthy(health: &BeaconApiEndpointHealth) -> bool {
     health.error.is_none() && health.violated_rule.is_none()
 }
 
 const fn is_gateway_healthy(health: &IpfsGatewayHealth) -> bool {
-    matches!(health.state, IpfsGatewayState::Proven | IpfsGatewayState::WithoutBlock)
+    matches!(health.state, IpfsGatewayProbeOutcome::Proven | IpfsGatewayProbeOutcome::WithoutBlock)
 }
 
-fn write_rpc_endpoint(text: &mut String, health: &EndpointHealth, palette: &Palette) {
+fn write_rpc_endpoint_health(text: &mut String, health: &RpcEndpointHealth, palette: &Palette) {
     let is_well = is_rpc_endpoint_healthy(health);
     let style = palette.state_style(if is_well { TrustState::Trusted } else { TrustState::Untrusted });
     let mark = if is_well { '✓' } else { '✗' };
@@ -147,7 +147,7 @@ fn write_light_client_health(text: &mut String, health: &LightClientHealth, pale
         let _ = writeln!(text, "  {}", block_headers_text(headers));
     }
     for endpoint in &health.endpoints {
-        write_beacon_endpoint(text, endpoint, palette);
+        write_beacon_health(text, endpoint, palette);
     }
 }
 
@@ -162,7 +162,7 @@ fn block_headers_text(headers: &VerifiedHeaderHealth) -> String {
     format!("head slot {head_slot} ({behind} behind), {finalized}{signed}")
 }
 
-fn write_beacon_endpoint(text: &mut String, health: &BeaconHealth, palette: &Palette) {
+fn write_beacon_health(text: &mut String, health: &BeaconApiEndpointHealth, palette: &Palette) {
     let is_valid = is_beacon_healthy(health);
     let style = palette.state_style(if is_valid { TrustState::Trusted } else { TrustState::Untrusted });
     let mark = if is_valid { '✓' } else { '✗' };
@@ -186,13 +186,13 @@ fn coarse_duration_text(seconds: u64) -> String {
     format!("{amount} {unit}")
 }
 
-fn write_ipfs_gateway(text: &mut String, health: &IpfsGatewayHealth, palette: &Palette) {
+fn write_ipfs_gateway_health(text: &mut String, health: &IpfsGatewayHealth, palette: &Palette) {
     let answers = is_gateway_healthy(health);
     let style = palette.state_style(if answers { TrustState::Trusted } else { TrustState::Untrusted });
     let mark = if answers { '✓' } else { '✗' };
     let said = match health.state {
-        IpfsGatewayState::Proven => "sends proven blocks".to_owned(),
-        IpfsGatewayState::WithoutBlock => "responds, but without the requested block".to_owned(),
+        IpfsGatewayProbeOutcome::Proven => "sends proven blocks".to_owned(),
+        IpfsGatewayProbeOutcome::WithoutBlock => "responds, but without the requested block".to_owned(),
         _ => UntrustedText::new(health.error.as_deref().unwrap_or("sends wrong blocks")).to_string(),
     };
     let label = UntrustedText::new(&health.label).to_string();

@@ -61,7 +61,7 @@ impl ContentRefusal {
     }
 
     /// Prints the refusal, and returns its exit status.
-    pub(super) fn report(&self) -> ExitStatus {
+    pub(super) fn print_and_get_exit_status(&self) -> ExitStatus {
         anstream::eprintln!("{}: {}", self.class, UntrustedText::new(&self.message));
         self.exit
     }

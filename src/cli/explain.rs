@@ -5,7 +5,7 @@ pub(super) mod guard;
 use std::fmt::Write as _;
 
 use anyhow::bail;
-use clresolve_core::reason::{FixerRole, ReasonCode, ReasonCodeEntry, ReasonEffect, Refusal, ResolutionStep};
+use clresolve_core::reason::{FixerRole, ReasonCode, ReasonCodeEntry, ReasonEffect, RefusalCode, ResolutionStep};
 use clresolve_core::text::{UntrustedText, nearest_word};
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ const INDENT: usize = 2;
 pub(super) fn run(args: ExplainArguments) -> anyhow::Result<ExitStatus> {
     let output = OutputSink::new(&args.output.out)?;
     let palette = output.palette();
-    let width = output.width().map_or(LINE_WIDTH, |width| width.saturating_sub(INDENT).min(LINE_WIDTH));
+    let width = output.terminal_width().map_or(LINE_WIDTH, |width| width.saturating_sub(INDENT).min(LINE_WIDTH));
     let all = args.codes.is_empty();
     let codes = if all {
         ReasonCode::ALL.iter().copied().map(ExplainedCode::Reason).collect()
@@ -53,7 +53,7 @@ pub(super) fn run(args: ExplainArguments) -> anyhow::Result<ExitStatus> {
 #[derive(Clone, Copy)]
 enum ExplainedCode {
     Reason(ReasonCode),
-    Refusal(Refusal),
+    Refusal(RefusalCode),
     Guard(ClientGuardCode),
 }
 
@@ -63,11 +63,11 @@ fn explain_guard_code(ClientGuardCode { code, title, next }: ClientGuardCode) ->
     )
 }
 
-fn refusal_json(refusal: Refusal) -> Value {
+fn refusal_json(refusal: RefusalCode) -> Value {
     json!({"code": refusal, "title": refusal.title(), "type": refusal.uri()})
 }
 
-fn explain_refusal(refusal: Refusal) -> String {
+fn explain_refusal(refusal: RefusalCode) -> String {
     let title = refusal.title();
     let next = refusal_next_step(refusal).map(|next| format!("  {next}\n")).unwrap_or_default();
     format!(
@@ -76,20 +76,20 @@ fn explain_refusal(refusal: Refusal) -> String {
 }
 
 /// What to do about a refusal of the gate.
-const fn refusal_next_step(refusal: Refusal) -> Option<&'static str> {
+const fn refusal_next_step(refusal: RefusalCode) -> Option<&'static str> {
     Some(match refusal {
-        Refusal::VerbWithoutEntry => "Ask for the first verb of the card, or set gate.verbs = \"implemented\".",
-        Refusal::VerbNotImplemented => "Ask for a verb of the card: `clresolve card NAME` shows it.",
-        Refusal::NetworkNotListed => "Only a network of the card passes, by its CAIP-2 id such as eip155:1.",
-        Refusal::HostUnexpected => {
+        RefusalCode::VerbWithoutEntry => "Ask for the first verb of the card, or set gate.verbs = \"implemented\".",
+        RefusalCode::VerbNotImplemented => "Ask for a verb of the card: `clresolve card NAME` shows it.",
+        RefusalCode::NetworkNotListed => "Only a network of the card passes, by its CAIP-2 id such as eip155:1.",
+        RefusalCode::HostUnexpected => {
             "Pages of other sites cannot start resolutions. Add the origin of the page, or of the host name under which \
              programs on this machine reach the daemon, to cors.origins. For /mcp there are mcp.origins and mcp.hosts."
         }
-        Refusal::DeadlinePassed => "Ask again: the resolution continues, and its result is cached.",
-        Refusal::Unconfirmed => "Ask again: the name is being read at the newest block.",
-        Refusal::HeadStalled => "`clresolve doctor` shows which endpoints have stopped following the chain.",
-        Refusal::ProofTooWeak => "Configure endpoints of further operators, or your own (own = true).",
-        Refusal::RequestAmbiguous => {
+        RefusalCode::DeadlinePassed => "Ask again: the resolution continues, and its result is cached.",
+        RefusalCode::Unconfirmed => "Ask again: the name is being read at the newest block.",
+        RefusalCode::HeadStalled => "`clresolve doctor` shows which endpoints have stopped following the chain.",
+        RefusalCode::ProofTooWeak => "Configure endpoints of further operators, or your own (own = true).",
+        RefusalCode::RequestAmbiguous => {
             "Send the name in its normal form (`clresolve name NAME` prints it), and no escapes, dots or empty segments behind it."
         }
         _ => return None,
@@ -111,7 +111,7 @@ fn find_explained_codes(slugs: &[String]) -> anyhow::Result<Vec<ExplainedCode>> 
                 slug.to_ascii_uppercase()
             );
         }
-        if let Some(refusal) = Refusal::ALL.iter().find(|refusal| refusal.slug() == slug) {
+        if let Some(refusal) = RefusalCode::ALL.iter().find(|refusal| refusal.slug() == slug) {
             codes.push(ExplainedCode::Refusal(*refusal));
             continue;
         }
@@ -151,7 +151,7 @@ fn unknown_code_hint(slug: &str) -> String {
         return format!("; did you mean the requirement {meant}?");
     }
     let reasons =
-        ReasonCode::ALL.iter().map(|code| code.slug()).chain(Refusal::ALL.iter().map(|refusal| refusal.slug()));
+        ReasonCode::ALL.iter().map(|code| code.slug()).chain(RefusalCode::ALL.iter().map(|refusal| refusal.slug()));
     if let Some(near) = nearest_word(slug, reasons.chain(guard::CODES.iter().map(|code| code.code))) {
         return format!("; did you mean {near}? `clresolve explain` lists all");
     }
@@ -166,7 +166,7 @@ fn unknown_code_hint(slug: &str) -> String {
 }
 
 fn format_code_line(entry: &ReasonCodeEntry, palette: &Palette) -> String {
-    let (effect, step) = (effect_text(entry.effect), entry.step.slug());
+    let (effect, step) = (reason_effect_text(entry.effect), entry.step.slug());
     let style = palette.effect_style(entry.effect);
     format!(
         "{:<28} {style}{effect:<8}{style:#} {step:<12} {:<6} {}\n",
@@ -189,12 +189,12 @@ fn format_code_paragraph(entry: &ReasonCodeEntry, width: usize, palette: &Palett
         "\n  effect       {}\n  found in     {}\n  requirement  {requirement}\n  who fixes it {}\n  asking again {again}\n",
         code_effect_meaning(entry),
         entry.step,
-        fixer_text(entry.fixer),
+        fixer_role_text(entry.fixer),
     );
     text
 }
 
-const fn effect_text(effect: ReasonEffect) -> &'static str {
+const fn reason_effect_text(effect: ReasonEffect) -> &'static str {
     match effect {
         ReasonEffect::Fail => "fail",
         ReasonEffect::Unknown => "unknown",
@@ -234,7 +234,7 @@ const fn code_effect_meaning(entry: &ReasonCodeEntry) -> &'static str {
     }
 }
 
-const fn fixer_text(fixer: FixerRole) -> &'static str {
+const fn fixer_role_text(fixer: FixerRole) -> &'static str {
     match fixer {
         FixerRole::Asker => "the one who asks",
         FixerRole::Publisher => "the publisher of the card and its records",

@@ -5,14 +5,14 @@ use std::ops::Range;
 use annotate_snippets::{AnnotationKind, Element, Level, Origin, Renderer, Snippet};
 use clresolve_cards::lint::DocumentFinding;
 use clresolve_core::reason::ReasonEffect;
-use clresolve_core::text::{UntrustedText, is_unsafe};
+use clresolve_core::text::{UntrustedText, is_unsafe_character};
 
 use super::render::Palette;
 
 /// A finding on one line, in the style of compilers. `name` is that of the text.
 pub(super) fn format_finding_line(finding: &DocumentFinding, name: &str, palette: &Palette) -> String {
     let style = palette.effect_style(finding.effect);
-    let (place, effect) = (finding_location(finding, name), effect_word(finding.effect));
+    let (place, effect) = (finding_location(finding, name), reason_effect_word(finding.effect));
     format!("{place}: {style}{effect}{style:#} {}: {}\n", finding.code, UntrustedText::new(&finding.message))
 }
 
@@ -85,7 +85,7 @@ fn finding_excerpt(finding: &DocumentFinding, source: &str) -> Option<(usize, St
 fn replace_invisible_characters(text: &str) -> String {
     let replaced = |c| match c {
         '\t' => ' ',
-        c if is_unsafe(c) => '\u{fffd}',
+        c if is_unsafe_character(c) => '\u{fffd}',
         c => c,
     };
     text.chars().map(replaced).collect()
@@ -99,7 +99,7 @@ fn finding_location(finding: &DocumentFinding, name: &str) -> String {
     }
 }
 
-const fn effect_word(effect: ReasonEffect) -> &'static str {
+const fn reason_effect_word(effect: ReasonEffect) -> &'static str {
     match effect {
         ReasonEffect::Fail => "fail",
         ReasonEffect::Unknown => "unknown",

@@ -21,7 +21,7 @@ pub(super) fn run(args: &HelpArguments) -> anyhow::Result<ExitStatus> {
 
 /// What `--help` prints for the command with this path.
 fn help_of_command(topic: &[String]) -> anyhow::Result<clap::builder::StyledStr> {
-    let mut command = args::parsing_clap_command();
+    let mut command = args::clap_command_for_parsing();
     command.build();
     for word in topic {
         let Some(found) = command.find_subcommand(word) else {
@@ -34,7 +34,7 @@ fn help_of_command(topic: &[String]) -> anyhow::Result<clap::builder::StyledStr>
         command = found.clone();
     }
     let line = ["clresolve"].into_iter().chain(topic.iter().map(String::as_str)).chain(["--help"]);
-    match args::parsing_clap_command().try_get_matches_from(line) {
+    match args::clap_command_for_parsing().try_get_matches_from(line) {
         Err(help) => Ok(help.render()),
         Ok(_) => Ok(command.render_help()),
     }

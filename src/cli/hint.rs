@@ -100,7 +100,7 @@ pub(super) fn hint_on_unknown_verb(given: &str, verbs: &[String]) -> Option<Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::args::parsing_clap_command;
+    use crate::cli::args::clap_command_for_parsing;
 
     #[test]
     fn a_verb_that_was_nearly_typed_is_named() {
@@ -139,8 +139,9 @@ mod tests {
             ("clresolve audit merge a.json", "tip: one audit accepts a list of any length"),
             ("clresolve audit --names n.txt --agreement", "tip: `clresolve doctor` asks each endpoint"),
         ] {
-            let error = crate::cli::args::parse(line.split(' ').map(Into::into).collect()).expect_err(line);
-            let message = crate::cli::args::plain_error_message(error);
+            let error =
+                crate::cli::args::parse_command_line(line.split(' ').map(Into::into).collect()).expect_err(line);
+            let message = crate::cli::args::redacted_clap_error_message(error);
             assert!(message.contains(part), "{message}");
         }
     }
@@ -152,11 +153,11 @@ mod tests {
             ("summarizer", "`clresolve help` lists the commands"),
             ("a\u{1b}b", "a\\u{1b}b"),
         ] {
-            let refusal = hint_on_bare_word(given, &parsing_clap_command()).expect("a refusal");
+            let refusal = hint_on_bare_word(given, &clap_command_for_parsing()).expect("a refusal");
             assert!(refusal.contains(part), "{refusal}");
         }
         for name in ["a.eth", "x402://a.eth/do/v1", "", "-", "no name"] {
-            assert_eq!(hint_on_bare_word(name, &parsing_clap_command()), None, "{name}");
+            assert_eq!(hint_on_bare_word(name, &clap_command_for_parsing()), None, "{name}");
         }
     }
 }

@@ -3,17 +3,17 @@
 use anyhow::Context as _;
 use clresolve_cards::signature::CardSigningKey;
 use clresolve_jose::Ed25519SigningKey;
-use clresolve_resolver::sign::{read_private_text, save_signing_key};
+use clresolve_resolver::sign::{read_private_key_text, save_signing_key};
 use serde_json::json;
 
-use super::args::KeyCommand;
+use super::args::SigningKeyCommand;
 use super::exit::ExitStatus;
 use super::notice;
 use super::output::{self, OutputSink};
 
-pub(super) fn run(command: KeyCommand) -> anyhow::Result<ExitStatus> {
+pub(super) fn run(command: SigningKeyCommand) -> anyhow::Result<ExitStatus> {
     let (key, args) = match command {
-        KeyCommand::New(args) => {
+        SigningKeyCommand::New(args) => {
             let key = Ed25519SigningKey::generate()?;
             save_signing_key(&key, &args.key)?;
             notice::print_notice(format_args!(
@@ -22,12 +22,12 @@ pub(super) fn run(command: KeyCommand) -> anyhow::Result<ExitStatus> {
             ));
             (CardSigningKey::from(key), args)
         }
-        KeyCommand::Public(args) => {
-            let key = CardSigningKey::from_pem(&read_private_text(&args.key)?);
+        SigningKeyCommand::Public(args) => {
+            let key = CardSigningKey::from_pem(&read_private_key_text(&args.key)?);
             (key.with_context(|| args.key.display().to_string())?, args)
         }
     };
     let set = json!({ "keys": [key.public_jwk()] });
-    OutputSink::new(&args.out)?.write_whole((output::pretty_json(&set)? + "\n").as_bytes())?;
+    OutputSink::new(&args.out)?.write_all_and_finish((output::pretty_json(&set)? + "\n").as_bytes())?;
     Ok(ExitStatus::Trusted)
 }

@@ -25,10 +25,10 @@ pub(super) fn width_of_stdout() -> Option<usize> {
 /// Wraps the long lines of `text` at spaces. Continuation lines are aligned with the line's text, not with its label.
 pub(super) fn wrap_long_lines(text: &str, width: usize) -> String {
     let width = width.max(MIN_WIDTH);
-    text.split_inclusive('\n').map(|line| fit_line(line, width)).collect()
+    text.split_inclusive('\n').map(|line| wrap_long_line(line, width)).collect()
 }
 
-fn fit_line(line: &str, width: usize) -> String {
+fn wrap_long_line(line: &str, width: usize) -> String {
     let (body, end) = line.strip_suffix('\n').map_or((line, ""), |body| (body, "\n"));
     // A row of a Markdown table is meant to be copied, so it is not wrapped.
     if display_width(body) <= width || body.starts_with("| ") {

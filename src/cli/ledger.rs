@@ -8,13 +8,13 @@ use anyhow::Context as _;
 use clresolve_cards::ledger::{MAX_LINE_BYTES, MAX_RECORDS, PacrLedger, PacrLedgerError, PacrLedgerMetrics};
 use clresolve_resolver::clock::{Clock as _, SystemClock};
 
-use super::args::LedgerWeightArguments;
+use super::args::LedgerDecayArguments;
 use super::input::escaped_path;
 
 /// Computes the figures of a ledger. The outer error is an I/O error, the inner one concerns the contents.
-pub(super) fn project_ledger_metrics(
+pub(super) fn compute_ledger_metrics(
     file: &Path,
-    weights: LedgerWeightArguments,
+    weights: LedgerDecayArguments,
 ) -> anyhow::Result<Result<PacrLedgerMetrics, PacrLedgerError>> {
     let at = weights.at.unwrap_or_else(|| SystemClock.now());
     let cannot = || format!("cannot read {}", escaped_path(file));

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clresolve_cards::ledger::PacrLedgerMetrics;
-use clresolve_cards::lint::{self, LintReport, MAX_BYTES, NearMissLintReport};
-use clresolve_cards::system::{CardRules, CardSystem};
+use clresolve_cards::lint::{self, CardLintReport, LintReportWithPassingProfiles, MAX_BYTES};
+use clresolve_cards::system::{CardLintContext, CardSystem};
 use clresolve_core::reason::{ReasonCode, ReasonEffect};
 use clresolve_core::state::TrustState;
 use clresolve_core::text::{self, UntrustedText};
@@ -16,7 +16,7 @@ use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::profile::ConformanceProfiles;
 use serde::Serialize;
 
-use super::args::{LedgerWeightArguments, LintArguments, LintFormat, OutputFormat};
+use super::args::{LedgerDecayArguments, LintArguments, LintOutputFormat, OutputFormat};
 use super::exit::ExitStatus;
 use super::findings;
 use super::input::read_file_or_stdin;
@@ -38,7 +38,7 @@ struct LintResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
     #[serde(flatten)]
-    judgement: NearMissLintReport,
+    judgement: LintReportWithPassingProfiles,
     #[serde(skip)]
     text: String,
     #[serde(skip)]
@@ -47,24 +47,24 @@ struct LintResult {
 
 pub(super) fn run(args: LintArguments) -> anyhow::Result<ExitStatus> {
     let output = OutputSink::new(&args.output.out)?;
-    super::runtime::run_async(async move {
+    super::runtime::run_async_until_interrupt(async move {
         let world = CommandContext::open(&args.world).await?;
         let profiles = world.resolver.profiles();
         let profile = profiles.get(&world.config.rules.profile).context("the configured profile does not exist")?;
         let previous = args.previous.as_deref().map(read_previous_card).transpose()?;
-        let ledger = args.ledger.as_deref().map(|file| project_ledger_file(file, args.weights)).transpose()?;
-        let rules = CardRules {
+        let ledger = args.ledger.as_deref().map(|file| compute_ledger_file_metrics(file, args.weights)).transpose()?;
+        let rules = CardLintContext {
             previous: previous.as_ref().map(|(card, _)| card),
             previous_bytes: previous.as_ref().map(|(_, bytes)| bytes.as_slice()),
             ledger: ledger.as_ref(),
-            ..CardRules::from_profile(&profile)
+            ..CardLintContext::from_profile(&profile)
         };
         let documents = expand_folders(args.documents)?;
         if args.fix {
             if let Some(other) = documents.iter().find(|document| !is_local_document(document)) {
                 bail!(
                     "--fix: expected files, which it writes anew; {} cannot be fixed",
-                    UntrustedText::new(&document_name(other))
+                    UntrustedText::new(&redacted_document_name(other))
                 );
             }
             for document in &documents {
@@ -125,14 +125,14 @@ fn read_previous_card(file: &Path) -> anyhow::Result<(AgentCard, Vec<u8>)> {
     Ok((card, bytes))
 }
 
-fn project_ledger_file(file: &Path, weights: LedgerWeightArguments) -> anyhow::Result<PacrLedgerMetrics> {
+fn compute_ledger_file_metrics(file: &Path, weights: LedgerDecayArguments) -> anyhow::Result<PacrLedgerMetrics> {
     let name = file.display().to_string();
-    ledger::project_ledger_metrics(file, weights)?.with_context(|| format!("--ledger {}", UntrustedText::new(&name)))
+    ledger::compute_ledger_metrics(file, weights)?.with_context(|| format!("--ledger {}", UntrustedText::new(&name)))
 }
 
 /// Reads a document. An unreadable one is reported with its exit status, and the other cards are still judged.
 async fn read_document(document: &Path, world: &CommandContext) -> Result<Vec<u8>, ExitStatus> {
-    let Some(url) = document_url(document) else {
+    let Some(url) = https_url_of_document(document) else {
         return read_file_or_stdin(document, MAX_BYTES).map_err(|error| {
             anstream::eprintln!("clresolve: {error:#}");
             ExitStatus::Usage
@@ -146,17 +146,17 @@ async fn read_document(document: &Path, world: &CommandContext) -> Result<Vec<u8
     })
 }
 
-fn document_url(document: &Path) -> Option<&str> {
+fn https_url_of_document(document: &Path) -> Option<&str> {
     document.to_str().filter(|text| clresolve_core::uri::strip_scheme(text, "https").is_some())
 }
 
 /// Whether it is neither standard input nor a URL.
 fn is_local_document(document: &Path) -> bool {
-    document != Path::new("-") && document_url(document).is_none()
+    document != Path::new("-") && https_url_of_document(document).is_none()
 }
 
 /// The file, or the URL without possible secrets.
-fn document_name(document: &Path) -> String {
+fn redacted_document_name(document: &Path) -> String {
     text::strip_url_secrets(&document.display().to_string())
 }
 
@@ -164,16 +164,16 @@ fn lint_document(
     bytes: &[u8],
     document: &Path,
     named: Option<CardSystem>,
-    rules: &CardRules<'_>,
+    rules: &CardLintContext<'_>,
     profiles: &ConformanceProfiles,
 ) -> LintResult {
-    let judgement = lint::lint_with_near_misses(bytes, named, rules, profiles);
+    let judgement = lint::lint_with_passing_profiles(bytes, named, rules, profiles);
     let text = mask_credentials(String::from_utf8_lossy(bytes).into_owned(), &judgement.report);
-    LintResult { file: None, judgement, text, name: document_name(document) }
+    LintResult { file: None, judgement, text, name: redacted_document_name(document) }
 }
 
 /// Replaces each byte of a credential by a star, so that positions stay the same, because reports are stored.
-fn mask_credentials(mut text: String, report: &LintReport) -> String {
+fn mask_credentials(mut text: String, report: &CardLintReport) -> String {
     let secrets = report.findings.iter().filter(|finding| finding.code == ReasonCode::SecretInCard);
     for span in secrets.filter_map(|finding| finding.span.clone()) {
         if text.get(span.clone()).is_some() {
@@ -184,7 +184,7 @@ fn mask_credentials(mut text: String, report: &LintReport) -> String {
 }
 
 /// Rewrites the card if something could be fixed, and reports the fixes.
-fn fix_card_file(file: &Path, named: Option<CardSystem>, rules: &CardRules<'_>) -> anyhow::Result<()> {
+fn fix_card_file(file: &Path, named: Option<CardSystem>, rules: &CardLintContext<'_>) -> anyhow::Result<()> {
     // Unreadable files are reported when they are judged.
     let Ok(bytes) = read_file_or_stdin(file, MAX_BYTES) else { return Ok(()) };
     let Some(system) = lint::lint_document(&bytes, named, rules).system else { return Ok(()) };
@@ -216,8 +216,8 @@ struct LintResultWriter {
 }
 
 impl LintResultWriter {
-    fn new(output: OutputSink, format: LintFormat, are_several: bool) -> Self {
-        let (palette, width) = (output.palette(), output.width());
+    fn new(output: OutputSink, format: LintOutputFormat, are_several: bool) -> Self {
+        let (palette, width) = (output.palette(), output.terminal_width());
         let (sarif, format) = match format.streamed_format() {
             Some(format) => (None, format),
             None => (Some(Vec::new()), OutputFormat::Json),
@@ -255,7 +255,7 @@ impl LintResultWriter {
     }
 }
 
-impl LintFormat {
+impl LintOutputFormat {
     /// The format of streamed results. SARIF is a single document.
     const fn streamed_format(self) -> Option<OutputFormat> {
         match self {
@@ -330,11 +330,19 @@ mod tests {
 
     fn shown(card: &str) -> String {
         let profile = ConformanceProfiles::builtin().get(DEFAULT).expect("built in");
-        let report =
-            lint::lint_document(card.as_bytes(), Some(CardSystem::CommandLayer), &CardRules::from_profile(&profile));
+        let report = lint::lint_document(
+            card.as_bytes(),
+            Some(CardSystem::CommandLayer),
+            &CardLintContext::from_profile(&profile),
+        );
         let (text, name) = (mask_credentials(card.to_owned(), &report), "card.json".to_owned());
         format_lint_result(
-            &LintResult { file: None, judgement: NearMissLintReport { report, near_misses: Vec::new() }, text, name },
+            &LintResult {
+                file: None,
+                judgement: LintReportWithPassingProfiles { report, near_misses: Vec::new() },
+                text,
+                name,
+            },
             &Palette::plain(),
             None,
         )

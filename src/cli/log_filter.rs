@@ -32,7 +32,7 @@ pub(super) fn initial_log_filter(chosen: Option<&str>, level: &str) -> EnvFilter
 
 /// Suppresses client input, whatever filter is chosen. This is a separate filter, because a longer target or a span
 /// would take precedence within the chosen one.
-pub(super) fn client_input_log_filter() -> FilterFn {
+pub(super) fn client_input_suppressing_filter() -> FilterFn {
     FilterFn::new(is_not_client_input)
 }
 
@@ -105,7 +105,7 @@ mod tests {
         let lines = Lines::default();
         let writer = lines.clone();
         let log = tracing_subscriber::fmt().with_env_filter(initial_log_filter(chosen, "clresolve=info,warn"));
-        let log = log.with_writer(move || writer.clone()).finish().with(client_input_log_filter());
+        let log = log.with_writer(move || writer.clone()).finish().with(client_input_suppressing_filter());
         tracing::subscriber::with_default(log, || {
             let _span = tracing::error_span!(target: "rmcp::service", "serve_inner").entered();
             tracing::error!(target: "rmcp", "said by a client");

@@ -69,7 +69,7 @@ pub(super) fn start_log_queue(format: LogFormat) -> (LogWriterFactory, LogFlushG
     let queue = Arc::clone(QUEUE.get_or_init(|| {
         let queue = Arc::new(LogQueue { format, ..LogQueue::default() });
         let written = Arc::clone(&queue);
-        std::thread::spawn(move || written.write_all_to(&mut io::stderr()));
+        std::thread::spawn(move || written.write_lines_forever_to(&mut io::stderr()));
         queue
     }));
     (LogWriterFactory(Arc::clone(&queue)), LogFlushGuard(queue))
@@ -79,13 +79,13 @@ pub(super) fn start_log_queue(format: LogFormat) -> (LogWriterFactory, LogFlushG
 /// JSON.
 pub(super) fn write_log_line(level: Level, message: &str) {
     match QUEUE.get() {
-        Some(queue) => queue.push(LogLineClass::Others, log_line_of_message(queue.format, level, message)),
+        Some(queue) => queue.push(LogLineClass::Others, format_log_line(queue.format, level, message)),
         None => anstream::eprintln!("clresolve: {message}"),
     }
 }
 
 /// A line that is not an event. In JSON it has the same members as one.
-fn log_line_of_message(format: LogFormat, level: Level, message: &str) -> Vec<u8> {
+fn format_log_line(format: LogFormat, level: Level, message: &str) -> Vec<u8> {
     let text = match format {
         LogFormat::Text => format!("clresolve: {message}"),
         LogFormat::Json => {
@@ -109,33 +109,33 @@ impl LogQueue {
         if usage.bytes + line.len() > MAX_BYTES && !clresolve_core::mutant!("endless-log") {
             usage.dropped += 1;
             drop(waiting);
-            return class.count_dropped();
+            return class.count_dropped_line();
         }
         let dropped = std::mem::take(&mut usage.dropped);
         if dropped > 0 {
             let what = class.plural_name();
             let message = format!("{dropped} {what} of the log were dropped here");
-            waiting.add(class, log_line_of_message(self.format, Level::WARN, &message));
+            waiting.push_line(class, format_log_line(self.format, Level::WARN, &message));
         }
-        waiting.add(class, line);
+        waiting.push_line(class, line);
         self.changed.notify_all();
     }
 
     /// Writes lines as they arrive. Never returns.
     #[expect(clippy::disallowed_methods, reason = "a pause that decides nothing")]
-    fn write_all_to(&self, sink: &mut impl Write) -> ! {
+    fn write_lines_forever_to(&self, sink: &mut impl Write) -> ! {
         loop {
-            self.write_next_to(sink);
+            self.write_arrived_lines_to(sink);
             std::thread::sleep(BETWEEN_WRITES);
         }
     }
 
     /// Waits for lines, and writes those that have arrived.
-    fn write_next_to(&self, sink: &mut impl Write) {
+    fn write_arrived_lines_to(&self, sink: &mut impl Write) {
         let is_idle = |waiting: &mut QueuedLogLines| waiting.lines.is_empty();
         let mut waiting =
             self.changed.wait_while(self.lock_queued_lines(), is_idle).unwrap_or_else(PoisonError::into_inner);
-        let lines = waiting.take();
+        let lines = waiting.take_next_lines();
         waiting.is_writing = true;
         drop(waiting);
         // A log that cannot be written must not end the daemon.
@@ -153,13 +153,13 @@ impl LogQueue {
 }
 
 impl QueuedLogLines {
-    fn add(&mut self, class: LogLineClass, line: Vec<u8>) {
+    fn push_line(&mut self, class: LogLineClass, line: Vec<u8>) {
         self.usage[class as usize].bytes += line.len();
         self.lines.push_back((class, line));
     }
 
     /// Removes the next lines: up to [`MAX_WRITTEN`] bytes, but at least one line.
-    fn take(&mut self) -> Vec<u8> {
+    fn take_next_lines(&mut self) -> Vec<u8> {
         let mut taken = Vec::new();
         while let Some((class, line)) =
             self.lines.pop_front_if(|(_, line)| taken.is_empty() || taken.len() + line.len() <= MAX_WRITTEN)
@@ -189,7 +189,7 @@ impl LogLineClass {
         }
     }
 
-    fn count_dropped(self) {
+    fn count_dropped_line(self) {
         match self {
             Self::Incidents => telemetry::count_dropped_log_event(INCIDENTS),
             Self::Decisions => telemetry::count_dropped_log_event(DECISIONS),
@@ -280,7 +280,7 @@ mod tests {
     fn written(queue: &LogQueue) -> String {
         let mut sink = Vec::new();
         while !queue.lock_queued_lines().lines.is_empty() {
-            queue.write_next_to(&mut sink);
+            queue.write_arrived_lines_to(&mut sink);
         }
         String::from_utf8(sink).expect("ASCII")
     }
@@ -307,7 +307,7 @@ mod tests {
         }
         let mut sink = Calls(Vec::new());
         while !queue.lock_queued_lines().lines.is_empty() {
-            queue.write_next_to(&mut sink);
+            queue.write_arrived_lines_to(&mut sink);
         }
         assert_eq!(sink.0, [MAX_WRITTEN, 1, MAX_WRITTEN + 1, 1]);
     }
@@ -385,7 +385,7 @@ mod tests {
         write(&queue, "nobody reads this\n");
         queue.flush(Duration::from_millis(1));
         let mut sink = Vec::new();
-        queue.write_next_to(&mut sink);
+        queue.write_arrived_lines_to(&mut sink);
         queue.flush(Duration::MAX);
         assert_eq!(sink, b"nobody reads this\n");
     }

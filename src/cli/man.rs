@@ -25,10 +25,10 @@ const CONFIGURATION: &str = "clresolve.toml.5";
 
 /// Writes all pages into the folder, or the page of the program to standard output.
 pub(super) fn run(args: &ManPageArguments) -> anyhow::Result<ExitStatus> {
-    let mut command = args::manual_clap_command();
+    let mut command = args::clap_command_for_man_pages();
     command.build();
     let Some(folder) = &args.folder else {
-        OutputSink::new(&args.out)?.write_whole(render_command_page(&command)?.as_bytes())?;
+        OutputSink::new(&args.out)?.write_all_and_finish(render_command_page(&command)?.as_bytes())?;
         return Ok(ExitStatus::Trusted);
     };
     if !folder.is_dir() {
@@ -64,14 +64,14 @@ fn render_command_page(command: &clap::Command) -> anyhow::Result<String> {
     man.render_name_section(&mut page)?;
     man.render_synopsis_section(&mut page)?;
     man.render_description_section(&mut page)?;
-    sections::render_description(&text).to_writer(&mut page)?;
+    sections::render_description_paragraphs(&text).to_writer(&mut page)?;
     if command.get_arguments().any(|argument| !argument.is_hide_set()) {
         man.render_options_section(&mut page)?;
     }
     if command.get_subcommands().any(|below| !below.is_hide_set()) {
         man.render_subcommands_section(&mut page)?;
     }
-    sections::render_sections(&text).to_writer(&mut page)?;
+    sections::render_headed_sections(&text).to_writer(&mut page)?;
     see_also_section(is_program).to_writer(&mut page)?;
     if is_program {
         man.render_version_section(&mut page)?;

@@ -7,7 +7,7 @@ use clresolve_core::name::EnsName;
 use clresolve_core::text::UntrustedText;
 use clresolve_payment::check::{self, ProvenSellerIdentity, RememberedPayee, WebOrigin};
 use clresolve_resolver::config::Config;
-use clresolve_resolver::memory::{HistoryKey, MemoryFile, OriginKey};
+use clresolve_resolver::memory::{MemoryFile, NameHistoryKey, OriginKey};
 use clresolve_verdict::evidence::continuity::NameHistory;
 use clresolve_verdict::verdict::ResolutionDepth;
 use jiff::Timestamp;
@@ -17,7 +17,7 @@ use super::args::{MemoryCommand, MemoryForgetArguments, MemoryShowArguments, Mem
 use super::exit::ExitStatus;
 use super::notice;
 use super::output::{OutputSink, ResultWriter};
-use super::world::{self, CommandPaymentRole};
+use super::world::{self, CommandPaymentAuthority};
 
 /// The memory entry of a name, for programs.
 #[derive(Serialize)]
@@ -42,10 +42,10 @@ struct OriginMemoryRow<'h> {
 }
 
 pub(super) fn run(command: MemoryCommand) -> anyhow::Result<ExitStatus> {
-    super::runtime::run_async(async {
+    super::runtime::run_async_until_interrupt(async {
         match command {
             MemoryCommand::Show(args) => show_memory_entries(args).await,
-            MemoryCommand::Accept { origin, world } => accept_seller_origin(origin, &world).await,
+            MemoryCommand::Accept { origin, world } => accept_seller_identity(origin, &world).await,
             MemoryCommand::Forget(args) => forget_memory_entry(args).await,
         }
     })
@@ -62,14 +62,14 @@ async fn show_memory_entries(args: MemoryShowArguments) -> anyhow::Result<ExitSt
         match subject {
             MemorySubject::Name(name) => {
                 let name = parse_ens_name(name)?;
-                let history = memory.store.recall(&memory.name_key(&name))?;
+                let history = memory.store.recall_history(&memory.name_history_key(&name))?;
                 let row = memory.name_row(&name, &history);
-                results.push(&row, |_| format_name_row(&row))?;
+                results.push(&row, |_| format_name_memory_row(&row))?;
             }
             MemorySubject::Origin(origin) => {
                 let seller = memory.store.recall_origin(&memory.origin_key(origin))?;
                 let row = memory.origin_row(origin.as_str(), &seller);
-                results.push(&row, |_| format_origin_row(&row))?;
+                results.push(&row, |_| format_origin_memory_row(&row))?;
             }
         }
     }
@@ -77,9 +77,9 @@ async fn show_memory_entries(args: MemoryShowArguments) -> anyhow::Result<ExitSt
     Ok(ExitStatus::Trusted)
 }
 
-async fn accept_seller_origin(origin: WebOrigin, world: &NetworkArguments) -> anyhow::Result<ExitStatus> {
+async fn accept_seller_identity(origin: WebOrigin, world: &NetworkArguments) -> anyhow::Result<ExitStatus> {
     let memory = ConfiguredMemory::open(world).await?;
-    let accepted = memory.store.accept_origin(&memory.origin_key(&origin));
+    let accepted = memory.store.accept_proposed_identity(&memory.origin_key(&origin));
     let accepted = accepted.with_context(|| UntrustedText::new(origin.as_str()).to_string())?;
     notice::print_notice(format_args!(
         "clresolve: the seller at {} is {}",
@@ -92,14 +92,14 @@ async fn accept_seller_origin(origin: WebOrigin, world: &NetworkArguments) -> an
 async fn forget_memory_entry(args: MemoryForgetArguments) -> anyhow::Result<ExitStatus> {
     let memory = ConfiguredMemory::open(&args.world).await?;
     if args.all {
-        notice::print_notice(format_args!("clresolve: {} names forgotten", memory.store.forget_all()?));
+        notice::print_notice(format_args!("clresolve: {} names forgotten", memory.store.forget_all_histories()?));
         return Ok(ExitStatus::Trusted);
     }
     for subject in &args.subjects {
         let (known, shown) = match subject {
             MemorySubject::Name(name) => {
                 let name = parse_ens_name(name)?;
-                (memory.store.forget(&memory.name_key(&name))?, name.as_str().to_owned())
+                (memory.store.forget_history(&memory.name_history_key(&name))?, name.as_str().to_owned())
             }
             MemorySubject::Origin(origin) => {
                 (memory.store.forget_origin(&memory.origin_key(origin))?, origin.to_string())
@@ -120,7 +120,7 @@ struct ConfiguredMemory {
 impl ConfiguredMemory {
     async fn open(args: &NetworkArguments) -> anyhow::Result<Self> {
         let (config, _sandbox) =
-            world::read_config_with_sandbox(args, CommandPaymentRole::Others, ResolutionDepth::default()).await?;
+            world::read_config_with_sandbox(args, CommandPaymentAuthority::Others, ResolutionDepth::default()).await?;
         if args.sandbox {
             bail!("--sandbox: the sandbox has no memory file");
         }
@@ -133,40 +133,40 @@ impl ConfiguredMemory {
         Ok(Self { config, store })
     }
 
-    fn world(&self) -> &str {
+    fn chain_network_name(&self) -> &str {
         &self.config.chain.world
     }
 
-    fn chain(&self) -> u64 {
+    fn chain_id(&self) -> u64 {
         self.config.chain.id
     }
 
-    fn name_key(&self, name: &EnsName) -> HistoryKey {
-        HistoryKey::new(self.world(), self.chain(), name)
+    fn name_history_key(&self, name: &EnsName) -> NameHistoryKey {
+        NameHistoryKey::new(self.chain_network_name(), self.chain_id(), name)
     }
 
     fn origin_key(&self, origin: &WebOrigin) -> OriginKey {
-        OriginKey::new(self.world(), self.chain(), origin)
+        OriginKey::new(self.chain_network_name(), self.chain_id(), origin)
     }
 
     fn name_row<'h>(&'h self, name: &'h EnsName, history: &'h NameHistory) -> NameMemoryRow<'h> {
-        let (world, chain) = (self.world(), format!("eip155:{}", self.chain()));
+        let (world, chain) = (self.chain_network_name(), format!("eip155:{}", self.chain_id()));
         NameMemoryRow { name: name.as_str(), world, chain, remembered: !history.is_empty(), history }
     }
 
     fn origin_row<'h>(&'h self, origin: &'h str, seller: &'h check::OriginMemoryEntry) -> OriginMemoryRow<'h> {
-        let (world, chain) = (self.world(), format!("eip155:{}", self.chain()));
+        let (world, chain) = (self.chain_network_name(), format!("eip155:{}", self.chain_id()));
         OriginMemoryRow { origin, world, chain, remembered: *seller != check::OriginMemoryEntry::default(), seller }
     }
 
     /// Shows every origin. Names an unreadable entry on standard error, and fails after the others.
     fn show_origins(&self, mut results: ResultWriter) -> anyhow::Result<ExitStatus> {
         let mut unreadable = 0_usize;
-        for (origin, seller) in self.store.origins(self.world(), self.chain())? {
+        for (origin, seller) in self.store.list_origins(self.chain_network_name(), self.chain_id())? {
             match seller {
                 Ok(seller) => {
                     let row = self.origin_row(&origin, &seller);
-                    results.push(&row, |_| format_origin_row(&row))?;
+                    results.push(&row, |_| format_origin_memory_row(&row))?;
                 }
                 Err(error) => {
                     unreadable += 1;
@@ -186,7 +186,7 @@ fn parse_ens_name(name: &str) -> anyhow::Result<EnsName> {
     EnsName::parse(name).with_context(|| UntrustedText::new(name).to_string())
 }
 
-fn format_name_row(said: &NameMemoryRow<'_>) -> String {
+fn format_name_memory_row(said: &NameMemoryRow<'_>) -> String {
     let NameMemoryRow { name, world, chain, history, .. } = said;
     if !said.remembered {
         return format!("{}  nothing is remembered ({world} {chain})\n", UntrustedText::new(name));
@@ -210,7 +210,7 @@ fn format_name_row(said: &NameMemoryRow<'_>) -> String {
     text
 }
 
-fn format_origin_row(row: &OriginMemoryRow<'_>) -> String {
+fn format_origin_memory_row(row: &OriginMemoryRow<'_>) -> String {
     let OriginMemoryRow { origin, world, chain, remembered, seller } = row;
     let origin = UntrustedText::new(origin);
     if !remembered {

@@ -42,7 +42,7 @@ impl NormalizedNameRow {
     }
 
     fn from_input(input: String) -> Self {
-        let normal = match name::normalize(&input) {
+        let normal = match name::normalize_ens_name(&input) {
             Ok(normal) => normal,
             Err(error) => return Self::with_error(input, error.to_string()),
         };
@@ -109,7 +109,7 @@ pub(super) fn run(args: NameArguments) -> anyhow::Result<ExitStatus> {
     };
     if piped {
         let row_of = if args.json_input { NormalizedNameRow::from_json_line } else { NormalizedNameRow::from_input };
-        for_each_line(io::stdin().lock(), row_of, &mut answer)?;
+        for_each_normalized_line(io::stdin().lock(), row_of, &mut answer)?;
     } else {
         for name in args.names {
             answer(NormalizedNameRow::from_input(name))?;
@@ -120,24 +120,24 @@ pub(super) fn run(args: NameArguments) -> anyhow::Result<ExitStatus> {
 }
 
 /// Calls `answer` with the row of each line, until `answer` returns `false`.
-fn for_each_line(
+fn for_each_normalized_line(
     mut input: impl BufRead,
     row_of: fn(String) -> NormalizedNameRow,
     answer: &mut impl FnMut(NormalizedNameRow) -> anyhow::Result<bool>,
 ) -> anyhow::Result<()> {
     for _ in 0..MAX_NAMES {
-        let Some(line) = read_line(&mut input).context("cannot read standard input")? else { return Ok(()) };
+        let Some(line) = read_bounded_line(&mut input).context("cannot read standard input")? else { return Ok(()) };
         if line.is_empty() {
             continue;
         }
-        if !answer(row_of_line(line, row_of))? {
+        if !answer(normalized_name_row_of_line(line, row_of))? {
             return Ok(());
         }
     }
     bail!("standard input contains more than {MAX_NAMES} names")
 }
 
-fn row_of_line(line: Vec<u8>, row_of: fn(String) -> NormalizedNameRow) -> NormalizedNameRow {
+fn normalized_name_row_of_line(line: Vec<u8>, row_of: fn(String) -> NormalizedNameRow) -> NormalizedNameRow {
     if line.len() > MAX_LINE_BYTES {
         let start = String::from_utf8_lossy(&line[..80]).into_owned();
         return NormalizedNameRow::with_error(start, format!("the line is longer than {MAX_LINE_BYTES} bytes"));
@@ -151,7 +151,7 @@ fn row_of_line(line: Vec<u8>, row_of: fn(String) -> NormalizedNameRow) -> Normal
 }
 
 /// The next line without its line ending. An overlong line is cut after [`MAX_LINE_BYTES`] + 1 bytes.
-fn read_line(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
+fn read_bounded_line(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     let limit = u64::try_from(MAX_LINE_BYTES + 1).unwrap_or(u64::MAX);
     if input.by_ref().take(limit).read_until(b'\n', &mut line)? == 0 {
@@ -174,7 +174,7 @@ mod tests {
 
     fn rows(input: &[u8], row_of: fn(String) -> NormalizedNameRow) -> Vec<NormalizedNameRow> {
         let mut rows = Vec::new();
-        for_each_line(input, row_of, &mut |row| {
+        for_each_normalized_line(input, row_of, &mut |row| {
             rows.push(row);
             Ok(true)
         })

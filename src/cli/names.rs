@@ -35,7 +35,7 @@ pub(super) fn expand_stdin_names(typed: Vec<String>) -> anyhow::Result<Vec<Strin
     match typed.iter().filter(|name| *name == STDIN).count() {
         0 => Ok(typed),
         1 => {
-            let listed = collect_names(NameListReader::from_stdin())?;
+            let listed = collect_stdin_names(NameListReader::from_stdin())?;
             Ok(typed.into_iter().flat_map(|name| if name == STDIN { listed.clone() } else { vec![name] }).collect())
         }
         _ => bail!("-: standard input can be read once only"),
@@ -43,7 +43,7 @@ pub(super) fn expand_stdin_names(typed: Vec<String>) -> anyhow::Result<Vec<Strin
 }
 
 /// The names of a list, within the limit for a command line.
-fn collect_names(lines: NameListReader) -> anyhow::Result<Vec<String>> {
+fn collect_stdin_names(lines: NameListReader) -> anyhow::Result<Vec<String>> {
     let mut names = Vec::new();
     for line in lines {
         match line? {
@@ -62,7 +62,7 @@ fn collect_names(lines: NameListReader) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-pub(super) struct NameList {
+pub(super) struct NameListInput {
     /// Its contents, if they can be read in advance.
     pub(super) counted: Option<NameListInputTotals>,
     pub(super) reader: NameListReader,
@@ -137,7 +137,7 @@ impl NameListLine {
     }
 
     /// The same line, after this many others.
-    pub(super) const fn shifted_by(mut self, lines: u64) -> Self {
+    pub(super) const fn with_line_offset(mut self, lines: u64) -> Self {
         let (Self::Name { line, .. } | Self::Unreadable { line, .. }) = &mut self;
         *line = line.saturating_add(lines);
         self
@@ -172,9 +172,9 @@ pub(super) enum NameListError {
 }
 
 /// Opens a list, and counts its names if it is a regular file.
-pub(super) fn open_name_list(path: &Path) -> anyhow::Result<NameList> {
+pub(super) fn open_name_list(path: &Path) -> anyhow::Result<NameListInput> {
     if path == Path::new(STDIN) {
-        return Ok(NameList { counted: None, reader: NameListReader::from_stdin() });
+        return Ok(NameListInput { counted: None, reader: NameListReader::from_stdin() });
     }
     let context = || format!("--names {}", path.display());
     let mut file = File::open(path).with_context(context)?;
@@ -184,7 +184,7 @@ pub(super) fn open_name_list(path: &Path) -> anyhow::Result<NameList> {
         counted = count_list_names(NameListReader::new(Box::new(BufReader::new(copy)))).ok();
         file.rewind().with_context(context)?;
     }
-    Ok(NameList { counted, reader: NameListReader::new(Box::new(BufReader::new(file))) })
+    Ok(NameListInput { counted, reader: NameListReader::new(Box::new(BufReader::new(file))) })
 }
 
 fn count_list_names(mut reader: NameListReader) -> Result<NameListInputTotals, NameListError> {
@@ -199,7 +199,7 @@ fn count_list_names(mut reader: NameListReader) -> Result<NameListInputTotals, N
 }
 
 /// A line without its end.
-struct RawLine {
+struct RawNameListLine {
     /// The line. Of an overlong one, the first [`MAX_LINE_BYTES`] + 1 bytes.
     bytes: Vec<u8>,
     /// The digest of the whole line, if it is longer.
@@ -226,7 +226,7 @@ impl NameListReader {
         Self::new(Box::new(BufReader::new(io::stdin())))
     }
 
-    fn read_raw_line(&mut self) -> Result<Option<RawLine>, NameListError> {
+    fn read_raw_line(&mut self) -> Result<Option<RawNameListLine>, NameListError> {
         let failed = |error: io::Error| NameListError::Io(error.to_string());
         let mut bytes = Vec::new();
         let limit = u64::try_from(MAX_LINE_BYTES + 1).unwrap_or(u64::MAX);
@@ -246,7 +246,7 @@ impl NameListReader {
         if self.line == 1 && bytes.starts_with(BYTE_ORDER_MARK) {
             bytes.drain(..BYTE_ORDER_MARK.len());
         }
-        Ok(Some(RawLine { bytes, whole }))
+        Ok(Some(RawNameListLine { bytes, whole }))
     }
 
     /// Skips the rest of a line. Returns the digest of the whole line.
@@ -261,7 +261,7 @@ impl NameListReader {
             let read = end.map_or(bytes.len(), |end| end + 1);
             self.input.consume(read);
             if is_last {
-                return Ok(line.digest());
+                return Ok(line.finalize());
             }
         }
     }
@@ -277,8 +277,8 @@ impl Iterator for NameListReader {
         while !self.ended {
             match self.read_raw_line() {
                 Ok(None) => self.ended = true,
-                Ok(Some(RawLine { bytes, whole })) => {
-                    if let Some(line) = parse_line(self.line, bytes, whole) {
+                Ok(Some(RawNameListLine { bytes, whole })) => {
+                    if let Some(line) = parse_name_list_line(self.line, bytes, whole) {
                         return Some(Ok(line));
                     }
                 }
@@ -293,7 +293,7 @@ impl Iterator for NameListReader {
 }
 
 /// Parses a line. `None` if it is blank or a comment. An overlong line comes with the digest of the whole line.
-fn parse_line(line: u64, bytes: Vec<u8>, whole: Option<Digest>) -> Option<NameListLine> {
+fn parse_name_list_line(line: u64, bytes: Vec<u8>, whole: Option<Digest>) -> Option<NameListLine> {
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) if whole.is_some() => String::from_utf8_lossy(error.as_bytes()).into_owned(),
@@ -394,7 +394,7 @@ mod tests {
 
     #[test]
     fn names_of_standard_input_take_the_place_of_the_dash() {
-        let read = |text: &[u8]| collect_names(NameListReader::new(Box::new(io::Cursor::new(text.to_vec()))));
+        let read = |text: &[u8]| collect_stdin_names(NameListReader::new(Box::new(io::Cursor::new(text.to_vec()))));
         assert_eq!(read(b"a.eth # one\n\nb.eth\n").unwrap(), ["a.eth", "b.eth"]);
         assert_eq!(read(b"\n").unwrap_err().to_string(), "standard input contains no name");
         assert_eq!(read(b"a.eth\n\xff\n").unwrap_err().to_string(), "standard input, line 2: the line is not UTF-8");

@@ -25,7 +25,7 @@ pub(super) fn run(args: NewCardArguments) -> anyhow::Result<ExitStatus> {
         created: SystemClock.now(),
     };
     // An existing card may have been edited.
-    output.write_new_file(card.text(&profile)?.as_bytes())?;
+    output.write_new_file(card.to_card_json(&profile)?.as_bytes())?;
     notice::print_notice(
         "clresolve: before you publish the card, edit display_name, description, networks and license",
     );

@@ -18,13 +18,13 @@ impl ReplacementFile {
     /// replaced.
     pub(super) fn create_beside(path: &Path) -> io::Result<Self> {
         let place = if path.exists() { path.canonicalize()? } else { path.to_owned() };
-        let folder = folder_of(&place);
+        let folder = parent_folder(&place);
         let file = if place.exists() {
             let file = NamedTempFile::new_in(folder)?;
             file.as_file().set_permissions(std::fs::metadata(&place)?.permissions())?;
             file
         } else {
-            new_file_builder().tempfile_in(folder)?
+            temporary_file_builder().tempfile_in(folder)?
         };
         Ok(Self { file, place })
     }
@@ -37,7 +37,7 @@ impl ReplacementFile {
     pub(super) fn replace_target(self) -> io::Result<()> {
         self.file.as_file().sync_all()?;
         self.file.persist(&self.place)?;
-        sync_folder(folder_of(&self.place))
+        sync_folder(parent_folder(&self.place))
     }
 }
 
@@ -52,8 +52,8 @@ pub(super) fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// # Errors
 /// [`io::ErrorKind::AlreadyExists`] if `path` exists. What is there stays unchanged.
 pub(super) fn create_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = folder_of(path);
-    let mut new = new_file_builder().tempfile_in(folder)?;
+    let folder = parent_folder(path);
+    let mut new = temporary_file_builder().tempfile_in(folder)?;
     new.write_all(bytes)?;
     new.as_file().sync_all()?;
     new.persist_noclobber(path)?;
@@ -68,20 +68,20 @@ pub(super) fn path_with_extension(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-pub(super) fn folder_of(path: &Path) -> &Path {
+pub(super) fn parent_folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."))
 }
 
 /// Requests read and write permission for everybody, which the umask restricts.
 #[cfg(unix)]
-fn new_file_builder() -> Builder<'static, 'static> {
+fn temporary_file_builder() -> Builder<'static, 'static> {
     let mut builder = Builder::new();
     builder.permissions(<Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666));
     builder
 }
 
 #[cfg(not(unix))]
-fn new_file_builder() -> Builder<'static, 'static> {
+fn temporary_file_builder() -> Builder<'static, 'static> {
     Builder::new()
 }
 

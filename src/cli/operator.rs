@@ -12,21 +12,21 @@ use tokio::sync::Mutex;
 use tokio::time::sleep;
 
 use super::args::ServeArguments;
-use super::config_file::ConfigFile;
+use super::config_file::ConfigFileLocation;
 use super::input;
 use super::service_manager;
 use super::stop::ReloadSignals;
-use super::world::{self, CommandPaymentRole};
+use super::world::{self, CommandPaymentAuthority};
 
 /// Time between two reads of a configuration file that is reloaded. A file that is being written differs.
 const SETTLED: Duration = Duration::from_millis(100);
 
-pub(super) struct ServeOperator {
+pub(super) struct ServeDaemonOperator {
     args: ServeArguments,
-    current: Mutex<ReloadableConfig>,
+    current: Mutex<ConfigReloaderState>,
 }
 
-struct ReloadableConfig {
+struct ConfigReloaderState {
     reloader: ConfigReloader,
     /// The digest of its file.
     digest: Option<Digest>,
@@ -41,10 +41,10 @@ impl Drop for ReloadEndNotifier {
     }
 }
 
-impl ServeOperator {
+impl ServeDaemonOperator {
     /// `digest` is that of the initial configuration file, computed before the file was read.
     pub(super) fn new(args: ServeArguments, reloader: ConfigReloader, digest: Option<Digest>) -> Self {
-        Self { args, current: Mutex::new(ReloadableConfig { reloader, digest }) }
+        Self { args, current: Mutex::new(ConfigReloaderState { reloader, digest }) }
     }
 
     /// Reloads the configuration at each request. Never returns.
@@ -62,14 +62,16 @@ impl ServeOperator {
         let _ready = ReloadEndNotifier;
         let done = self.apply_config_file(&mut current).await;
         match &done {
-            Ok(_) => log_settings(current.reloader.config(), "the configuration was read again and is in force"),
+            Ok(_) => {
+                log_effective_settings(current.reloader.config(), "the configuration was read again and is in force")
+            }
             Err(error) => tracing::error!("the configuration stays as it was: {error:#}"),
         }
         done
     }
 
-    async fn apply_config_file(&self, current: &mut ReloadableConfig) -> anyhow::Result<ReloadOutcome> {
-        let (config, file, digest) = read_stable_config(&self.args).await?;
+    async fn apply_config_file(&self, current: &mut ConfigReloaderState) -> anyhow::Result<ReloadOutcome> {
+        let (config, file, digest) = read_completely_written_config(&self.args).await?;
         let restart = current.reloader.reload(&config).await?;
         let is_unchanged = current.digest.replace(digest) == Some(digest);
         if is_unchanged {
@@ -84,14 +86,14 @@ impl ServeOperator {
 
 #[cfg(unix)]
 #[async_trait::async_trait]
-impl clresolve_server::http::DaemonOperator for ServeOperator {
+impl clresolve_server::http::DaemonOperator for ServeDaemonOperator {
     async fn reload_config(&self) -> Result<ReloadOutcome, String> {
         Self::reload(self).await.map_err(|error| format!("{error:#}"))
     }
 
     async fn settings_in_force(&self) -> std::collections::BTreeMap<String, serde_json::Value> {
         let layer = clresolve_resolver::config::ConfigLayer::from_config(self.current.lock().await.reloader.config());
-        let settings = layer.map_err(anyhow::Error::from).and_then(|layer| super::config::flatten_layer(&layer));
+        let settings = layer.map_err(anyhow::Error::from).and_then(|layer| super::config::flatten_config_layer(&layer));
         settings.unwrap_or_else(|error| {
             tracing::warn!(%error, "the settings cannot be shown");
             std::collections::BTreeMap::new()
@@ -109,7 +111,7 @@ impl clresolve_server::http::DaemonOperator for ServeOperator {
 
 /// Logs version, network, rules, and sources. Endpoints and gateways are identified by labels, since URLs may contain
 /// keys.
-pub(super) fn log_settings(config: &Config, message: &str) {
+pub(super) fn log_effective_settings(config: &Config, message: &str) {
     let Config { chain, rules, cache, .. } = config;
     let endpoints: Vec<&str> = chain.endpoints.iter().map(|endpoint| endpoint.label.as_str()).collect();
     let gateways: Vec<&str> = config.gateways.iter().map(|gateway| gateway.label.as_str()).collect();
@@ -150,16 +152,16 @@ pub(super) fn config_file_digest(args: &ServeArguments) -> Option<Digest> {
 
 /// Reads the configuration from a complete file: it ends with a line end, and nobody is writing it. Returns also the
 /// path and the digest of the file.
-async fn read_stable_config(args: &ServeArguments) -> anyhow::Result<(Config, PathBuf, Digest)> {
+async fn read_completely_written_config(args: &ServeArguments) -> anyhow::Result<(Config, PathBuf, Digest)> {
     let Some(path) = config_file_path(args) else {
         bail!("there is no configuration file to reload: start the daemon with --config FILE")
     };
     let read = || input::read_file_or_stdin(&path, MAX_FILE_BYTES);
     let before = read()?;
     ensure!(before.ends_with(b"\n"), "{}: the file is empty, or its last line has no end", path.display());
-    let mut config = world::read_configuration(
+    let mut config = world::read_merged_config(
         &args.world,
-        CommandPaymentRole::Payers,
+        CommandPaymentAuthority::Payers,
         world::default_depth_layer(ResolutionDepth::default())?,
     )?;
     config.http.listen = args.listen.clone().unwrap_or(config.http.listen);
@@ -171,7 +173,7 @@ async fn read_stable_config(args: &ServeArguments) -> anyhow::Result<(Config, Pa
 
 /// The path of the configuration file, if there is one.
 pub(super) fn config_file_path(args: &ServeArguments) -> Option<PathBuf> {
-    if args.world.sandbox { None } else { ConfigFile::find(&args.world.rules).map(|file| file.path) }
+    if args.world.sandbox { None } else { ConfigFileLocation::find(&args.world.rules).map(|file| file.path) }
 }
 
 #[cfg(test)]
@@ -184,7 +186,7 @@ mod tests {
 
     fn serving(file: &Path) -> ServeArguments {
         let arguments = [OsStr::new("clresolve"), OsStr::new("serve"), OsStr::new("--config"), file.as_os_str()];
-        match args::parse(arguments.map(OsStr::to_owned).into()).expect("arguments").command {
+        match args::parse_command_line(arguments.map(OsStr::to_owned).into()).expect("arguments").command {
             CliCommand::Serve(args) => args,
             other => panic!("{other:?}"),
         }
@@ -198,13 +200,13 @@ mod tests {
         let first = "[gate]\n";
         std::fs::write(&file, first).expect("the folder can be written");
         let args = serving(&file);
-        assert!(read_stable_config(&args).await.is_ok(), "what nobody writes is read");
+        assert!(read_completely_written_config(&args).await.is_ok(), "what nobody writes is read");
         let written = async {
             std::fs::write(&file, format!("{first}deny = [\"status-deprecated\"]\n")).expect("it can be written");
         };
-        let (read, ()) = tokio::join!(read_stable_config(&args), written);
+        let (read, ()) = tokio::join!(read_completely_written_config(&args), written);
         let error = read.expect_err("it was read before it was whole").to_string();
         assert!(error.ends_with("the file is being written"), "{error}");
-        assert!(read_stable_config(&args).await.is_ok(), "it is whole");
+        assert!(read_completely_written_config(&args).await.is_ok(), "it is whole");
     }
 }

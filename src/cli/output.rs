@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::args::{OutputFileArguments, OutputFormat};
 use super::input::escaped_path;
 use super::layout;
-use super::new_file::{self, ReplacementFile, folder_of};
+use super::new_file::{self, ReplacementFile, parent_folder};
 use super::render::Palette;
 
 pub(super) struct OutputSink {
@@ -70,18 +70,18 @@ impl OutputSink {
     ///
     /// # Errors
     /// If one of them is the same file.
-    pub(super) fn new_apart_from_inputs<'a>(
+    pub(super) fn new_unless_input_file<'a>(
         args: &OutputFileArguments,
         read: impl IntoIterator<Item = (&'a str, Option<&'a Path>)>,
     ) -> anyhow::Result<Self> {
         if let Some(out) = &args.file {
-            check_not_input(out, read)?;
+            reject_output_over_input(out, read)?;
         }
         Self::new(args)
     }
 
     /// The width of the terminal, if the results go to one.
-    pub(super) fn width(&self) -> Option<usize> {
+    pub(super) fn terminal_width(&self) -> Option<usize> {
         match self.target {
             OutputDestination::Stdout => layout::width_of_stdout(),
             OutputDestination::File { .. } | OutputDestination::Device { .. } => None,
@@ -91,7 +91,7 @@ impl OutputSink {
     /// The styles for the output: those of standard output, or none for a file.
     pub(super) fn palette(&self) -> Palette {
         match self.target {
-            OutputDestination::Stdout if supports_colour(&io::stdout()) => Palette::colours(),
+            OutputDestination::Stdout if supports_colour(&io::stdout()) => Palette::with_colours(),
             OutputDestination::Stdout | OutputDestination::File { .. } | OutputDestination::Device { .. } => {
                 Palette::plain()
             }
@@ -112,7 +112,7 @@ impl OutputSink {
                 self.gone = true;
                 Ok(())
             }
-            Err(error) => Err(OutputWriteError { what: self.name(), error }),
+            Err(error) => Err(OutputWriteError { what: self.destination_name(), error }),
         }
     }
 
@@ -127,14 +127,14 @@ impl OutputSink {
             io::copy(written, &mut new.file())?;
             new.replace_target()
         });
-        kept.map_err(|error| OutputWriteError { what: self.name(), error })
+        kept.map_err(|error| OutputWriteError { what: self.destination_name(), error })
     }
 
     /// Writes all results.
     ///
     /// # Errors
     /// [`OutputWriteError`]
-    pub(super) fn write_whole(mut self, bytes: &[u8]) -> Result<(), OutputWriteError> {
+    pub(super) fn write_all_and_finish(mut self, bytes: &[u8]) -> Result<(), OutputWriteError> {
         self.write_result(bytes)?;
         self.finish()
     }
@@ -144,12 +144,12 @@ impl OutputSink {
     /// # Errors
     /// If the file exists, or [`OutputWriteError`].
     pub(super) fn write_new_file(self, bytes: &[u8]) -> anyhow::Result<()> {
-        let OutputDestination::File { path, .. } = &self.target else { return Ok(self.write_whole(bytes)?) };
+        let OutputDestination::File { path, .. } = &self.target else { return Ok(self.write_all_and_finish(bytes)?) };
         match new_file::create_file(path, bytes) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 bail!("{}: the file exists, and is left as it is", escaped_path(path))
             }
-            created => Ok(created.map_err(|error| OutputWriteError { what: self.name(), error })?),
+            created => Ok(created.map_err(|error| OutputWriteError { what: self.destination_name(), error })?),
         }
     }
 
@@ -168,7 +168,7 @@ impl OutputSink {
             OutputDestination::File { path, written } => {
                 let written = match written {
                     Some(written) => written,
-                    None => written.insert(tempfile::tempfile_in(folder_of(path))?),
+                    None => written.insert(tempfile::tempfile_in(parent_folder(path))?),
                 };
                 written.write_all(bytes)
             }
@@ -176,7 +176,7 @@ impl OutputSink {
         }
     }
 
-    fn name(&self) -> String {
+    fn destination_name(&self) -> String {
         match &self.target {
             OutputDestination::Stdout => "standard output".to_owned(),
             OutputDestination::File { path, .. } | OutputDestination::Device { path } => path.display().to_string(),
@@ -209,7 +209,7 @@ impl OutputDestination {
 ///
 /// # Errors
 /// If one of them is the same file.
-pub(super) fn check_not_input<'a>(
+pub(super) fn reject_output_over_input<'a>(
     out: &Path,
     read: impl IntoIterator<Item = (&'a str, Option<&'a Path>)>,
 ) -> anyhow::Result<()> {
@@ -228,7 +228,7 @@ pub(super) fn is_same_file(one: &Path, other: &Path) -> bool {
 
 /// The canonical path of a file that may not exist. `None` if its folder does not exist.
 fn canonical_path(path: &Path) -> Option<PathBuf> {
-    let new = || Some(folder_of(path).canonicalize().ok()?.join(path.file_name()?));
+    let new = || Some(parent_folder(path).canonicalize().ok()?.join(path.file_name()?));
     path.canonicalize().ok().or_else(new)
 }
 
@@ -315,7 +315,9 @@ impl ResultWriter {
     }
 
     fn fit_to_terminal(&self, text: String) -> String {
-        let Some(width) = self.output.width().filter(|_| self.format == OutputFormat::Text) else { return text };
+        let Some(width) = self.output.terminal_width().filter(|_| self.format == OutputFormat::Text) else {
+            return text;
+        };
         let text = if self.has_short_digests { layout::shorten_digests(&text) } else { text };
         layout::wrap_long_lines(&text, width)
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
-use clresolve_core::characters::unsafe_in_value;
+use clresolve_core::characters::first_unsafe_character_in_value;
 use clresolve_core::state::TrustState;
 use clresolve_core::text::{UntrustedText, shell_quote};
 use clresolve_ipfs::build::IpfsImportProfile;
@@ -24,8 +24,8 @@ use super::output::{OutputSink, ResultWriter, is_same_file};
 use super::render::{self, Palette};
 use super::world::OfflineRules;
 use crate::plan::{
-    self, CardPublicationPlan, FileTreeNode, PlannedPaymentRecord, PlannedVerdictRules, PublisherDeclarations,
-    UnixFsPublication,
+    self, CardPublicationPlan, FileTreeNode, PlannedPaymentRecord, PublisherDeclarations, UnixFsPublication,
+    VerdictPredictionRules,
 };
 
 /// Maximum number of files and folders: hundreds of times the published registry.
@@ -43,16 +43,17 @@ const MAX_NOTES: usize = 10;
 const MAX_RECORD_BYTES: usize = 4096;
 
 pub(super) fn run(args: PublicationPlanArguments) -> anyhow::Result<ExitStatus> {
-    let output = OutputSink::new_apart_from_inputs(&args.output.out, [("--calldata", args.calldata.as_deref())])?;
+    let output = OutputSink::new_unless_input_file(&args.output.out, [("--calldata", args.calldata.as_deref())])?;
     let calldata = args.calldata.as_deref().map(|file| open_calldata_output(file, &args.target)).transpose()?;
     let (publication, hidden) = read_publication(&args.target, args.import)?;
     let OfflineRules { profiles, profile, policy } = OfflineRules::read(&args.offline)?;
-    let rules = PlannedVerdictRules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::now() };
+    let rules =
+        VerdictPredictionRules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::now() };
     let declared = PublisherDeclarations { url: args.url.as_deref(), payees: &args.payee };
     let mut plans = plan::plan_card_publications(&publication, declared, rules)?;
     plans.sort_by_key(|plan| plan.would_be == TrustState::Trusted);
     print_plan_notes(&publication, &hidden);
-    report_rival_cards(&plans);
+    report_cards_with_same_name(&plans);
     if let Some(calldata) = calldata {
         write_calldata(&plans, calldata)?;
     }
@@ -96,7 +97,7 @@ fn write_calldata(plans: &[CardPublicationPlan], output: OutputSink) -> anyhow::
         }
     }
     if !lines.is_empty() {
-        output.write_whole(lines.as_bytes())?;
+        output.write_all_and_finish(lines.as_bytes())?;
     }
     Ok(())
 }
@@ -140,7 +141,7 @@ fn print_plan_notes(publication: &UnixFsPublication, hidden: &[String]) {
 }
 
 /// Reports names that several cards claim, since a name has one set of records.
-fn report_rival_cards(plans: &[CardPublicationPlan]) {
+fn report_cards_with_same_name(plans: &[CardPublicationPlan]) {
     let mut seen = BTreeMap::new();
     for name in plans.iter().filter_map(|plan| plan.name.as_deref()) {
         *seen.entry(name).or_insert(0) += 1;
@@ -193,7 +194,7 @@ fn format_publication_plan(plan: &CardPublicationPlan, palette: &Palette, callda
         let _ =
             writeln!(text, "  or      {cid} if your importer follows {profile}: plan again with --import {profile}");
     }
-    let _ = writeln!(text, "  sha256  {}, {} bytes", plan.sha256.hex(), plan.bytes);
+    let _ = writeln!(text, "  sha256  {}, {} bytes", plan.sha256.to_hex(), plan.bytes);
     for (depth, state) in &plan.would_be_at {
         let _ = writeln!(text, "  {depth:<9}would be {state}");
     }
@@ -201,7 +202,7 @@ fn format_publication_plan(plan: &CardPublicationPlan, palette: &Palette, callda
         if plan.would_be == TrustState::Trusted { "records to set" } else { "records of this card, not to be set" };
     let _ = writeln!(text, "\n{heading}:");
     for (key, value) in &plan.records {
-        let _ = match unsafe_in_value(value) {
+        let _ = match first_unsafe_character_in_value(value) {
             // An escaped value would be another record.
             None if value.len() <= MAX_RECORD_BYTES => writeln!(text, "  {key}={value}"),
             None => writeln!(text, "  {key}: {} bytes, too long to be shown; -o json has it", value.len()),

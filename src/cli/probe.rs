@@ -5,7 +5,7 @@ use clresolve_payment::PaymentDecision;
 use clresolve_payment::asset::{AssetId, AssetProperties};
 use clresolve_payment::limits::PaymentLimits;
 use clresolve_payment::terms::{PaymentOption, PaymentTerms};
-use clresolve_resolver::resolve::{EMPTY, SellerProbe, SellerProbeDocument};
+use clresolve_resolver::resolve::{EMPTY, SellerProbeRequest, SellerProbeResultDocument};
 
 use super::args::{OutputFormat, ProbeArguments, ProbeMethod};
 use super::decide::{decision_conclusion, decision_exit_status, format_decision_line, further_decision_reasons};
@@ -13,27 +13,27 @@ use super::exit::ExitStatus;
 use super::output::{OutputSink, ResultWriter};
 use super::progress::ProgressLine;
 use super::render;
-use super::verify::progress_message;
+use super::verify::verify_progress_message;
 use super::world::CommandContext;
 
 pub(super) fn run(args: ProbeArguments) -> anyhow::Result<ExitStatus> {
-    super::runtime::run_async(write_probe_decision(args))
+    super::runtime::run_async_until_interrupt(write_probe_decision(args))
 }
 
 async fn write_probe_decision(args: ProbeArguments) -> anyhow::Result<ExitStatus> {
     let output = OutputSink::new(&args.output.out)?;
     let palette = output.palette();
     let mut results = ResultWriter::for_single_result(output, args.output.output_format());
-    let progress = ProgressLine::start(progress_message(std::slice::from_ref(&args.name)));
-    let world = CommandContext::open_for_payers(&args.world).await?;
+    let progress = ProgressLine::start(verify_progress_message(std::slice::from_ref(&args.name)));
+    let world = CommandContext::open_for_payment_command(&args.world).await?;
     world.require_current_judgement()?;
     let resolution = world.resolver.resolve_confirmed(&args.name).await;
-    let request = world.resolver.probe_seller(&resolution, &probe_of_arguments(&args)).await;
-    let decision = world.resolver.decide(&request).await;
+    let request = world.resolver.probe_seller(&resolution, &build_seller_probe(&args)).await;
+    let decision = world.resolver.decide_payment(&request).await;
     drop(progress);
-    let terms = request.terms();
+    let terms = request.parse_terms();
     let limits = world.config.limits.payment_limits();
-    let answer = SellerProbeDocument::new(terms.as_ref().ok(), &decision);
+    let answer = SellerProbeResultDocument::new(terms.as_ref().ok(), &decision);
     results.push(&answer, |format| match format {
         OutputFormat::Text => {
             render::format_verdict_steps(resolution.verdict(), &palette)
@@ -45,8 +45,8 @@ async fn write_probe_decision(args: ProbeArguments) -> anyhow::Result<ExitStatus
     Ok(decision_exit_status(decision.decision))
 }
 
-fn probe_of_arguments(args: &ProbeArguments) -> SellerProbe {
-    SellerProbe {
+fn build_seller_probe(args: &ProbeArguments) -> SellerProbeRequest {
+    SellerProbeRequest {
         name: args.name.clone(),
         verb: args.verb.clone(),
         body: (args.method == ProbeMethod::Post).then_some(EMPTY),

@@ -12,15 +12,16 @@ use jiff::Timestamp;
 
 use super::input;
 use super::plan::read_publication;
-use crate::plan::{PlannedVerdictRules, PublisherDeclarations, plan_card_publications};
+use crate::plan::{PublisherDeclarations, VerdictPredictionRules, plan_card_publications};
 
 /// The cards of a folder or a single card, with the records that `plan` prints.
-pub(super) fn plan_publication(target: &Path) -> anyhow::Result<PublisherCardSet> {
+pub(super) fn plan_publisher_card_set(target: &Path) -> anyhow::Result<PublisherCardSet> {
     let (publication, _) = read_publication(target, IpfsImportProfile::UnixfsV1)?;
     let profiles = Sandbox::profiles();
     let profile = profiles.get(DEFAULT).context("the default profile is missing")?;
     let policy = JudgementPolicy::default();
-    let rules = PlannedVerdictRules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::now() };
+    let rules =
+        VerdictPredictionRules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::now() };
     let plans = plan_card_publications(&publication, PublisherDeclarations::default(), rules)?;
     let mut cards = Vec::new();
     for (path, planned) in publication.card_paths().into_iter().zip(plans) {

@@ -13,7 +13,7 @@ use clresolve_core::text::UntrustedText;
 use clresolve_messages::receipt::judge::StepStatus;
 use clresolve_messages::receipt::{MAX_BYTES, ReceiptVerificationDocument};
 use clresolve_payment::request::MAX_REQUEST_BYTES;
-use clresolve_payment::settlement::{MAX_DECISION_BYTES, Purchase};
+use clresolve_payment::settlement::{MAX_DECISION_BYTES, PurchasePaymentDocuments};
 use clresolve_payment::signed::MAX_HEADER_BYTES;
 use clresolve_resolver::clock::{Clock as _, SystemClock};
 use clresolve_resolver::config::ConfigLayer;
@@ -23,8 +23,8 @@ use clresolve_resolver::sign::{
 };
 
 use super::args::{
-    NetworkArguments, OutputFileArguments, OutputFormat, PurchaseArguments, ReceiptCheckArguments, ReceiptCommand,
-    ReceiptVerifyArguments, VerdictFormat,
+    NetworkArguments, OutputFileArguments, OutputFormat, PurchaseEvidenceArguments, ReceiptCommand,
+    ReceiptVerdictCheckArguments, ReceiptVerifyArguments, VerdictOutputFormat,
 };
 use super::exit::ExitStatus;
 use super::input::read_file_or_stdin;
@@ -33,12 +33,12 @@ use super::output::{OutputSink, ResultWriter, json_line, pretty_json};
 use super::progress::ProgressLine;
 use super::render::{Palette, write_reason};
 use super::verdict::expected_verdict;
-use super::verify::{progress_message, verdict_signer_and_format};
-use super::world::{self, CommandContext, CommandPaymentRole};
+use super::verify::{verdict_signer_and_format, verify_progress_message};
+use super::world::{self, CommandContext, CommandPaymentAuthority};
 
 pub(super) fn run(command: ReceiptCommand) -> anyhow::Result<ExitStatus> {
     match command {
-        ReceiptCommand::Verify(args) => super::runtime::run_async(verify_purchase_receipt(*args)),
+        ReceiptCommand::Verify(args) => super::runtime::run_async_until_interrupt(verify_purchase_receipt(*args)),
         ReceiptCommand::Check(args) => check_receipt_verdict(&args),
     }
 }
@@ -52,12 +52,12 @@ async fn verify_purchase_receipt(args: ReceiptVerifyArguments) -> anyhow::Result
     let question =
         papers.verification_request(&args.name).map_err(|why| anyhow::anyhow!("--{}", UntrustedText::new(&why)))?;
     let question = Arc::new(question);
-    let progress = ProgressLine::start(progress_message(std::slice::from_ref(&args.name)));
+    let progress = ProgressLine::start(verify_progress_message(std::slice::from_ref(&args.name)));
     let world = CommandContext::open_with_layer(&args.world, args.sign.try_into()?).await?;
     let (signer, format) = verdict_signer_and_format(&world, args.output.output_format())?;
     let resolution = world.resolver.resolve(&question.name).await;
     let found = if args.remember {
-        require_memory(&args.world, &world)?;
+        require_configured_memory(&args.world, &world)?;
         world.resolver.verify_and_remember_receipt_with_resolution(&resolution, question).await
     } else {
         world.resolver.verify_receipt_with_resolution(&resolution, question).await
@@ -77,21 +77,21 @@ async fn verify_purchase_receipt(args: ReceiptVerifyArguments) -> anyhow::Result
 
 /// Verifies a receipt and writes a bundle with all evidence. The output reports what the bundle proves.
 async fn export_receipt_bundle(args: &ReceiptVerifyArguments, to: &Path) -> anyhow::Result<ExitStatus> {
-    if args.output.output_format() == VerdictFormat::Jws {
+    if args.output.output_format() == VerdictOutputFormat::Jws {
         bail!("--bundle: a purchase bundle cannot be signed; use -o jws without it");
     }
     let output = OutputSink::new(&args.output.out)?;
     let file = OutputSink::open_file("--bundle", to)?;
     let papers = read_purchase_documents(args)?;
     papers.verification_request(&args.name).map_err(|why| anyhow::anyhow!("--{}", UntrustedText::new(&why)))?;
-    let progress = ProgressLine::start(progress_message(std::slice::from_ref(&args.name)));
+    let progress = ProgressLine::start(verify_progress_message(std::slice::from_ref(&args.name)));
     let world = CommandContext::open(&args.world).await?;
     let (_, format) = verdict_signer_and_format(&world, args.output.output_format())?;
     let exported = world.resolver.export_purchase(&AgentQuestion::new(&args.name), &papers).await;
     drop(progress);
     match exported {
         Ok((bundle, found)) => {
-            file.write_whole((json_line(&bundle.to_json())? + "\n").as_bytes())?;
+            file.write_all_and_finish((json_line(&bundle.to_json())? + "\n").as_bytes())?;
             write_receipt_result(output, format, &found, None)
         }
         Err(ExportError::Setup(error)) => Err(error.into()),
@@ -124,7 +124,7 @@ fn write_receipt_result(
 }
 
 /// Checks a signed receipt verdict without a network.
-fn check_receipt_verdict(args: &ReceiptCheckArguments) -> anyhow::Result<ExitStatus> {
+fn check_receipt_verdict(args: &ReceiptVerdictCheckArguments) -> anyhow::Result<ExitStatus> {
     let digest = |path: &PathBuf| -> anyhow::Result<Digest> {
         let bytes = read_file_or_stdin(path, MAX_BYTES)?;
         if bytes.len() > MAX_BYTES {
@@ -133,13 +133,14 @@ fn check_receipt_verdict(args: &ReceiptCheckArguments) -> anyhow::Result<ExitSta
         Ok(Digest::compute(&bytes))
     };
     let about = NetworkArguments { proof: args.proof, ..NetworkArguments::default() };
-    let config = world::read_configuration(&about, CommandPaymentRole::Others, ConfigLayer::default())?;
+    let config = world::read_merged_config(&about, CommandPaymentAuthority::Others, ConfigLayer::default())?;
     let ExpectedVerdict { name, chain, world, proof, issuer, .. } =
         expected_verdict(&args.name, args.chain, args.issuer.clone(), &config)?;
     let receipt = digest(&args.receipt)?;
     let request = args.request.as_ref().map(digest).transpose()?;
     let decision = args.decision.as_deref().map(|path| read_file_or_stdin(path, MAX_DECISION_BYTES)).transpose()?;
-    let purchase = Purchase::from_documents(decision.as_deref(), None, None).map_err(anyhow::Error::msg)?;
+    let purchase =
+        PurchasePaymentDocuments::from_documents(decision.as_deref(), None, None).map_err(anyhow::Error::msg)?;
     let decision = purchase.purchase_facts().map(|bought| bought.decision);
     let requires_settlement = args.settled;
     let expected =
@@ -151,7 +152,7 @@ fn check_receipt_verdict(args: &ReceiptCheckArguments) -> anyhow::Result<ExitSta
             let (issuer, key) = (UntrustedText::new(&issuer), UntrustedText::new(&key_id));
             notice::print_notice(format_args!("clresolve: signed by {issuer}, key {key}"));
             let output = OutputSink::new(&OutputFileArguments::default())?;
-            output.write_whole((pretty_json(&document)? + "\n").as_bytes())?;
+            output.write_all_and_finish((pretty_json(&document)? + "\n").as_bytes())?;
             Ok(state.into())
         }
         Err(error) => {
@@ -164,7 +165,7 @@ fn check_receipt_verdict(args: &ReceiptCheckArguments) -> anyhow::Result<ExitSta
     }
 }
 
-fn require_memory(args: &NetworkArguments, world: &CommandContext) -> anyhow::Result<()> {
+fn require_configured_memory(args: &NetworkArguments, world: &CommandContext) -> anyhow::Result<()> {
     if args.sandbox {
         bail!("--remember: the sandbox remembers nothing");
     }
@@ -186,7 +187,7 @@ fn read_purchase_documents(args: &ReceiptVerifyArguments) -> anyhow::Result<Purc
         let text = file(path, MAX_HEADER_BYTES, flag)?.map(String::from_utf8).transpose();
         Ok(text.map_err(|_| anyhow::anyhow!("{flag}: expected a header value"))?.map(|text| text.trim().to_owned()))
     };
-    let PurchaseArguments { decision, payment, settlement } = &args.purchase;
+    let PurchaseEvidenceArguments { decision, payment, settlement } = &args.purchase;
     Ok(PurchaseDocuments {
         receipt: read_file_or_stdin(&args.receipt, MAX_BYTES)?,
         request: file(&args.request, MAX_BYTES, "--request")?,

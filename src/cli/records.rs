@@ -7,7 +7,7 @@ use clresolve_core::name::EnsName;
 use clresolve_core::payment::{AddressRecord, EndpointRecord, PaymentRecords};
 use clresolve_core::reading::{ChainError, EnsAnswer, NameReading};
 use clresolve_core::reason::ReasonCode;
-use clresolve_core::records::{RecordKey, RecordSet, TextRecord};
+use clresolve_core::records::{TextRecord, TextRecordKey, TextRecordSet};
 use clresolve_core::text::UntrustedText;
 use serde_json::{Map, Value, json};
 
@@ -16,7 +16,7 @@ use super::exit::ExitStatus;
 use super::names;
 use super::output::{OutputSink, ResultWriter};
 use super::progress::ProgressLine;
-use super::verify::progress_message;
+use super::verify::verify_progress_message;
 use super::world::CommandContext;
 
 const NOT_JUDGED: &str = "Raw records: nothing here is judged, and nothing proven about the agent.";
@@ -29,14 +29,14 @@ enum RecordsReadError {
 }
 
 pub(super) fn run(args: RecordsArguments) -> anyhow::Result<ExitStatus> {
-    super::runtime::run_async(show_records(args))
+    super::runtime::run_async_until_interrupt(show_records(args))
 }
 
 async fn show_records(args: RecordsArguments) -> anyhow::Result<ExitStatus> {
     let output = OutputSink::new(&args.output.out)?;
     let names = names::expand_stdin_names(args.names)?;
     let mut results = ResultWriter::for_requested_results(output, args.output.output_format(), names.len());
-    let progress = ProgressLine::start(progress_message(&names));
+    let progress = ProgressLine::start(verify_progress_message(&names));
     let world = CommandContext::open(&args.world).await?;
     let mut worst = ExitStatus::Trusted;
     for input in &names {
@@ -106,8 +106,8 @@ fn name_reading_json(reading: &NameReading) -> Value {
     value
 }
 
-fn records_json(records: &RecordSet) -> Map<String, Value> {
-    RecordKey::ALL.into_iter().map(|key| (key.to_string(), text_record_json(records.get(key)))).collect()
+fn records_json(records: &TextRecordSet) -> Map<String, Value> {
+    TextRecordKey::ALL.into_iter().map(|key| (key.to_string(), text_record_json(records.get(key)))).collect()
 }
 
 /// A string for a text, null for an unset record, and `{"hex": …}` for bytes that are not UTF-8.
@@ -183,8 +183,8 @@ fn format_name_records(input: &str, answer: &Result<NameReading, RecordsReadErro
     text
 }
 
-fn write_record_set(text: &mut String, records: &RecordSet) {
-    for key in RecordKey::ALL {
+fn write_record_set(text: &mut String, records: &TextRecordSet) {
+    for key in TextRecordKey::ALL {
         write_text_record(text, key.as_str(), records.get(key));
     }
 }
@@ -250,7 +250,7 @@ mod tests {
 
     fn payment() -> PaymentRecords {
         let cause = ChainError::Resolver(ResolverContractError::Reverted("a\nb".to_owned()));
-        let chain = |id| CoinType::for_chain(id).expect("an EVM chain");
+        let chain = |id| CoinType::from_chain_id(id).expect("an EVM chain");
         PaymentRecords {
             addresses: [
                 (CoinType::ETHER, AddressRecord::Address(Address::ZERO)),
@@ -271,8 +271,8 @@ mod tests {
 
     fn records() -> EnsAnswer {
         let records = [
-            (RecordKey::Entry, TextRecord::Text("x402://a\nb".to_owned())),
-            (RecordKey::Owner, TextRecord::NotUtf8(vec![0xff])),
+            (TextRecordKey::Entry, TextRecord::Text("x402://a\nb".to_owned())),
+            (TextRecordKey::Owner, TextRecord::NotUtf8(vec![0xff])),
         ];
         EnsAnswer::Records(ResolvedRecords {
             resolver: Address::ZERO,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 use serde_json::Value;
 
-use clresolve_core::reason::{FixerRole, Reason, ReasonEffect, ResolutionStep, title_of};
+use clresolve_core::reason::{FixerRole, Reason, ReasonEffect, ResolutionStep, title_for_slug};
 use clresolve_core::state::TrustState;
 use clresolve_core::text::UntrustedText;
 use clresolve_verdict::build::IN_PARALLEL_WITH;
@@ -46,7 +46,7 @@ impl Palette {
         *self == Self::plain()
     }
 
-    pub(super) const fn colours() -> Self {
+    pub(super) const fn with_colours() -> Self {
         Self {
             good: AnsiColor::Green.on_default(),
             bad: AnsiColor::Red.on_default().bold(),
@@ -91,7 +91,7 @@ pub(super) fn format_verdict_line(verdict: &Verdict, palette: &Palette) -> Strin
         TrustState::Indeterminate => reason_codes(verdict, ReasonEffect::Unknown).join(","),
     };
     let warnings = warning_suffix(verdict, "  ", palette);
-    format!("{style}{}{style:#}  {}  {rest}{warnings}\n", verdict.state, name(verdict))
+    format!("{style}{}{style:#}  {}  {rest}{warnings}\n", verdict.state, escaped_verdict_name(verdict))
 }
 
 /// The codes of warnings at the end of a short line, after `separator`. Empty without warnings.
@@ -114,7 +114,7 @@ pub(super) struct ObjectionsToAgent<'a> {
 
 impl<'a> ObjectionsToAgent<'a> {
     /// Only the objections of the command line.
-    pub(super) const fn from_unmet(unmet: &'a [String]) -> Self {
+    pub(super) const fn from_unmet_expectations(unmet: &'a [String]) -> Self {
         Self { unmet, denied: None }
     }
 
@@ -126,7 +126,7 @@ impl<'a> ObjectionsToAgent<'a> {
     fn objection_clauses(self) -> String {
         let denied = self.denied.map(|code| format!("the gate would deny it ({code})"));
         let clauses: Vec<String> = self.unmet.iter().cloned().chain(denied).collect();
-        let meaning = self.denied.and_then(title_of).map_or_else(String::new, |title| format!(" {title}"));
+        let meaning = self.denied.and_then(title_for_slug).map_or_else(String::new, |title| format!(" {title}"));
         format!("{}.{meaning}", clauses.join(", and "))
     }
 }
@@ -218,7 +218,7 @@ fn total_time_text(steps: &[StepReport]) -> String {
 
 /// What to do. A trusted verdict is about identity, not payments.
 pub(super) fn verdict_advice(verdict: &Verdict, against: ObjectionsToAgent<'_>) -> String {
-    let name = name(verdict);
+    let name = escaped_verdict_name(verdict);
     match verdict.state {
         TrustState::Trusted if !against.is_none() => {
             format!("Do not call or pay {name}: it is trusted, but {}", against.objection_clauses())
@@ -248,7 +248,7 @@ pub(super) fn gate_denial_text(code: &str, verdict: &Verdict) -> String {
         Some(block) => {
             format!("block {block} was chosen, and the gate decides at the newest one. Ask without --block.")
         }
-        None => format!("the gate would deny the agent ({code}). {}", title_of(code).unwrap_or_default()),
+        None => format!("the gate would deny the agent ({code}). {}", title_for_slug(code).unwrap_or_default()),
     }
 }
 
@@ -310,7 +310,7 @@ fn indeterminate_advice(verdict: &Verdict, name: &str) -> String {
 
 fn verdict_heading(verdict: &Verdict, palette: &Palette) -> String {
     let (bold, style) = (palette.bold, palette.state_style(verdict.state));
-    let mut text = format!("{bold}{}{bold:#}  {style}{}{style:#}\n", name(verdict), verdict.state);
+    let mut text = format!("{bold}{}{bold:#}  {style}{}{style:#}\n", escaped_verdict_name(verdict), verdict.state);
     if verdict.name.normalized.as_ref().is_some_and(|normal| *normal != verdict.name.input) {
         let _ = writeln!(text, "  typed as {}", UntrustedText::new(&verdict.name.input));
     }
@@ -370,11 +370,11 @@ fn step_result_text(verdict: &Verdict, step: &StepReport) -> String {
         ResolutionStep::Integrity => identity.and_then(|i| card_digest_text(&i.card)),
         ResolutionStep::Card => identity.map(agent_identity_text),
         ResolutionStep::Entry => identity.and_then(|i| i.entry.as_deref()).map(|e| UntrustedText::new(e).to_string()),
-        ResolutionStep::Verbs => identity.map(|i| join_values(&i.verbs)),
+        ResolutionStep::Verbs => identity.map(|i| join_escaped_values(&i.verbs)),
         ResolutionStep::FetchHttps => served_url_text(&step.evidence),
-        ResolutionStep::FetchIpfs => cid_walk_text(&step.evidence),
+        ResolutionStep::FetchIpfs => cid_verification_text(&step.evidence),
         ResolutionStep::Schemas if step.evidence["asked"] == false => Some("not asked for".to_owned()),
-        ResolutionStep::Binding => link_counts_text(&step.evidence["links"]),
+        ResolutionStep::Binding => external_link_counts_text(&step.evidence["links"]),
         ResolutionStep::Schemas | ResolutionStep::Continuity => None,
         ResolutionStep::Document
         | ResolutionStep::Discovery
@@ -390,7 +390,7 @@ fn step_result_text(verdict: &Verdict, step: &StepReport) -> String {
 }
 
 /// Number of external statements that confirm or contradict the card, and so on.
-fn link_counts_text(links: &Value) -> Option<String> {
+fn external_link_counts_text(links: &Value) -> Option<String> {
     let links = links.as_array()?;
     let count = |relation: &str| links.iter().filter(|link| link["relation"] == relation).count();
     let counts = ["agrees", "contradicts", "unmentioned", "unread"].map(|relation| (count(relation), relation));
@@ -405,7 +405,7 @@ fn served_url_text(evidence: &Value) -> Option<String> {
 }
 
 /// How the card was verified by its CID.
-fn cid_walk_text(evidence: &Value) -> Option<String> {
+fn cid_verification_text(evidence: &Value) -> Option<String> {
     let by = evidence["proven_by"].as_str()?;
     Some(format!("{} bytes, proven by {}", evidence["bytes"], UntrustedText::new(by)))
 }
@@ -465,7 +465,7 @@ fn agent_identity_text(identity: &AgentIdentity) -> String {
     parts.join(", ")
 }
 
-fn join_values(values: &[String]) -> String {
+fn join_escaped_values(values: &[String]) -> String {
     UntrustedText::new(&values.join(", ")).with_limit(BRIEF_CHARACTERS).to_string()
 }
 
@@ -502,7 +502,7 @@ fn push_evidence_lines(lines: &mut Vec<String>, path: &str, value: &Value, depth
     }
 }
 
-fn name(verdict: &Verdict) -> String {
+fn escaped_verdict_name(verdict: &Verdict) -> String {
     UntrustedText::new(verdict.name.normalized.as_deref().unwrap_or(&verdict.name.input)).to_string()
 }
 
@@ -541,10 +541,10 @@ pub(super) mod tests {
     use super::*;
     use clresolve_core::reading::{ProofGrade, ProofStrength};
     use clresolve_core::reason::ReasonCode;
-    use clresolve_core::state::ProfileNearMiss;
+    use clresolve_core::state::TrustStateUnderOtherProfile;
     use clresolve_verdict::verdict::{
-        AnchorBlock, AppliedProfile, Freshness, IdentityOwner, PinnedDocument, RequestedName, ResolutionDepth, SCHEMA,
-        ToolVersion, VerdictCopyKind,
+        AgentOwnerClaim, AnchorBlock, AppliedProfile, Freshness, PinnedDocument, RequestedName, ResolutionDepth,
+        SCHEMA, ToolVersion, VerdictCopyKind,
     };
 
     fn step(step: ResolutionStep, status: StepStatus, evidence: Value) -> StepReport {
@@ -567,7 +567,7 @@ pub(super) mod tests {
             reasons: vec![Reason::new(ReasonCode::SingleRpc)],
             identity: Some(AgentIdentity {
                 ens: Some("summarizeagent.eth".to_owned()),
-                owner: Some(IdentityOwner { name: "commandlayer.eth".to_owned(), proven: true }),
+                owner: Some(AgentOwnerClaim { name: "commandlayer.eth".to_owned(), proven: true }),
                 class: Some("commons".to_owned()),
                 status: Some("active".to_owned()),
                 version: Some("1.0.0".to_owned()),
@@ -630,7 +630,7 @@ pub(super) mod tests {
             },
             tool: ToolVersion::default(),
         }
-        .with_digests()
+        .with_computed_digests()
     }
 
     pub(in crate::cli) fn untrusted() -> Verdict {
@@ -644,7 +644,7 @@ pub(super) mod tests {
             Reason::new(ReasonCode::EntryVersionNoncompliant).at_place("/entry"),
         ];
         verdict.steps[3].status = StepStatus::Fail;
-        verdict.with_digests()
+        verdict.with_computed_digests()
     }
 
     #[test]
@@ -697,8 +697,10 @@ Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatc
     #[test]
     fn near_misses_are_offered() {
         let mut verdict = untrusted();
-        verdict.profile.near_misses =
-            vec![ProfileNearMiss { profile: "agent-cards/1.0.0+released".to_owned(), would_be: TrustState::Trusted }];
+        verdict.profile.near_misses = vec![TrustStateUnderOtherProfile {
+            profile: "agent-cards/1.0.0+released".to_owned(),
+            would_be: TrustState::Trusted,
+        }];
         let text = format_verdict_walk(&verdict, ObjectionsToAgent::default(), &Palette::plain());
         assert!(text.contains(
             "The same evidence is trusted under agent-cards/1.0.0+released; judged here by agent-cards/1.0.0."
@@ -709,7 +711,8 @@ Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatc
     #[test]
     fn an_unmet_expectation_has_the_last_word() {
         let unmet = ["its verb is summarize, not translate".to_owned()];
-        let text = format_verdict_walk(&trusted(), ObjectionsToAgent::from_unmet(&unmet), &Palette::plain());
+        let text =
+            format_verdict_walk(&trusted(), ObjectionsToAgent::from_unmet_expectations(&unmet), &Palette::plain());
         assert!(text.ends_with(
             "\nDo not call or pay summarizeagent.eth: it is trusted, but its verb is summarize, not translate.\n"
         ));
@@ -727,8 +730,8 @@ Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatc
         ] {
             assert!(text.ends_with(&format!("\n{said}\n")), "{text}");
         }
-        let coloured = format_verdict_walk(&trusted(), denied, &Palette::colours());
-        assert!(coloured.contains(&format!("{0}{said}{0:#}", Palette::colours().bad)), "{coloured}");
+        let coloured = format_verdict_walk(&trusted(), denied, &Palette::with_colours());
+        assert!(coloured.contains(&format!("{0}{said}{0:#}", Palette::with_colours().bad)), "{coloured}");
         let unmet = ["its verb is summarize, not translate".to_owned()];
         let both = verdict_advice(&trusted(), ObjectionsToAgent { unmet: &unmet, ..denied });
         assert!(both.ends_with(&format!("but its verb is summarize, not translate, and {because}")), "{both}");
@@ -814,7 +817,8 @@ Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatc
     fn colour_is_only_in_the_palette() {
         assert!(!format_verdict_walk(&untrusted(), ObjectionsToAgent::default(), &Palette::plain()).contains('\u{1b}'));
         assert!(
-            format_verdict_walk(&untrusted(), ObjectionsToAgent::default(), &Palette::colours()).contains("\u{1b}[31m")
+            format_verdict_walk(&untrusted(), ObjectionsToAgent::default(), &Palette::with_colours())
+                .contains("\u{1b}[31m")
         );
     }
 

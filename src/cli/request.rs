@@ -18,7 +18,7 @@ use super::notice;
 use super::output::{OutputSink, ResultWriter, pretty_json};
 use super::progress::ProgressLine;
 use super::render::{Palette, gate_denial_text, write_reason};
-use super::verify::progress_message;
+use super::verify::verify_progress_message;
 use super::world::CommandContext;
 
 /// Random bytes of a request's identifier: enough to be unique.
@@ -26,20 +26,20 @@ const ID_BYTES: usize = 16;
 
 pub(super) fn run(command: AgentRequestCommand) -> anyhow::Result<ExitStatus> {
     match command {
-        AgentRequestCommand::Check(args) => super::runtime::run_async(check_agent_request(args)),
-        AgentRequestCommand::Template(args) => super::runtime::run_async(write_request_template(args)),
+        AgentRequestCommand::Check(args) => super::runtime::run_async_until_interrupt(check_agent_request(args)),
+        AgentRequestCommand::Template(args) => super::runtime::run_async_until_interrupt(write_request_template(args)),
     }
 }
 
 async fn check_agent_request(args: RequestCheckArguments) -> anyhow::Result<ExitStatus> {
     let output = OutputSink::new(&args.output.out)?;
-    let (palette, width) = (output.palette(), output.width());
+    let (palette, width) = (output.palette(), output.terminal_width());
     let request = read_file_or_stdin(&args.request, MAX_BYTES)?;
     let question = OutgoingAgentRequest { name: args.name, verb: args.verb, request };
-    let progress = ProgressLine::start(progress_message(std::slice::from_ref(&question.name)));
+    let progress = ProgressLine::start(verify_progress_message(std::slice::from_ref(&question.name)));
     let world = CommandContext::open(&args.world).await?;
     let resolution = world.resolver.resolve_confirmed(&question.name).await;
-    let denied = world.resolver.gate_denial(&resolution, Some(&question.verb));
+    let denied = world.resolver.gate_denial_reason(&resolution, Some(&question.verb));
     let text = String::from_utf8_lossy(&question.request).into();
     let found = world.resolver.check_request_with_resolution(&resolution, Arc::new(question)).await;
     drop(progress);
@@ -56,13 +56,13 @@ async fn check_agent_request(args: RequestCheckArguments) -> anyhow::Result<Exit
 
 async fn write_request_template(args: RequestTemplateArguments) -> anyhow::Result<ExitStatus> {
     let output = OutputSink::new(&args.out)?;
-    let progress = ProgressLine::start(progress_message(std::slice::from_ref(&args.name)));
+    let progress = ProgressLine::start(verify_progress_message(std::slice::from_ref(&args.name)));
     let world = CommandContext::open(&args.world).await?;
     let made = world.resolver.request_template(&args.name, &args.verb, generate_request_id()?).await;
     drop(progress);
     match made {
         Ok(made) => {
-            output.write_whole((pretty_json(&made.request)? + "\n").as_bytes())?;
+            output.write_all_and_finish((pretty_json(&made.request)? + "\n").as_bytes())?;
             report_template_blanks(&made);
             Ok(ExitStatus::Trusted)
         }

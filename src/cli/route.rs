@@ -9,27 +9,27 @@ use clresolve_verdict::verdict::Verdict;
 
 use super::args::{OutputFormat, RouteArguments};
 use super::exit::ExitStatus;
-use super::gate::probable_verb;
+use super::gate::suggest_implemented_verb;
 use super::output::{OutputSink, ResultWriter};
 use super::progress::ProgressLine;
 use super::render::gate_denial_text;
-use super::verify::progress_message;
+use super::verify::verify_progress_message;
 use super::world::CommandContext;
 
 pub(super) fn run(args: RouteArguments) -> anyhow::Result<ExitStatus> {
-    super::runtime::run_async(show_route(args))
+    super::runtime::run_async_until_interrupt(show_route(args))
 }
 
 async fn show_route(args: RouteArguments) -> anyhow::Result<ExitStatus> {
     let mut results = ResultWriter::for_single_result(OutputSink::new(&args.output.out)?, args.output.output_format());
-    let progress = ProgressLine::start(progress_message(std::slice::from_ref(&args.name)));
+    let progress = ProgressLine::start(verify_progress_message(std::slice::from_ref(&args.name)));
     let world = CommandContext::open(&args.world).await?;
     let resolution = world.resolver.resolve_confirmed(&args.name).await;
     drop(progress);
     let verdict = resolution.verdict();
     let route = world.resolver.agent_route(&resolution, args.verb.as_deref());
     let answer = AgentRouteDocument::new(&world.resolver, &args.name, args.verb.as_deref(), &resolution, &route);
-    let denied = answer.gate_denial();
+    let denied = answer.gate_denial_reason();
     results.push(&answer, |format| match format {
         OutputFormat::Text => format_route(&route, denied, verdict, args.verb.as_deref()),
         _ => format_route_line(&args.name, &route, denied, verdict),
@@ -61,7 +61,8 @@ fn format_route(
             format!("{route}Do not call it: {}\n", gate_denial_text(code, verdict))
         }
         Some(code) => {
-            let meant = probable_verb(verdict, code, verb).map(|hint| format!(" ({hint})")).unwrap_or_default();
+            let meant =
+                suggest_implemented_verb(verdict, code, verb).map(|hint| format!(" ({hint})")).unwrap_or_default();
             format!(
                 "{route}The gate denies it, so do not call it: {code}{meant}\n`clresolve explain {code}` says more.\n"
             )

@@ -7,8 +7,10 @@ use anyhow::Context as _;
 use super::exit::ExitStatus;
 
 /// Runs `work` until it completes or Ctrl-C is pressed.
-pub(super) fn run_async(work: impl Future<Output = anyhow::Result<ExitStatus>>) -> anyhow::Result<ExitStatus> {
-    run_async_to_end(async {
+pub(super) fn run_async_until_interrupt(
+    work: impl Future<Output = anyhow::Result<ExitStatus>>,
+) -> anyhow::Result<ExitStatus> {
+    run_async_to_completion(async {
         tokio::select! {
             // Polled first, so that Ctrl-C is handled before the work draws a progress line.
             biased;
@@ -19,7 +21,9 @@ pub(super) fn run_async(work: impl Future<Output = anyhow::Result<ExitStatus>>) 
 }
 
 /// Runs `work`, which handles Ctrl-C itself.
-pub(super) fn run_async_to_end(work: impl Future<Output = anyhow::Result<ExitStatus>>) -> anyhow::Result<ExitStatus> {
+pub(super) fn run_async_to_completion(
+    work: impl Future<Output = anyhow::Result<ExitStatus>>,
+) -> anyhow::Result<ExitStatus> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("the runtime does not start")?;
     let done = runtime.block_on(work);

@@ -17,7 +17,7 @@ use super::demo;
 use super::exit::ExitStatus;
 use super::output::{OutputSink, OutputWriteError, ResultWriter, json_line, pretty_json};
 use super::publish;
-use super::stop::wait_for_stop;
+use super::stop::wait_for_stop_signal;
 
 pub(super) fn run(args: SandboxArguments) -> anyhow::Result<ExitStatus> {
     if args.list {
@@ -61,17 +61,18 @@ fn write_sandbox_receipts(args: SandboxArguments, folder: &Path) -> anyhow::Resu
     write(file, &text)?;
     for sample in Sandbox::sample_receipts() {
         write(sample.file, sample.text)?;
-        results.push(sample, |_| format_expected_result(sample.state, sample.file, sample.name, sample.codes))?;
+        results
+            .push(sample, |_| format_expected_receipt_result(sample.state, sample.file, sample.name, sample.codes))?;
     }
     for sample in Sandbox::sample_settlement_headers() {
         write(sample.file, &sample.header)?;
-        results.push(&sample, |_| format_expected_result(sample.state, sample.file, file, sample.codes))?;
+        results.push(&sample, |_| format_expected_receipt_result(sample.state, sample.file, file, sample.codes))?;
     }
     results.finish()?;
     Ok(ExitStatus::Trusted)
 }
 
-fn format_expected_result(state: TrustState, file: &str, about: &str, codes: &[ReasonCode]) -> String {
+fn format_expected_receipt_result(state: TrustState, file: &str, about: &str, codes: &[ReasonCode]) -> String {
     let codes: Vec<&str> = codes.iter().map(|code| code.slug()).collect();
     let line = format!("{:<14} {file:<32} {about:<20} {}", state.as_str(), codes.join(","));
     format!("{}\n", line.trim_end())
@@ -86,10 +87,10 @@ fn format_expected_verdict(row: &Value) -> String {
 async fn keep_sandbox_running(args: SandboxArguments) -> anyhow::Result<ExitStatus> {
     let output = OutputSink::new(&args.output.out)?;
     let publications =
-        args.publish.iter().map(|target| publish::plan_publication(target)).collect::<Result<Vec<_>, _>>()?;
+        args.publish.iter().map(|target| publish::plan_publisher_card_set(target)).collect::<Result<Vec<_>, _>>()?;
     let own = publications.iter().flat_map(|publication| &publication.cards).next().map(|card| card.name.clone());
     let asked = own.as_deref().unwrap_or("summarizeagent.eth").to_owned();
-    let sandbox = Sandbox::start_with(publications).await?;
+    let sandbox = Sandbox::start_with_publications(publications).await?;
     if let Some(path) = &args.write_config {
         sandbox.client_program_config().save(path)?;
     }
@@ -100,10 +101,10 @@ async fn keep_sandbox_running(args: SandboxArguments) -> anyhow::Result<ExitStat
         OutputFormat::Json => pretty_json(&sandbox_endpoints_json(&endpoints, config.as_deref()))? + "\n",
         OutputFormat::Jsonl => json_line(&sandbox_endpoints_json(&endpoints, config.as_deref()))? + "\n",
     };
-    output.write_whole(text.as_bytes())?;
+    output.write_all_and_finish(text.as_bytes())?;
     tokio::select! {
         () = sandbox.run_until_dropped() => {}
-        () = wait_for_stop() => {}
+        () = wait_for_stop_signal() => {}
     }
     Ok(ExitStatus::Trusted)
 }

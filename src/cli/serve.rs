@@ -13,9 +13,9 @@ use tracing::Level;
 
 use super::args::ServeArguments;
 use super::exit::ExitStatus;
-use super::operator::{self, ServeOperator, log_settings};
+use super::operator::{self, ServeDaemonOperator, log_effective_settings};
 use super::stop::{ReloadSignals, StopSignals};
-use super::world::{self, CommandPaymentRole};
+use super::world::{self, CommandPaymentAuthority};
 use super::{config, log_queue, service_manager};
 
 pub(super) fn run(args: ServeArguments) -> anyhow::Result<ExitStatus> {
@@ -31,10 +31,11 @@ async fn serve_daemon(args: ServeArguments) -> anyhow::Result<ExitStatus> {
     let reloads = ReloadSignals::listen_for_signals();
     let (file, digest) = (operator::config_file_path(&args), operator::config_file_digest(&args));
     let (mut config, sandbox) =
-        world::read_config_with_sandbox(&args.world, CommandPaymentRole::Payers, ResolutionDepth::default()).await?;
+        world::read_config_with_sandbox(&args.world, CommandPaymentAuthority::Payers, ResolutionDepth::default())
+            .await?;
     config.http.listen = args.listen.clone().unwrap_or(config.http.listen);
     if args.check_config {
-        http::check_config(&config)?;
+        http::check_serving_config(&config)?;
         Resolver::new(&config).await?;
         config::report_valid_config(&config, "the configuration is good");
         return Ok(ExitStatus::Trusted);
@@ -47,7 +48,7 @@ async fn serve_daemon(args: ServeArguments) -> anyhow::Result<ExitStatus> {
     if let Some(address) = server.gate_address() {
         log_queue::write_log_line(Level::INFO, &format!("the gate listens on {}", listener_address(address)));
     }
-    let program = Arc::new(ServeOperator::new(args, server.reloader(), digest));
+    let program = Arc::new(ServeDaemonOperator::new(args, server.reloader(), digest));
     #[cfg(unix)]
     if let Some(path) =
         server.bind_admin_socket(Arc::clone(&program) as Arc<dyn clresolve_server::http::DaemonOperator>).await?
@@ -55,7 +56,7 @@ async fn serve_daemon(args: ServeArguments) -> anyhow::Result<ExitStatus> {
         log_queue::write_log_line(Level::INFO, &format!("the admin socket is {path}"));
     }
     log_queue::write_log_line(Level::INFO, &config_source_message(file));
-    log_settings(&config, "started");
+    log_effective_settings(&config, "started");
     service_manager::notify_ready();
     service_manager::start_watchdog();
     let sandbox_ends = async {

@@ -11,18 +11,18 @@ const SIGNS: u32 = 3;
 
 /// Notifies that the daemon serves the configuration in force.
 pub(super) fn notify_ready() {
-    send_notifications(&[NotifyState::Ready]);
+    notify_service_manager(&[NotifyState::Ready]);
 }
 
 /// Notifies that the daemon drains and then ends.
 pub(super) fn notify_stopping() {
-    send_notifications(&[NotifyState::Stopping]);
+    notify_service_manager(&[NotifyState::Stopping]);
 }
 
 /// Notifies that the daemon reloads its configuration. [`notify_ready`] must follow, even if the reload fails.
 pub(super) fn notify_reloading() {
     match NotifyState::monotonic_usec_now() {
-        Ok(now) => send_notifications(&[NotifyState::Reloading, now]),
+        Ok(now) => notify_service_manager(&[NotifyState::Reloading, now]),
         // Without the time, systemd considers the reload failed and stops the service.
         Err(error) => tracing::warn!(%error, "the service manager was not notified of the reload"),
     }
@@ -34,7 +34,7 @@ pub(super) fn notify_reloading() {
 /// task needs neither a connection nor a permit.
 pub(super) fn start_watchdog() {
     if let Some(limit) = sd_notify::watchdog_enabled() {
-        tokio::spawn(send_heartbeats(limit / SIGNS, || send_notifications(&[NotifyState::Watchdog])));
+        tokio::spawn(send_heartbeats(limit / SIGNS, || notify_service_manager(&[NotifyState::Watchdog])));
     }
 }
 
@@ -45,7 +45,7 @@ async fn send_heartbeats(pause: Duration, sign: impl Fn()) {
     }
 }
 
-fn send_notifications(states: &[NotifyState<'_>]) {
+fn notify_service_manager(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         tracing::warn!(%error, "the service manager could not be notified");
     }

@@ -6,10 +6,10 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use clresolve_cards::lint::MAX_BYTES;
 use clresolve_cards::signature::{
-    CardSignatureOutcome, CardSignatureState, CardSignatureVerification, CardSigningKey, CardTrustRoot, CardTrustRoots,
-    CheckedCardSignature, has_signature_by_key, sign_text, verify_card_signatures,
+    CardSignatureOutcome, CardSignatureVerification, CardSigningKey, CardTrustRoot, CardTrustRoots,
+    CheckedCardSignature, SignedCardState, has_signature_by_key, sign_text, verify_card_signatures,
 };
-use clresolve_cards::system::{CardSystem, CardSystemDetection, detect};
+use clresolve_cards::system::{CardSystem, CardSystemDetection, detect_card_system};
 use clresolve_core::name::EnsName;
 use clresolve_core::state::TrustState;
 use clresolve_core::text::UntrustedText;
@@ -31,7 +31,7 @@ const MAX_KEYS_BYTES: usize = 256 * 1024;
 
 fn write_signed_card(args: CardSignArguments) -> anyhow::Result<ExitStatus> {
     let output = OutputSink::new(&args.out)?;
-    let pem = sign::read_private_text(&args.key)?;
+    let pem = sign::read_private_key_text(&args.key)?;
     let mut key = CardSigningKey::from_pem(&pem).with_context(|| args.key.display().to_string())?;
     if let Some(kid) = args.kid {
         key = key.with_key_id(kid);
@@ -46,8 +46,9 @@ fn write_signed_card(args: CardSignArguments) -> anyhow::Result<ExitStatus> {
             "clresolve: the card already has a signature by this key, which is kept; remove it if the card has changed since"
         ));
     }
-    let is_a2a =
-        |card: &AgentCard| matches!(detect(card), CardSystemDetection::One(CardSystem::A2a | CardSystem::Orloj));
+    let is_a2a = |card: &AgentCard| {
+        matches!(detect_card_system(card), CardSystemDetection::One(CardSystem::A2a | CardSystem::Orloj))
+    };
     if !card.as_ref().is_some_and(is_a2a) {
         notice::print_notice(format_args!(
             "clresolve: this does not look like an A2A card; it is signed anyway (`clresolve cards project NAME` makes one from a trusted name)"
@@ -55,14 +56,14 @@ fn write_signed_card(args: CardSignArguments) -> anyhow::Result<ExitStatus> {
     }
     let signed =
         sign_text(&text, &key).map_err(|error| anyhow::anyhow!("{}", UntrustedText::new(&error.to_string())))?;
-    output.write_whole(signed.as_bytes())?;
+    output.write_all_and_finish(signed.as_bytes())?;
     Ok(ExitStatus::Trusted)
 }
 
 pub(super) fn run(command: SignatureCommand) -> anyhow::Result<ExitStatus> {
     match command {
         SignatureCommand::Sign(args) => write_signed_card(args),
-        SignatureCommand::Verify(args) => super::runtime::run_async(verify_card_file_signatures(*args)),
+        SignatureCommand::Verify(args) => super::runtime::run_async_until_interrupt(verify_card_file_signatures(*args)),
         SignatureCommand::Key(command) => key::run(command),
     }
 }
@@ -87,7 +88,7 @@ async fn verify_card_file_signatures(args: SignatureVerifyArguments) -> anyhow::
         _ => format_signature_report(&verification, &name, &palette),
     })?;
     results.finish()?;
-    Ok(signature_verdict_state(verification.state).into())
+    Ok(signature_trust_state(verification.state).into())
 }
 
 /// The roots in the options. Only those that are not files are fetched.
@@ -98,7 +99,7 @@ async fn read_trust_roots(args: &SignatureVerifyArguments) -> anyhow::Result<Car
         match place.split_once("://") {
             Some(("https", _)) => sources.push(VerificationKeySource::Url(place.clone())),
             Some(_) => bail!("--jwks {}: expected a file or an https URL", UntrustedText::new(place)),
-            None => roots.push(read_key_file_root(place)?),
+            None => roots.push(read_jwks_file_trust_root(place)?),
         }
     }
     sources.extend(args.did.iter().cloned().map(VerificationKeySource::Did));
@@ -117,7 +118,7 @@ async fn read_trust_roots(args: &SignatureVerifyArguments) -> anyhow::Result<Car
 }
 
 /// Reads the key set in a file. An unusable one is a usage error, not a finding about the card.
-fn read_key_file_root(path: &str) -> anyhow::Result<CardTrustRoot> {
+fn read_jwks_file_trust_root(path: &str) -> anyhow::Result<CardTrustRoot> {
     let shown = || format!("--jwks {}", UntrustedText::new(path));
     let keys = read_file_or_stdin(Path::new(path), MAX_KEYS_BYTES).with_context(shown)?;
     if keys.len() > MAX_KEYS_BYTES {
@@ -126,37 +127,38 @@ fn read_key_file_root(path: &str) -> anyhow::Result<CardTrustRoot> {
     CardTrustRoot::from_jwks(path, &keys).with_context(shown)
 }
 
-const fn signature_verdict_state(state: CardSignatureState) -> TrustState {
+const fn signature_trust_state(state: SignedCardState) -> TrustState {
     match state {
-        CardSignatureState::Verified => TrustState::Trusted,
-        CardSignatureState::Refused => TrustState::Untrusted,
-        CardSignatureState::Undecided => TrustState::Indeterminate,
+        SignedCardState::Verified => TrustState::Trusted,
+        SignedCardState::Refused => TrustState::Untrusted,
+        SignedCardState::Undecided => TrustState::Indeterminate,
     }
 }
 
-const fn signature_word(state: CardSignatureState) -> &'static str {
+const fn signature_state_word(state: SignedCardState) -> &'static str {
     match state {
-        CardSignatureState::Verified => "verified",
-        CardSignatureState::Refused => "refused",
-        CardSignatureState::Undecided => "undecided",
+        SignedCardState::Verified => "verified",
+        SignedCardState::Refused => "refused",
+        SignedCardState::Undecided => "undecided",
     }
 }
 
 fn format_signature_line(verification: &CardSignatureVerification, name: &str, palette: &Palette) -> String {
-    let style = palette.state_style(signature_verdict_state(verification.state));
+    let style = palette.state_style(signature_trust_state(verification.state));
     let mut codes: Vec<&str> = verification.reasons.iter().map(|reason| reason.code.slug()).collect();
     codes.dedup();
     format!(
         "{style}{}{style:#}  {}  {}\n",
-        signature_word(verification.state),
+        signature_state_word(verification.state),
         UntrustedText::new(name),
         codes.join(",")
     )
 }
 
 fn format_signature_report(verification: &CardSignatureVerification, name: &str, palette: &Palette) -> String {
-    let style = palette.state_style(signature_verdict_state(verification.state));
-    let mut text = format!("{style}{}{style:#}  {}\n", signature_word(verification.state), UntrustedText::new(name));
+    let style = palette.state_style(signature_trust_state(verification.state));
+    let mut text =
+        format!("{style}{}{style:#}  {}\n", signature_state_word(verification.state), UntrustedText::new(name));
     for checked in &verification.signatures {
         let _ = writeln!(text, "  {}", format_signature(checked));
     }
@@ -167,9 +169,9 @@ fn format_signature_report(verification: &CardSignatureVerification, name: &str,
         write_reason(&mut text, reason, palette);
     }
     let advice = match verification.state {
-        CardSignatureState::Verified => "A key that you trust signed exactly this card.",
-        CardSignatureState::Refused => "Do not rely on this card: no key that you trust signed exactly this card.",
-        CardSignatureState::Undecided => "Do not rely on this card yet: a root could not be fetched; try again.",
+        SignedCardState::Verified => "A key that you trust signed exactly this card.",
+        SignedCardState::Refused => "Do not rely on this card: no key that you trust signed exactly this card.",
+        SignedCardState::Undecided => "Do not rely on this card yet: a root could not be fetched; try again.",
     };
     let _ = writeln!(text, "\n{style}{advice}{style:#}");
     text

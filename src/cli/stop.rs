@@ -1,7 +1,7 @@
 //! Signals that stop a command, or reload a daemon's configuration.
 
 /// Completes at Ctrl-C, and on Unix also at SIGTERM. Signals are handled from the call on, not from the first poll.
-pub(super) fn wait_for_stop() -> impl Future<Output = ()> {
+pub(super) fn wait_for_stop_signal() -> impl Future<Output = ()> {
     let mut asks = StopSignals::listen_for_signals();
     async move { asks.next().await }
 }

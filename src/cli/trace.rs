@@ -2,8 +2,8 @@
 
 use super::args::VerifyArguments;
 use super::exit::ExitStatus;
-use super::verify::{VerdictView, judge_names};
+use super::verify::{VerdictView, judge_names_and_write_verdicts};
 
 pub(super) fn run(args: VerifyArguments) -> anyhow::Result<ExitStatus> {
-    super::runtime::run_async(judge_names(args, VerdictView::Trace))
+    super::runtime::run_async_until_interrupt(judge_names_and_write_verdicts(args, VerdictView::Trace))
 }

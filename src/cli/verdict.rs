@@ -14,15 +14,15 @@ use super::notice;
 use super::output::{OutputSink, ResultWriter};
 use super::render::{self, ObjectionsToAgent};
 use super::verify::{report_unmet_expectations, verdict_exit_status};
-use super::world::{self, CommandPaymentRole};
+use super::world::{self, CommandPaymentAuthority};
 
 /// Maximum length of a line end after a JWS, in bytes.
 const LINE_END: usize = 2;
 
 pub(super) fn run(VerdictCommand::Verify(args): VerdictCommand) -> anyhow::Result<ExitStatus> {
-    let config = world::read_configuration(
+    let config = world::read_merged_config(
         &NetworkArguments::from(&args.about),
-        CommandPaymentRole::Others,
+        CommandPaymentAuthority::Others,
         ConfigLayer::default(),
     )?;
     let keys = read_trusted_keys(&args.jwks)?;
@@ -60,7 +60,7 @@ pub(super) fn expected_verdict(
         chain: format!("eip155:{chain}"),
         world,
         issuer,
-        proof: config.chain.proof.map(ChainProofMode::grade),
+        proof: config.chain.proof.map(ChainProofMode::proof_grade),
     })
 }
 
@@ -85,7 +85,7 @@ fn show_verified_verdict(args: VerdictVerifyArguments, verified: &VerifiedVerdic
     let mut results = ResultWriter::for_single_result(output, format);
     results.push(verdict, |format| match format {
         OutputFormat::Short => render::format_verdict_line(verdict, &palette),
-        _ => render::format_verdict_walk(verdict, ObjectionsToAgent::from_unmet(&unmet), &palette),
+        _ => render::format_verdict_walk(verdict, ObjectionsToAgent::from_unmet_expectations(&unmet), &palette),
     })?;
     results.finish()?;
     Ok(verdict_exit_status(verdict, &unmet))

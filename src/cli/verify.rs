@@ -9,7 +9,7 @@ use clresolve_resolver::sign;
 use clresolve_verdict::verdict::Verdict;
 use futures_util::{StreamExt as _, stream};
 
-use super::args::{OutputFormat, VerdictFormat, VerdictSigningArguments, VerifyArguments};
+use super::args::{OutputFormat, VerdictOutputFormat, VerdictSigningArguments, VerifyArguments};
 use super::exit::ExitStatus;
 use super::names;
 use super::output::{OutputSink, ResultWriter};
@@ -39,15 +39,18 @@ impl VerdictView {
 }
 
 pub(super) fn run(args: VerifyArguments) -> anyhow::Result<ExitStatus> {
-    super::runtime::run_async(judge_names(args, VerdictView::Walk))
+    super::runtime::run_async_until_interrupt(judge_names_and_write_verdicts(args, VerdictView::Walk))
 }
 
 /// Judges each name, and writes the verdicts in the order of the arguments.
-pub(super) async fn judge_names(args: VerifyArguments, view: VerdictView) -> anyhow::Result<ExitStatus> {
+pub(super) async fn judge_names_and_write_verdicts(
+    args: VerifyArguments,
+    view: VerdictView,
+) -> anyhow::Result<ExitStatus> {
     let output = OutputSink::new(&args.output.out)?;
     let palette = output.palette();
     let names = names::expand_stdin_names(args.names)?;
-    let progress = ProgressLine::start(progress_message(&names));
+    let progress = ProgressLine::start(verify_progress_message(&names));
     let world = CommandContext::open_with_layer(&args.world, args.sign.try_into()?).await?;
     let (signer, format) = verdict_signer_and_format(&world, args.output.output_format())?;
     let mut results = ResultWriter::for_requested_results(output, format, names.len());
@@ -62,7 +65,7 @@ pub(super) async fn judge_names(args: VerifyArguments, view: VerdictView) -> any
         let unmet = args.expect.unmet_expectations(verdict);
         // The gate decides on the present, so it does not apply to a chosen block.
         let is_present = world.config.chain.block.number().is_none();
-        let denied = is_present.then(|| world.resolver.gate_denial(&resolution, None)).flatten();
+        let denied = is_present.then(|| world.resolver.gate_denial_reason(&resolution, None)).flatten();
         let against = ObjectionsToAgent { unmet: &unmet, denied };
         worst = worst.max(verdict_exit_status(verdict, &unmet));
         progress.with_line_hidden(|| {
@@ -96,14 +99,14 @@ pub(super) async fn judge_names(args: VerifyArguments, view: VerdictView) -> any
 /// The signer, if results are signed, and their format.
 pub(super) fn verdict_signer_and_format(
     world: &CommandContext,
-    form: VerdictFormat,
+    form: VerdictOutputFormat,
 ) -> anyhow::Result<(Option<VerdictIssuer>, OutputFormat)> {
     Ok(match form {
-        VerdictFormat::Jws => (Some(verdict_issuer(world)?), OutputFormat::Short),
-        VerdictFormat::Text => (None, OutputFormat::Text),
-        VerdictFormat::Short => (None, OutputFormat::Short),
-        VerdictFormat::Json => (None, OutputFormat::Json),
-        VerdictFormat::Jsonl => (None, OutputFormat::Jsonl),
+        VerdictOutputFormat::Jws => (Some(verdict_issuer(world)?), OutputFormat::Short),
+        VerdictOutputFormat::Text => (None, OutputFormat::Text),
+        VerdictOutputFormat::Short => (None, OutputFormat::Short),
+        VerdictOutputFormat::Json => (None, OutputFormat::Json),
+        VerdictOutputFormat::Jsonl => (None, OutputFormat::Jsonl),
     })
 }
 
@@ -122,8 +125,8 @@ impl TryFrom<VerdictSigningArguments> for ConfigLayer {
 
     fn try_from(args: VerdictSigningArguments) -> Result<Self, ConfigError> {
         let mut layer = Self::default();
-        layer.set("sign.key", args.sign_key)?;
-        layer.set("sign.issuer", args.sign_issuer)?;
+        layer.set_key("sign.key", args.sign_key)?;
+        layer.set_key("sign.issuer", args.sign_issuer)?;
         Ok(layer)
     }
 }
@@ -144,11 +147,11 @@ pub(super) fn verdict_exit_status(verdict: &Verdict, unmet: &[String]) -> ExitSt
 /// Reports on standard error which expectations a trusted verdict does not meet.
 pub(super) fn report_unmet_expectations(verdict: &Verdict, unmet: &[String]) {
     if !unmet.is_empty() {
-        anstream::eprintln!("{}", render::verdict_advice(verdict, ObjectionsToAgent::from_unmet(unmet)));
+        anstream::eprintln!("{}", render::verdict_advice(verdict, ObjectionsToAgent::from_unmet_expectations(unmet)));
     }
 }
 
-pub(super) fn progress_message(names: &[String]) -> String {
+pub(super) fn verify_progress_message(names: &[String]) -> String {
     match names {
         [name] => format!("asking about {}", UntrustedText::new(name).with_limit(60)),
         names => format!("asking about {} names", names.len()),

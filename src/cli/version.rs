@@ -20,14 +20,14 @@ pub(super) fn is_verbose_version_requested(arguments: &[OsString]) -> bool {
 }
 
 pub(super) fn print_version() -> anyhow::Result<ExitStatus> {
-    OutputSink::new(&OutputFileArguments::default())?.write_whole(build_info_text().as_bytes())?;
+    OutputSink::new(&OutputFileArguments::default())?.write_all_and_finish(build_info_text().as_bytes())?;
     Ok(ExitStatus::Trusted)
 }
 
 /// Like [`print_version`], with every profile and manifest and their digests.
 pub(super) fn print_verbose_version() -> anyhow::Result<ExitStatus> {
     OutputSink::new(&OutputFileArguments::default())?
-        .write_whole(verbose_version_text(&ConformanceProfiles::builtin()).as_bytes())?;
+        .write_all_and_finish(verbose_version_text(&ConformanceProfiles::builtin()).as_bytes())?;
     Ok(ExitStatus::Trusted)
 }
 

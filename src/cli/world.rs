@@ -17,7 +17,7 @@ use clresolve_verdict::verdict::ResolutionDepth;
 use humantime::format_duration;
 
 use super::args::{NetworkArguments, OfflineRulesArguments};
-use super::config_file::ConfigFile;
+use super::config_file::ConfigFileLocation;
 use super::notice;
 
 const VARIABLE_PREFIX: &str = "CLRESOLVE_";
@@ -43,33 +43,34 @@ impl CommandContext {
     }
 
     /// Like [`CommandContext::open`], for a command that decides on payments.
-    pub(super) async fn open_for_payers(args: &NetworkArguments) -> anyhow::Result<Self> {
+    pub(super) async fn open_for_payment_command(args: &NetworkArguments) -> anyhow::Result<Self> {
         let (config, sandbox) =
-            read_config_with_sandbox(args, CommandPaymentRole::Payers, ResolutionDepth::default()).await?;
+            read_config_with_sandbox(args, CommandPaymentAuthority::Payers, ResolutionDepth::default()).await?;
         Self::from_config(config, sandbox).await
     }
 
     pub(super) async fn open_with_layer(args: &NetworkArguments, further: ConfigLayer) -> anyhow::Result<Self> {
         let (config, sandbox) =
-            read_config_with_sandbox(args, CommandPaymentRole::Others, ResolutionDepth::default()).await?;
+            read_config_with_sandbox(args, CommandPaymentAuthority::Others, ResolutionDepth::default()).await?;
         Self::from_config(config.with_layers([further])?, sandbox).await
     }
 
     /// Like [`CommandContext::open`], for a list of names. Uses the depth `unless_told` if no source sets one, and
     /// caches few verdicts, so that memory does not grow with the list. `at_once` names read hosts and gateways
     /// concurrently.
-    pub(super) async fn open_for_list(
+    pub(super) async fn open_for_name_list(
         args: &NetworkArguments,
         unless_told: ResolutionDepth,
         at_once: u8,
     ) -> anyhow::Result<Self> {
-        let (mut config, sandbox) = read_config_with_sandbox(args, CommandPaymentRole::Others, unless_told).await?;
+        let (mut config, sandbox) =
+            read_config_with_sandbox(args, CommandPaymentAuthority::Others, unless_told).await?;
         for pool in [&mut config.cache.trusted, &mut config.cache.untrusted] {
             *pool = VERDICTS_KEPT.min(*pool);
         }
         config.cache.content_bytes = CONTENT_KEPT.min(config.cache.content_bytes);
         config.redis = RedisConfig::default();
-        let resolver = Resolver::for_list(&config, at_once).await?;
+        let resolver = Resolver::for_name_list(&config, at_once).await?;
         Ok(Self { resolver, config, _sandbox: sandbox })
     }
 
@@ -103,7 +104,7 @@ impl OfflineRules {
         let (config, profiles) = if args.sandbox {
             (Config::default().with_layers([config_layer_of_flags(&world)?])?, Sandbox::profiles())
         } else {
-            let config = read_configuration(&world, CommandPaymentRole::Others, ConfigLayer::default())?;
+            let config = read_merged_config(&world, CommandPaymentAuthority::Others, ConfigLayer::default())?;
             let profiles = local_profiles(&config)?;
             (config, profiles)
         };
@@ -123,7 +124,7 @@ impl OfflineRules {
 
 /// Kind of command that reads the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CommandPaymentRole {
+pub(super) enum CommandPaymentAuthority {
     /// The daemon, and commands that decide on payments. Other users must not be able to write a file that sets
     /// payees, limits or the evidence that a payee needs.
     Payers,
@@ -133,12 +134,12 @@ pub(super) enum CommandPaymentRole {
 /// Reads the configuration, and starts the sandbox if it is selected.
 pub(super) async fn read_config_with_sandbox(
     args: &NetworkArguments,
-    reader: CommandPaymentRole,
+    reader: CommandPaymentAuthority,
     depth: ResolutionDepth,
 ) -> anyhow::Result<(Config, Option<Sandbox>)> {
     let unless_told = default_depth_layer(depth)?;
     if !args.sandbox {
-        return Ok((read_configuration(args, reader, unless_told)?, None));
+        return Ok((read_merged_config(args, reader, unless_told)?, None));
     }
     let sandbox = Sandbox::start().await?;
     let config = sandbox.config().with_layers([unless_told, config_layer_of_flags(args)?])?;
@@ -147,14 +148,14 @@ pub(super) async fn read_config_with_sandbox(
 
 pub(super) fn default_depth_layer(depth: ResolutionDepth) -> Result<ConfigLayer, ConfigError> {
     let mut layer = ConfigLayer::default();
-    layer.set("depth", Some(depth))?;
+    layer.set_key("depth", Some(depth))?;
     Ok(layer)
 }
 
 /// Defaults < file < environment < flags. The sandbox reads neither file nor environment.
-pub(super) fn read_configuration(
+pub(super) fn read_merged_config(
     args: &NetworkArguments,
-    reader: CommandPaymentRole,
+    reader: CommandPaymentAuthority,
     unless_told: ConfigLayer,
 ) -> anyhow::Result<Config> {
     let layers = read_config_layers(args, reader)?.into_iter().map(|(_, layer)| layer);
@@ -172,16 +173,16 @@ pub(super) enum ConfigSource {
 #[cfg_attr(not(unix), allow(unused_variables, reason = "only Unix tells who may write a file"))]
 pub(super) fn read_config_layers(
     args: &NetworkArguments,
-    reader: CommandPaymentRole,
+    reader: CommandPaymentAuthority,
 ) -> anyhow::Result<Vec<(ConfigSource, ConfigLayer)>> {
     let variable = |key: &str| std::env::var(key).ok();
     let mut sources = Vec::new();
-    if let Some(file) = ConfigFile::find(&args.rules) {
+    if let Some(file) = ConfigFileLocation::find(&args.rules) {
         let path = &file.path;
         // Checked before reading, so that no other user can replace the text in between.
         #[cfg(unix)]
-        let exposed = if reader == CommandPaymentRole::Payers {
-            clresolve_server::exposed_path::find_writable_part(path)
+        let exposed = if reader == CommandPaymentAuthority::Payers {
+            clresolve_server::exposed_path::find_path_part_others_can_write(path)
         } else {
             Ok(None)
         };
@@ -220,13 +221,13 @@ fn warn_of_misspelt_variables() {
 
 /// The input files of a command, each with its option. No result may overwrite one of them.
 pub(super) struct CommandInputFiles<'a> {
-    config: Option<ConfigFile>,
+    config: Option<ConfigFileLocation>,
     ca: &'a [PathBuf],
 }
 
 impl<'a> CommandInputFiles<'a> {
     pub(super) fn from_arguments(args: &'a NetworkArguments) -> Self {
-        Self { config: ConfigFile::find(&args.rules), ca: &args.ca }
+        Self { config: ConfigFileLocation::find(&args.rules), ca: &args.ca }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Option<&Path>)> {
@@ -238,21 +239,21 @@ impl<'a> CommandInputFiles<'a> {
 fn config_layer_of_flags(args: &NetworkArguments) -> Result<ConfigLayer, ConfigError> {
     let time = |time: Duration| format_duration(time).to_string();
     let mut layer = ConfigLayer::default();
-    layer.set("rpc", non_empty_list(&args.rpc))?;
-    layer.set("gateway", non_empty_list(&args.gateway))?;
-    layer.set("proof", args.proof.map(|proof| proof.to_string()))?;
-    layer.set("quorum", args.quorum)?;
-    layer.set("universal-resolver", args.universal_resolver.map(|address| address.to_string()))?;
-    layer.set("chain-id", args.chain_id)?;
-    layer.set("block", args.block.map(|block| block.to_string()))?;
-    layer.set("max-head-age", args.max_head_age.map(time))?;
-    layer.set("profile", args.rules.profile.as_ref())?;
-    layer.set("depth", args.rules.depth)?;
-    layer.set("links", args.links.then_some(true))?;
-    layer.set("timeout", args.timeout.map(time))?;
-    layer.set("connect-to", non_empty_list(&display_texts(&args.connect_to)))?;
-    layer.set("allow-host", non_empty_list(&display_texts(&args.allow_host)))?;
-    layer.set("ca", non_empty_list(&args.ca))?;
+    layer.set_key("rpc", non_empty_list(&args.rpc))?;
+    layer.set_key("gateway", non_empty_list(&args.gateway))?;
+    layer.set_key("proof", args.proof.map(|proof| proof.to_string()))?;
+    layer.set_key("quorum", args.quorum)?;
+    layer.set_key("universal-resolver", args.universal_resolver.map(|address| address.to_string()))?;
+    layer.set_key("chain-id", args.chain_id)?;
+    layer.set_key("block", args.block.map(|block| block.to_string()))?;
+    layer.set_key("max-head-age", args.max_head_age.map(time))?;
+    layer.set_key("profile", args.rules.profile.as_ref())?;
+    layer.set_key("depth", args.rules.depth)?;
+    layer.set_key("links", args.links.then_some(true))?;
+    layer.set_key("timeout", args.timeout.map(time))?;
+    layer.set_key("connect-to", non_empty_list(&to_strings(&args.connect_to)))?;
+    layer.set_key("allow-host", non_empty_list(&to_strings(&args.allow_host)))?;
+    layer.set_key("ca", non_empty_list(&args.ca))?;
     Ok(layer)
 }
 
@@ -261,6 +262,6 @@ fn non_empty_list<T>(values: &[T]) -> Option<&[T]> {
     Some(values).filter(|values| !values.is_empty())
 }
 
-fn display_texts(values: &[impl ToString]) -> Vec<String> {
+fn to_strings(values: &[impl ToString]) -> Vec<String> {
     values.iter().map(ToString::to_string).collect()
 }

@@ -10,7 +10,7 @@ use url::Url;
 use clresolve_core::payment::CoinType;
 
 use clresolve_core::name::EnsName;
-use clresolve_core::records::RecordKey;
+use clresolve_core::records::TextRecordKey;
 
 sol! {
     function setText(bytes32 node, string key, string value);
@@ -25,11 +25,11 @@ const MANAGER: &str = "https://app.ens.domains/";
 /// address, as in ENS's PublicResolver.
 pub(super) fn set_records_calldata(
     name: &EnsName,
-    records: &BTreeMap<RecordKey, String>,
+    records: &BTreeMap<TextRecordKey, String>,
     addresses: &BTreeMap<CoinType, Address>,
 ) -> Bytes {
-    let node = name.node();
-    let text = |(key, value): (&RecordKey, &String)| {
+    let node = name.namehash();
+    let text = |(key, value): (&TextRecordKey, &String)| {
         setTextCall { node, key: key.as_str().to_owned(), value: value.clone() }.abi_encode().into()
     };
     let address = |(coin, address): (&CoinType, &Address)| {
@@ -57,8 +57,8 @@ mod tests {
     fn one_call_sets_each_record_of_the_name() {
         let name = EnsName::parse("summarizeagent.eth").unwrap();
         let records = BTreeMap::from([
-            (RecordKey::Entry, "x402://summarizeagent.eth/summarize/v1".to_owned()),
-            (RecordKey::Owner, "publisher.eth".to_owned()),
+            (TextRecordKey::Entry, "x402://summarizeagent.eth/summarize/v1".to_owned()),
+            (TextRecordKey::Owner, "publisher.eth".to_owned()),
         ]);
         let calldata = set_records_calldata(&name, &records, &BTreeMap::new());
         assert_eq!(calldata[..4], hex!("ac9650d8"), "the selector of multicall(bytes[])");
@@ -68,7 +68,7 @@ mod tests {
             .map(|call| setTextCall::abi_decode(call).unwrap())
             .map(|call| (call.node, call.key, call.value))
             .collect();
-        let expected = |key: &str, value: &str| (name.node(), key.to_owned(), value.to_owned());
+        let expected = |key: &str, value: &str| (name.namehash(), key.to_owned(), value.to_owned());
         assert_eq!(
             set,
             [expected("cl.entry", "x402://summarizeagent.eth/summarize/v1"), expected("cl.owner", "publisher.eth")]
@@ -80,7 +80,7 @@ mod tests {
     fn the_same_call_sets_the_address_of_each_coin_type() {
         let name = EnsName::parse("summarizeagent.eth").unwrap();
         let payee = Address::repeat_byte(0xaa);
-        let coin = CoinType::for_chain(8453).unwrap();
+        let coin = CoinType::from_chain_id(8453).unwrap();
         let calldata = set_records_calldata(&name, &BTreeMap::new(), &BTreeMap::from([(coin, payee)]));
         let calls = multicallCall::abi_decode(&calldata).unwrap().data;
         assert_eq!(calls.len(), 1);
@@ -88,7 +88,7 @@ mod tests {
         let set = setAddrCall::abi_decode(&calls[0]).unwrap();
         assert_eq!(
             (set.node, set.coinType, &set.a[..]),
-            (name.node(), U256::from(2_147_492_101_u64), payee.as_slice())
+            (name.namehash(), U256::from(2_147_492_101_u64), payee.as_slice())
         );
     }
 

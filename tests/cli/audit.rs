@@ -143,7 +143,7 @@ fn of_any_sandbox(row: &Value) -> Value {
 
 /// The rows of a governance log, in the format of drafts in JSON output.
 fn rows_of_log(form: GovernanceTableLayout, rows: &str) -> Vec<Value> {
-    let log = GovernanceLog::parse(format!("{}{rows}\n", form.head()));
+    let log = GovernanceLog::parse(format!("{}{rows}\n", form.table_head_markdown()));
     let row = |row: GovernanceLogRow| {
         let GovernanceLogRow { date, subject, kind, action, decision, reason, .. } = row;
         json!({"date": date, "subject": subject, "kind": kind, "action": action, "decision": decision, "reason": reason})
@@ -912,8 +912,11 @@ fn a_log_of_the_published_form_is_held_against_audits_and_gets_its_drafts() {
     rows.push(gone);
     let new = rows.remove(1)["input"].as_str().expect("a name").to_owned();
     let held = |rows: &str, options: &[&str]| {
-        std::fs::write(folder.path().join("log.md"), format!("{}{rows}", GovernanceTableLayout::Published.head()))
-            .unwrap();
+        std::fs::write(
+            folder.path().join("log.md"),
+            format!("{}{rows}", GovernanceTableLayout::Published.table_head_markdown()),
+        )
+        .unwrap();
         std::fs::write(folder.path().join("report.json"), sealed(&report)).unwrap();
         std::fs::write(folder.path().join("since.json"), sealed(&before)).unwrap();
         let arguments = ["audit", "resolution", "--log", "log.md", "--since", "since.json", "report.json"];
@@ -922,7 +925,8 @@ fn a_log_of_the_published_form_is_held_against_audits_and_gets_its_drafts() {
     let found = held("| — | — | — | — | — | — |\n", &[]);
     let said = text_of(&found);
     assert_eq!(code(&found), Some(1), "{}", String::from_utf8_lossy(&found.stderr));
-    let (_, printed) = said.split_once(&GovernanceTableLayout::Published.head()).expect("the head of the drafts");
+    let (_, printed) =
+        said.split_once(&GovernanceTableLayout::Published.table_head_markdown()).expect("the head of the drafts");
     let action = |name: &str, action: &str| format!(" | `{name}` | {action} | ");
     for row in [action(&new, "Added"), action("gone.eth", "Removed"), action("summarizeagent.eth", "Updated")] {
         assert!(printed.contains(&row), "{row}: {printed}");
@@ -1723,7 +1727,7 @@ fn shared_content_is_fetched_once_per_audit() {
         std::fs::write(audit.path("names.txt"), list).unwrap();
     };
     let fetched = || {
-        let counts = world.counts();
+        let counts = world.request_counts();
         [counts.https, counts.gateway, counts.schemas]
     };
     let audited = |names: &[usize]| {
@@ -2112,7 +2116,7 @@ fn agents_of_one_gateway(
         let mut cards = Vec::new();
         for number in 0..names {
             let resolution = resolver.resolve(&format!("a{number}.eth")).await;
-            cards.push(resolution.card().expect("a trusted card").to_vec().into());
+            cards.push(resolution.card_bytes().expect("a trusted card").to_vec().into());
         }
         cards
     });
@@ -2258,7 +2262,7 @@ fn names_that_the_chain_tells_of_are_a_list_that_is_audited() {
 
     let below = list(&["--below", "eth", "--below", "summarizeagent.eth", "--json"]);
     let below = json_of(&below.stdout);
-    let node = |text: &str| json!(clresolve_core::name::EnsName::parse(text).unwrap().node());
+    let node = |text: &str| json!(clresolve_core::name::EnsName::parse(text).unwrap().namehash());
     let has = |text: &str| below.as_array().expect("a list").iter().any(|listed| listed["node"] == node(text));
     assert!(has("summarizeagent.eth") && has("publisher.eth") && !has("no-agent.eth"));
 
@@ -2321,7 +2325,7 @@ fn names_of_the_chain_and_of_a_registry_are_one_audit_through_a_pipe() {
         json!([row["line"], row["input"], row["state"], of_registry["entry"], of_registry["in_list"]])
     };
     let rows: Vec<Value> = report["rows"].as_array().expect("rows").iter().map(row).collect();
-    let node = clresolve_core::name::EnsName::parse("unspelt.eth").unwrap().node().to_string();
+    let node = clresolve_core::name::EnsName::parse("unspelt.eth").unwrap().namehash().to_string();
     assert_eq!(
         rows,
         [

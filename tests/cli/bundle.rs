@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use clresolve_bundle::signed::ExpectedVerdict;
 use clresolve_bundle::{BundleError, MAX_BYTES, ResolutionBundle};
-use clresolve_cards::project::project_a2a_card;
+use clresolve_cards::project::a2a_card_from_verdict;
 use clresolve_core::cause::ResolverContractError;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{ChainError, ProofGrade};
@@ -23,7 +23,7 @@ use clresolve_resolver::sandbox::Sandbox;
 use clresolve_state::{ProvenCallError, StateProofError};
 use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::profile::ConformanceProfiles;
-use clresolve_verdict::trust::TrustEvidenceKind;
+use clresolve_verdict::trust::TrustOrigin;
 use clresolve_verdict::verdict::{ResolutionDepth, Verdict, canonical_digest};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ fn exported(proof: Option<ChainProofMode>) -> Vec<(String, TrustState, Value)> {
         for expected in Sandbox::expected_verdicts() {
             let mut question = NameQuestion::new(expected.name.as_str());
             question.depth = Some(ResolutionDepth::Schemas).filter(|_| expected.name == GOOD);
-            if let Ok(bundle) = resolver.export(&question).await {
+            if let Ok(bundle) = resolver.export_bundle(&question).await {
                 exported.push((expected.name.clone(), expected.state, bundle.unsigned_bundle().to_json()));
             }
         }
@@ -124,19 +124,19 @@ fn the_projected_card_of_a_bundle_says_which_block_it_is_of() {
     let verified = ResolutionBundle::from_bytes(&bytes(good()))
         .and_then(|bundle| bundle.verify_by_replay(profiles()))
         .expect("it holds");
-    let trusted = verified.replay.trusted().expect("it is trusted");
+    let trusted = verified.replay.trusted_verdict().expect("it is trusted");
     let block = verified.replay.verdict().anchor.as_ref().expect("a trusted verdict has an anchor").block.number;
-    assert_eq!(trusted.origin(), TrustEvidenceKind::Replayed { block });
-    let card = project_a2a_card(&trusted, &GatePolicy::default()).expect("nothing is against it");
+    assert_eq!(trusted.origin(), TrustOrigin::Replayed { block });
+    let card = a2a_card_from_verdict(&trusted, &GatePolicy::default()).expect("nothing is against it");
     let said = card.pointer("/capabilities/extensions/0/params/origin");
     assert_eq!(said, Some(&json!({"replayed": {"block": block}})));
     let demanding = GatePolicy { min_proof: Some(ProofGrade::Quorum), ..GatePolicy::default() };
-    assert_eq!(project_a2a_card(&trusted, &demanding), Err("proof-too-weak"));
+    assert_eq!(a2a_card_from_verdict(&trusted, &demanding), Err("proof-too-weak"));
     for (name, _, bundle) in EXPORTED.iter().filter(|(_, state, _)| *state != TrustState::Trusted) {
         let verified = ResolutionBundle::from_bytes(&bytes(bundle))
             .and_then(|bundle| bundle.verify_by_replay(profiles()))
             .expect("it holds");
-        assert!(verified.replay.trusted().is_none(), "{name}");
+        assert!(verified.replay.trusted_verdict().is_none(), "{name}");
     }
 }
 
@@ -367,7 +367,7 @@ fn a_bundle_without_payments_replays_to_its_verdict() {
         let records = steps.iter_mut().find(|step| step["step"] == "records").expect("records are a step");
         remove(records, "/evidence", &["addresses", "endpoints"]);
         let verdict: Verdict = serde_json::from_value(bundle["verdict"].clone()).expect("a verdict");
-        let verdict = verdict.with_digests();
+        let verdict = verdict.with_computed_digests();
         assert_eq!(Some(verdict.conclusion.as_str()), bundle["verdict"]["conclusion"].as_str(), "{name}");
         bundle["verdict"] = serde_json::to_value(&verdict).expect("JSON");
 

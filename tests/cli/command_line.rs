@@ -49,7 +49,7 @@ fn incidents_are_events_that_a_machine_reads() {
             let reason = verdict["reasons"].as_array().expect("a list").iter().find(of_code).expect("its reason");
             assert_eq!((&reason["expected"], &reason["observed"]), (&event["expected"], &event["observed"]), "{name}");
         }
-        assert!(err(&output).chars().all(|c| c == '\n' || !clresolve_core::text::is_unsafe(c)), "{name}");
+        assert!(err(&output).chars().all(|c| c == '\n' || !clresolve_core::text::is_unsafe_character(c)), "{name}");
     }
 }
 
@@ -600,7 +600,8 @@ fn cat_agrees_with_every_generated_case() {
 
 fn agrees(output: &Output, expect: &Value) -> bool {
     if expect["ok"] == true {
-        return code(output) == 0 && expect["sha256"] == *clresolve_core::digest::Digest::compute(&output.stdout).hex();
+        return code(output) == 0
+            && expect["sha256"] == *clresolve_core::digest::Digest::compute(&output.stdout).to_hex();
     }
     let class = err(output).split(':').next().unwrap_or_default();
     matches!(code(output), 1 | 3) && output.stdout.is_empty() && expect["error"] == class

@@ -10,7 +10,7 @@ use clresolve_discover::{
     CardUrlOutcome, DiscoveryReport, DiscoveryRequest, DiscoveryTarget, DiscoveryTargetError, HostCardValidity,
     HostedAgentSystemName, discover_host_cards,
 };
-use clresolve_resolver::config::{Config, DnsPolicy};
+use clresolve_resolver::config::{Config, DnsResolutionMode};
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sandbox::Sandbox;
 use clresolve_verdict::profile::DEFAULT;
@@ -558,7 +558,7 @@ async fn a_card_is_bound_by_a_trusted_verdict_on_these_very_bytes_and_by_nothing
 
     // Another host serves the same card with one more space: valid, but no name proves it.
     let resolver = Resolver::new(&config).await.expect("a resolver");
-    let card = resolver.resolve("summarizeagent.eth").await.card().cloned().expect("trusted");
+    let card = resolver.resolve("summarizeagent.eth").await.card_bytes().cloned().expect("trusted");
     let other = [&card[..], b" "].concat();
     let copy = World::new(move |path| if path == CARD { ok(&other) } else { nothing() }).await;
     config.network.connect_to.extend(copy.config.network.connect_to.clone());
@@ -637,9 +637,9 @@ fn the_exit_code_says_what_was_found() {
 #[tokio::test]
 async fn the_sandbox_looks_up_no_host() {
     let sandbox = Sandbox::start().await.unwrap();
-    for (dns, is_asked) in [(DnsPolicy::System, true), (DnsPolicy::Off, false)] {
+    for (dns, is_asked) in [(DnsResolutionMode::System, true), (DnsResolutionMode::Off, false)] {
         let mut config = sandbox.config();
-        assert_eq!(config.network.dns, DnsPolicy::Off);
+        assert_eq!(config.network.dns, DnsResolutionMode::Off);
         config.network.dns = dns;
         config.rules.depth = ResolutionDepth::Schemas;
         config.rules.links = true;

@@ -122,7 +122,7 @@ async fn confirmed(config: Config) -> (Resolver, HeadFollower) {
 /// What a seller of the sandbox answers, as a question about it.
 async fn asked(resolver: &Resolver, name: &str, url: &str) -> PaymentDecisionRequest {
     let reply = resolver.send_unpaid_request(url, Some("{}")).await.expect("the seller answers");
-    PaymentDecisionRequest::about_reply(name, "summarize", url, reply)
+    PaymentDecisionRequest::from_seller_reply(name, "summarize", url, reply)
 }
 
 /// Entries that stand in the terms of honest sellers, and that nobody may pay here.
@@ -161,7 +161,7 @@ fn with_entry(question: &PaymentDecisionRequest, entry: Value) -> PaymentDecisio
 
 async fn decided(resolver: &Resolver, name: &str) -> Option<PaymentDecision> {
     let route = resolver.agent_route(&resolver.resolve(name).await, Some("summarize")).ok()?;
-    Some(resolver.decide(&asked(resolver, name, route.url().as_str()).await).await)
+    Some(resolver.decide_payment(&asked(resolver, name, route.url().as_str()).await).await)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -179,7 +179,8 @@ async fn every_seller_gets_its_decision_and_every_code_is_shown() {
         let first = codes.first().filter(|_| decision.abort);
         assert!(first.is_none_or(|code| decision.reason.starts_with(&format!("{code}: "))), "{name}: {decision:#?}");
     }
-    let mut shown: BTreeSet<String> = Sandbox::expected_sellers().into_iter().flat_map(|seller| seller.codes).collect();
+    let mut shown: BTreeSet<String> =
+        Sandbox::expected_seller_checks().into_iter().flat_map(|seller| seller.codes).collect();
     let of_agents = SELLERS.iter().flat_map(|(_, _, codes)| *codes).chain(SHOWN_BY.iter().map(|(code, _)| code));
     shown.extend(of_agents.map(|code| (*code).to_owned()));
     let missing: Vec<_> = ReasonCode::ALL
@@ -204,7 +205,7 @@ async fn a_redirect_that_is_followed_leads_to_another_seller() {
     let PaymentDemand::Reply(reply) = &redirected.demand else { panic!("a reply") };
     let (_, target) = reply.headers.iter().find(|(name, _)| name == "location").expect("a redirect");
     let followed = asked(&resolver, "seller-redirects.eth", target).await;
-    assert_eq!(resolver.decide(&followed).await.codes, ["endpoint-mismatch", "payee-mismatch"]);
+    assert_eq!(resolver.decide_payment(&followed).await.codes, ["endpoint-mismatch", "payee-mismatch"]);
 }
 
 /// Clients of some extensions add a signature that permits more than the payment. The header leaves without it, or not
@@ -216,13 +217,13 @@ async fn a_seller_that_asks_for_a_further_signature_gets_none() {
     let name = "payment-signature-mismatch.eth";
     let route = resolver.agent_route(&resolver.resolve(name).await, Some("summarize")).expect("a route");
     let question = asked(&resolver, name, route.url().as_str()).await;
-    let terms = question.terms().expect("its terms can be read");
+    let terms = question.parse_terms().expect("its terms can be read");
     let entry = &terms.entries[0];
     let pay_to = entry.price.as_ref().expect("a price").pay_to;
     let mut payment = payer::payment(&entry.json, pay_to, jiff::Timestamp::now().as_second() + 60);
     let decided = async |payment: &Value| {
         let header = STANDARD.encode(payment.to_string());
-        resolver.decide(&PaymentDecisionRequest { header: Some(header), ..question.clone() }).await
+        resolver.decide_payment(&PaymentDecisionRequest { header: Some(header), ..question.clone() }).await
     };
     let plain = decided(&payment).await;
     assert_eq!((plain.decision, plain.codes.len()), (DecisionOutcome::Allow, 0), "{plain:#?}");
@@ -242,7 +243,7 @@ async fn a_numbered_block_pays_nobody() {
     let request = asked(&live, "summarizeagent.eth", URL).await;
     config.chain.block = clresolve_resolver::config::BlockSelector::Number(3);
     let past = Resolver::new(&config).await.expect("its configuration is good");
-    let decision = past.decide(&request).await;
+    let decision = past.decide_payment(&request).await;
     assert_eq!(decision.codes, ["chain-behind"], "{decision:#?}");
     assert!(decision.abort);
     assert_eq!(past.check_gate("summarizeagent.eth", "summarize").await, Err("chain-behind"));
@@ -300,14 +301,14 @@ async fn a_cold_decision_costs_as_many_requests_as_a_cold_verdict() {
         resolver.resolve(NAME).await;
         let mut costs = Vec::new();
         for decides in [false, true] {
-            let (cold, before) = (resolver.with_empty_cache(), world.counts());
+            let (cold, before) = (resolver.with_empty_cache(), world.request_counts());
             if decides {
-                let decision = cold.decide(&request).await;
+                let decision = cold.decide_payment(&request).await;
                 assert!(!decision.abort, "{decision:#?}");
             } else {
                 cold.resolve(NAME).await;
             }
-            let after = world.counts();
+            let after = world.request_counts();
             costs.push([
                 after.rpc - before.rpc,
                 after.https - before.https,
@@ -342,7 +343,7 @@ async fn no_changed_byte_of_terms_turns_a_denial_into_an_allowance() {
         for (at, change) in (0..text.len()).flat_map(|at| CHANGES.map(|change| (at, change))) {
             let mut changed = text.clone();
             changed[at] ^= change;
-            let decision = resolver.decide(&with_terms(&question, &changed)).await;
+            let decision = resolver.decide_payment(&with_terms(&question, &changed)).await;
             assert!(decision.abort, "{}, byte {at}: {}", question.name, String::from_utf8_lossy(&changed));
         }
     }
@@ -350,7 +351,7 @@ async fn no_changed_byte_of_terms_turns_a_denial_into_an_allowance() {
 
 /// The same question about terms that may be paid but for their payee.
 async fn of_thief(resolver: &Resolver, honest: &PaymentDecisionRequest) -> PaymentDecisionRequest {
-    let decision = resolver.decide(honest).await;
+    let decision = resolver.decide_payment(honest).await;
     assert!(!decision.abort, "{decision:#?}");
     let mut terms: Value = serde_json::from_slice(&terms_of(honest)).expect("JSON");
     terms["accepts"][0]["payTo"] = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC".into();

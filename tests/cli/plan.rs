@@ -384,7 +384,7 @@ async fn published(depth: ResolutionDepth, names: &[&str]) -> Vec<Published> {
         let reading = resolver.read_records(&EnsName::parse(name).expect("a name")).await.expect("records");
         let EnsAnswer::Records(found) = reading.answer else { panic!("{name} has no records") };
         let CardLocations { url, cid, path, .. } = CardLocations::from_records(&found.records);
-        let walk = resolver.cat(&cid.expect("a CID"), &path).await;
+        let walk = resolver.ipfs_cat(&cid.expect("a CID"), &path).await;
         let card = String::from_utf8(walk.walked.bytes().expect("a card").to_vec()).expect("text");
         let verdict = serde_json::to_value(&**resolver.resolve(name).await.verdict()).expect("JSON");
         all.push(Published { url: url.expect("a URL"), card, verdict });

@@ -17,7 +17,7 @@ use clresolve_core::reason::{ReasonCode, ResolutionStep};
 use clresolve_core::state::TrustState;
 use clresolve_messages::receipt::question::AgentRequest;
 use clresolve_messages::receipt::{ReceiptFamily, ReceiptVerificationDocument, ReceiptVerificationRequest};
-use clresolve_payment::settlement::Purchase;
+use clresolve_payment::settlement::PurchasePaymentDocuments;
 use clresolve_resolver::config::{BlockSelector, Config, ProofGrade};
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sandbox::{CustomSandbox, Sandbox};
@@ -30,7 +30,12 @@ const ELSEWHERE: [ReasonCode; 1] = [ReasonCode::ReceiptReplayed];
 fn question(name: &str, receipt: &str) -> ReceiptVerificationRequest {
     let request = AgentRequest::from_bytes(Sandbox::sample_request().1.as_bytes()).expect("a request");
     let receipt = receipt.as_bytes().to_vec();
-    ReceiptVerificationRequest { name: name.to_owned(), receipt, request: Some(request), purchase: Purchase::default() }
+    ReceiptVerificationRequest {
+        name: name.to_owned(),
+        receipt,
+        request: Some(request),
+        purchase: PurchasePaymentDocuments::default(),
+    }
 }
 
 fn schema() -> jsonschema::Validator {

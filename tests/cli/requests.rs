@@ -148,7 +148,7 @@ fn pinning(schema: &[u8]) -> String {
     };
     let mut verb = json!({"name": "summarize", "request": entry("request"), "receipt": entry("receipt")});
     verb["request"]["bytes"] = schema.len().into();
-    verb["request"]["sha256"] = Digest::compute(schema).hex().into();
+    verb["request"]["sha256"] = Digest::compute(schema).to_hex().into();
     let manifest = json!({
         "schema": "clresolve.manifest/1", "id": "protocol-commons/1.1.0", "class": "commons", "version": "1.1.0",
         "source": {"repository": "own", "commit": "none", "licence": "Apache-2.0"}, "verbs": [verb], "shared": [],
@@ -204,7 +204,7 @@ async fn why_a_location_gives_no_schema_is_said() {
     for (name, fault) in [("gone.eth", down), ("unnamed.eth", SchemaFetchError::NotNamed)] {
         let mut asked = resolve::NameQuestion::new(name);
         asked.depth = Some(ResolutionDepth::Schemas);
-        let verdict = resolver.ask(&asked).await.expect("the question is good");
+        let verdict = resolver.resolve_question(&asked).await.expect("the question is good");
         let reasons = verdict.verdict().reasons.iter();
         let found: Vec<_> = reasons
             .filter(|reason| {
@@ -222,10 +222,10 @@ async fn a_schema_is_fetched_once() {
     let sandbox = CustomSandbox::start(&agent()).await.expect("it starts");
     let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
     let check = async |resolver: &Resolver| {
-        let before = sandbox.counts();
+        let before = sandbox.request_counts();
         let found = resolver.check_request(&question("agent.eth", "summarize", Sandbox::sample_request().1)).await;
         assert_eq!(found.state, TrustState::Trusted, "{found:#?}");
-        let now = sandbox.counts();
+        let now = sandbox.request_counts();
         (now.gateway - before.gateway) + (now.schemas - before.schemas)
     };
     assert!(check(&resolver).await > 0);
@@ -242,10 +242,10 @@ async fn a_schema_that_another_agent_binds_too_is_not_fetched_again() {
     for name in ["one.eth", "other.eth"] {
         // The verdict is known, so that nothing but the schema is left to fetch.
         resolver.resolve(name).await;
-        let before = sandbox.counts();
+        let before = sandbox.request_counts();
         let found = resolver.check_request(&question(name, "summarize", Sandbox::sample_request().1)).await;
         assert_eq!((found.state, found.bound.is_some()), (TrustState::Trusted, true), "{found:#?}");
-        let now = sandbox.counts();
+        let now = sandbox.request_counts();
         costs.push((now.gateway - before.gateway) + (now.schemas - before.schemas));
     }
     assert!(costs[0] > 0 && costs[1] == 0, "{costs:?}");

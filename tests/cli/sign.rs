@@ -12,8 +12,8 @@ use std::process::{Command, Output};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
 use clresolve_bundle::signed::{
-    ExpectedVerdict, MAX_LIFETIME, MismatchedPart, SKEW, TYPE, VerdictIssuer, VerdictSignError, VerdictVerifyError,
-    verify_signed_verdict,
+    ExpectedVerdict, MAX_LIFETIME, SKEW, SignedDocumentMismatch, TYPE, VerdictIssuer, VerdictSignError,
+    VerdictVerifyError, verify_signed_verdict,
 };
 use clresolve_bundle::{BundleError, ResolutionBundle, VerifiedVerdictSignature};
 use clresolve_core::digest::Digest;
@@ -29,8 +29,8 @@ use clresolve_resolver::sandbox::Sandbox;
 use clresolve_resolver::sign::{
     DECISION_TYPE, KeyFileError, read_signing_key, read_trusted_keys, save_signing_key, sign_decision,
 };
-use clresolve_verdict::sample::live_resolution;
-use clresolve_verdict::trust::TrustEvidenceKind;
+use clresolve_verdict::sample::resolution_of_verdict;
+use clresolve_verdict::trust::TrustOrigin;
 use clresolve_verdict::verdict::{ResolutionDepth, Verdict, canonical_digest};
 use ed25519_dalek::Signer as _;
 use jiff::{SignedDuration, Timestamp};
@@ -84,7 +84,7 @@ fn verdict(now: i64) -> Verdict {
             "served": "fresh"},
         "tool": {"name": "clresolve", "version": "0.0.0"},
     });
-    serde_json::from_value::<Verdict>(verdict).expect("a verdict").with_digests()
+    serde_json::from_value::<Verdict>(verdict).expect("a verdict").with_computed_digests()
 }
 
 fn expected() -> ExpectedVerdict {
@@ -101,7 +101,7 @@ fn expected() -> ExpectedVerdict {
 
 fn signed(verdict: &Verdict, now: i64) -> String {
     VerdictIssuer::new(key(), ISSUER)
-        .sign_verdict(&live_resolution(verdict.clone(), None), at(now))
+        .sign_verdict(&resolution_of_verdict(verdict.clone(), None), at(now))
         .expect("it is signed")
 }
 
@@ -133,7 +133,7 @@ fn what_is_signed_is_verified_and_is_the_whole_verdict() {
     assert_eq!((verified.verdict().as_ref(), verified.issuer.as_str()), (&verdict(NOW), ISSUER));
     assert_eq!((verified.key_id.as_str(), verified.expires), (THUMBPRINT, NOW + 300));
     let trusted = verified.trusted_verdict().expect("its state is trusted");
-    assert_eq!((trusted.origin(), trusted.card()), (TrustEvidenceKind::Signed { until: at(NOW + 300) }, None));
+    assert_eq!((trusted.origin(), trusted.card_bytes()), (TrustOrigin::Signed { until: at(NOW + 300) }, None));
     let payload: Value = serde_json::from_slice(&decoded(&jws, 1)).expect("JSON");
     assert_eq!(payload, claims());
     assert_eq!(serde_json::from_slice::<Value>(&decoded(&jws, 0)).expect("JSON"), header());
@@ -170,7 +170,7 @@ fn decision() -> PaymentDecision {
 
 #[test]
 fn a_signed_decision_names_the_request_that_it_answers() {
-    let (signer, resolution) = (VerdictIssuer::new(key(), ISSUER), live_resolution(verdict(NOW), None));
+    let (signer, resolution) = (VerdictIssuer::new(key(), ISSUER), resolution_of_verdict(verdict(NOW), None));
     let request = Digest::compute(b"{}");
     let jws = sign_decision(&signer, &decision(), &resolution, request, at(NOW)).expect("it is signed");
     let typed = json!({"alg": "EdDSA", "kid": THUMBPRINT, "typ": DECISION_TYPE});
@@ -207,11 +207,17 @@ fn an_old_one_and_one_for_another_question_are_refused() {
     };
     assert_eq!(
         asked(|e| e.name = EnsName::parse("a.eth").expect("a name")),
-        other(MismatchedPart::Name, "a.eth", NAME)
+        other(SignedDocumentMismatch::Name, "a.eth", NAME)
     );
-    assert_eq!(asked(|e| e.profile = "a/1".to_owned()), other(MismatchedPart::Profile, "a/1", "agent-cards/1.0.0"));
-    assert_eq!(asked(|e| e.chain = "eip155:5".to_owned()), other(MismatchedPart::Chain, "eip155:5", "eip155:1"));
-    assert_eq!(asked(|e| e.world = "fork".to_owned()), other(MismatchedPart::World, "fork", "mainnet"));
+    assert_eq!(
+        asked(|e| e.profile = "a/1".to_owned()),
+        other(SignedDocumentMismatch::Profile, "a/1", "agent-cards/1.0.0")
+    );
+    assert_eq!(
+        asked(|e| e.chain = "eip155:5".to_owned()),
+        other(SignedDocumentMismatch::Chain, "eip155:5", "eip155:1")
+    );
+    assert_eq!(asked(|e| e.world = "fork".to_owned()), other(SignedDocumentMismatch::World, "fork", "mainnet"));
     assert_eq!(asked(|e| e.depth = ResolutionDepth::Schemas), VerdictVerifyError::Shallow);
     let issuer = VerdictVerifyError::Issuer { expected: "x".to_owned(), observed: ISSUER.to_owned() };
     assert_eq!(asked(|e| e.issuer = Some("x".to_owned())), issuer);
@@ -222,7 +228,7 @@ fn an_old_one_and_one_for_another_question_are_refused() {
 fn strangers_word(now: i64) -> Verdict {
     let mut verdict = verdict(now);
     verdict.reasons = vec![Reason::new(ReasonCode::SingleRpc)];
-    verdict.with_digests()
+    verdict.with_computed_digests()
 }
 
 #[test]
@@ -232,7 +238,7 @@ fn one_strangers_word_is_enough_for_who_says_so() {
     let high = ExpectedVerdict { proof: Some(ProofGrade::StateProof), ..expected() };
     let mut proven = strangers_word(NOW);
     proven.anchor.as_mut().expect("it has one").proof.grade = ProofGrade::StateProof;
-    let proven = signed(&proven.with_digests(), NOW);
+    let proven = signed(&proven.with_computed_digests(), NOW);
     assert_eq!(verify_signed_verdict(&proven, &keys(), &high, at(NOW)), Err(VerdictVerifyError::OneStrangersWord));
     let enough = ExpectedVerdict { proof: Some(ProofGrade::SingleRpc), ..expected() };
     assert!(verify_signed_verdict(&jws, &keys(), &enough, at(NOW)).is_ok());
@@ -334,14 +340,14 @@ fn claims_that_do_not_fit_the_verdict_are_refused_although_they_are_signed() {
     }
     let mut sandbox = verdict(NOW);
     sandbox.anchor.as_mut().expect("an anchor").world = "sandbox".to_owned();
-    let sandbox = json!(sandbox.with_digests());
+    let sandbox = json!(sandbox.with_computed_digests());
     assert_eq!(with(&|c| c["verdict"] = sandbox.clone()), VerdictVerifyError::Sandbox);
     let mut nowhere = verdict(NOW);
     nowhere.anchor = None;
-    let nowhere = json!(nowhere.with_digests());
+    let nowhere = json!(nowhere.with_computed_digests());
     assert!(matches!(
         with(&|c| c["verdict"] = nowhere.clone()),
-        VerdictVerifyError::Other { what: MismatchedPart::Chain, .. }
+        VerdictVerifyError::Other { what: SignedDocumentMismatch::Chain, .. }
     ));
 }
 
@@ -447,14 +453,14 @@ fn key_sets_are_read_strictly_and_foreign_kinds_passed_over() {
 #[test]
 fn what_is_stale_numbered_or_of_the_sandbox_is_not_signed() {
     let sign = |verdict: Verdict, now| {
-        VerdictIssuer::new(key(), ISSUER).sign_verdict(&live_resolution(verdict, None), at(now)).err()
+        VerdictIssuer::new(key(), ISSUER).sign_verdict(&resolution_of_verdict(verdict, None), at(now)).err()
     };
     assert_eq!(sign(verdict(NOW), NOW + 299), None);
     assert_eq!(sign(verdict(NOW), NOW + 300), Some(VerdictSignError::NotFresh));
     let anchored = |change: fn(&mut clresolve_verdict::verdict::ChainAnchor)| {
         let mut verdict = verdict(NOW);
         verdict.anchor.as_mut().map(change);
-        verdict.with_digests()
+        verdict.with_computed_digests()
     };
     assert_eq!(sign(anchored(|a| a.block.tag = "17".to_owned()), NOW), Some(VerdictSignError::NumberedBlock));
     assert_eq!(sign(anchored(|a| a.world = "sandbox".to_owned()), NOW), Some(VerdictSignError::Sandbox));
@@ -525,7 +531,7 @@ impl Desk {
     fn signed(&self, verdict: &Verdict, now: i64) -> String {
         let key = read_signing_key(Path::new(&self.path("k.pem"))).expect("a key");
         VerdictIssuer::new(key, ISSUER)
-            .sign_verdict(&live_resolution(verdict.clone(), None), at(now))
+            .sign_verdict(&resolution_of_verdict(verdict.clone(), None), at(now))
             .expect("it is signed")
     }
 }

@@ -15,12 +15,13 @@ use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FI
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
 use clresolve_cards::signature::{
-    CanonicalCardForm, CardSignError, CardSignatureOutcome, CardSignatureState, CardSignatureVerification,
-    CardSigner as _, CardSigningKey, CardTrustRoot, CardTrustRootError, CardTrustRoots, DidWeb, MAX_HEADER_BYTES,
-    MAX_ROOTS, MAX_SIGNATURE_BYTES, MAX_SIGNATURES, canonical_payload, sign_card, sign_text, verify_card_signatures,
+    CardSignError, CardSignatureOutcome, CardSignatureVerification, CardSigner as _, CardSigningKey, CardTrustRoot,
+    CardTrustRootError, CardTrustRoots, DefaultFieldOmissionRule, DidWeb, MAX_HEADER_BYTES, MAX_ROOTS,
+    MAX_SIGNATURE_BYTES, MAX_SIGNATURES, SignedCardState, canonical_payload, sign_card, sign_text,
+    verify_card_signatures,
 };
 use clresolve_chain::EnsReader;
-use clresolve_core::json::{JsonLimits, parse};
+use clresolve_core::json::{JsonLimits, parse_strict_json};
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::PaymentRecords;
 use clresolve_core::reading::{
@@ -28,16 +29,16 @@ use clresolve_core::reading::{
     ProofGrade, ProofStrength, ResolvedRecords,
 };
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
-use clresolve_core::records::{RecordKey, TextRecord};
+use clresolve_core::records::{TextRecord, TextRecordKey};
 use clresolve_discover::{VerificationKeySource, fetch_trust_root};
-use clresolve_ipfs::{ContentId, ContentPath, DagWalkBudget};
+use clresolve_ipfs::{ContentId, DagWalkBudget, UnixFsPath};
 use clresolve_jose::SignatureKeyError;
 use clresolve_resolver::config::Config;
 use clresolve_resolver::fetch::{EgressViolation, FetchError, ForbiddenUrlError, SourceUnavailableError};
 use clresolve_resolver::resolve::{ContentFetcher, IpfsPathResult, Resolver};
 use clresolve_resolver::sandbox::Sandbox;
 use clresolve_server::http::HttpDaemon;
-use clresolve_verdict::evidence::{HttpsOutcome, IpfsOutcome};
+use clresolve_verdict::evidence::{HttpsOutcome, IpfsWalkOutcome};
 use clresolve_verdict::profile::ConformanceProfiles;
 use ed25519_dalek::Signer as _;
 use jiff::Timestamp;
@@ -108,7 +109,7 @@ fn signed_by_hand(mut card: Value, protected: &str) -> Value {
 #[track_caller]
 fn refused(card: &Value, roots: &CardTrustRoots) -> ReasonCode {
     let found = verify_card_signatures(card, roots);
-    assert_eq!(found.state, CardSignatureState::Refused, "{found:?}");
+    assert_eq!(found.state, SignedCardState::Refused, "{found:?}");
     let codes: BTreeSet<ReasonCode> = found.reasons.iter().map(|reason| reason.code).collect();
     assert_eq!(codes.len(), 1, "{found:?}");
     assert!(found.reasons.iter().all(|reason| reason.effect == ReasonEffect::Fail), "{found:?}");
@@ -118,8 +119,8 @@ fn refused(card: &Value, roots: &CardTrustRoots) -> ReasonCode {
 }
 
 #[track_caller]
-fn verified(found: &CardSignatureVerification) -> (&str, &str, CanonicalCardForm) {
-    assert_eq!(found.state, CardSignatureState::Verified, "{found:?}");
+fn verified(found: &CardSignatureVerification) -> (&str, &str, DefaultFieldOmissionRule) {
+    assert_eq!(found.state, SignedCardState::Verified, "{found:?}");
     let held = found.signatures.iter().find_map(|checked| match &checked.outcome {
         CardSignatureOutcome::Verified { root, key, form } => Some((root.as_str(), key.as_str(), *form)),
         CardSignatureOutcome::Refused(_) => None,
@@ -135,7 +136,7 @@ fn the_signed_cards_of_the_corpus_hold_and_their_tampered_copies_do_not() {
         let read = |suffix: &str| json(&published(&format!("signed-{kind}{suffix}.authored.json")).expect("there"));
         let found = verify_card_signatures(&read(""), &roots);
         let (root, _, form) = verified(&found);
-        assert_eq!((root, form), ("corpus", CanonicalCardForm::Specification));
+        assert_eq!((root, form), ("corpus", DefaultFieldOmissionRule::Specification));
         assert_eq!(refused(&read("-tampered"), &roots), ReasonCode::SignatureInvalid);
     }
     let printed = json(&published("spec-sample-card.json").expect("there"));
@@ -156,7 +157,7 @@ fn the_example_of_the_specification_has_its_canonical_form() {
 fn what_is_signed_is_verified_and_nothing_else_of_the_card_changes() {
     let signed = sign_card(&card(), &key()).expect("it is signed");
     let found = verify_card_signatures(&signed, &roots(&[jwk()]));
-    assert_eq!(verified(&found), ("keys", THUMBPRINT, CanonicalCardForm::Specification));
+    assert_eq!(verified(&found), ("keys", THUMBPRINT, DefaultFieldOmissionRule::Specification));
     assert!(found.reasons.is_empty());
     let mut plain = signed.clone();
     let entry = plain.as_object_mut().unwrap().remove("signatures").unwrap();
@@ -183,7 +184,7 @@ fn keys_of_all_three_kinds_sign_and_verify() {
         let root = jwks(&[key.public_jwk()]).expect("a key set").into();
         let signed = sign_card(&card(), &key).expect("it is signed");
         let found = verify_card_signatures(&signed, &root);
-        assert_eq!(verified(&found), ("keys", key.key_id(), CanonicalCardForm::Specification));
+        assert_eq!(verified(&found), ("keys", key.key_id(), DefaultFieldOmissionRule::Specification));
         assert_eq!(found.signatures[0].alg.as_deref(), Some(alg));
         let mut changed = signed;
         changed["name"] = json!("another");
@@ -340,7 +341,7 @@ fn unvouched() -> Vec<(ReasonCode, Case)> {
 fn every_refusal_has_its_code() {
     assert_eq!(
         verify_card_signatures(&header(json!({})), &roots(&[jwk()])).state,
-        CardSignatureState::Verified,
+        SignedCardState::Verified,
         "the cases are changes of it"
     );
     let mut cases = unvouched();
@@ -393,7 +394,7 @@ fn one_signature_that_holds_is_enough_and_the_others_become_warnings() {
     for other in others {
         card["signatures"].as_array_mut().expect("a list").insert(0, other["signatures"][0].clone());
     }
-    let broken = CardTrustRoot::without_public_keys(
+    let broken = CardTrustRoot::from_failure_reason(
         "down",
         Reason::new(ReasonCode::SignatureRootUnavailable).observed("timeout"),
     );
@@ -415,15 +416,15 @@ fn one_signature_that_holds_is_enough_and_the_others_become_warnings() {
 
 #[test]
 fn a_root_that_could_not_be_asked_leaves_it_open_and_one_that_is_unusable_does_not() {
-    let root = |code| CardTrustRoots::from(CardTrustRoot::without_public_keys("r", Reason::new(code)));
+    let root = |code| CardTrustRoots::from(CardTrustRoot::from_failure_reason("r", Reason::new(code)));
     let open = verify_card_signatures(&header(json!({})), &root(ReasonCode::SignatureRootUnavailable));
-    assert_eq!(open.state, CardSignatureState::Undecided);
+    assert_eq!(open.state, SignedCardState::Undecided);
     assert!(open.reasons.iter().all(|reason| reason.effect == ReasonEffect::Unknown), "{open:?}");
     let shut = verify_card_signatures(&header(json!({})), &root(ReasonCode::SignatureRootUnusable));
-    assert_eq!(shut.state, CardSignatureState::Refused);
+    assert_eq!(shut.state, SignedCardState::Refused);
     // Entries that no key can verify are refused even if a root is unavailable.
     let hopeless = verify_card_signatures(&header(json!({"alg": "none"})), &root(ReasonCode::SignatureRootUnavailable));
-    assert_eq!(hopeless.state, CardSignatureState::Refused);
+    assert_eq!(hopeless.state, SignedCardState::Refused);
 }
 
 #[test]
@@ -436,11 +437,11 @@ fn no_changed_byte_passes_unless_it_has_no_meaning() {
         for change in [1, 0x20, 0x80] {
             let mut bytes = text.clone().into_bytes();
             bytes[at] ^= change;
-            let Ok(changed) = parse(&bytes, JsonLimits::CARD) else { continue };
+            let Ok(changed) = parse_strict_json(&bytes, JsonLimits::CARD) else { continue };
             told_apart += 1;
             let state = verify_card_signatures(&changed, &roots).state;
             assert!(
-                state != CardSignatureState::Verified || changed == signed,
+                state != SignedCardState::Verified || changed == signed,
                 "byte {at}: {}",
                 String::from_utf8_lossy(&bytes)
             );
@@ -462,7 +463,7 @@ fn what_an_sdk_leaves_out_may_be_missing_from_what_was_signed_and_nothing_more()
         left_out.as_object_mut().expect("an object").remove(member);
     }
     given["signatures"] = sign_card(&left_out, &key()).expect("it is signed")["signatures"].clone();
-    assert_eq!(verified(&verify_card_signatures(&given, &roots(&[jwk()]))).2, CanonicalCardForm::WithoutEmpty);
+    assert_eq!(verified(&verify_card_signatures(&given, &roots(&[jwk()]))).2, DefaultFieldOmissionRule::WithoutEmpty);
     // Security requirements, unknown members and capabilities count by their presence.
     for (member, value) in [
         ("securityRequirements", json!([{"schemes": {"key": {}}}])),
@@ -528,9 +529,9 @@ fn signing_a_text_changes_no_other_byte_of_it() {
         let mut text = text.to_owned();
         for count in 1..=3 {
             let signed = sign_text(&text, &key()).expect("it is signed");
-            let card = parse(text.as_bytes(), JsonLimits::CARD).expect("JSON");
+            let card = parse_strict_json(text.as_bytes(), JsonLimits::CARD).expect("JSON");
             let expected = sign_card(&card, &key()).expect("it is signed");
-            assert_eq!(parse(signed.as_bytes(), JsonLimits::CARD), Ok(expected), "{signed}");
+            assert_eq!(parse_strict_json(signed.as_bytes(), JsonLimits::CARD), Ok(expected), "{signed}");
             assert_eq!(json(signed.as_bytes())["signatures"].as_array().map(Vec::len), Some(count));
             // The new text is the old one with an insertion.
             let (mut old, mut matched) = (text.bytes().filter(|byte| !byte.is_ascii_whitespace()).peekable(), 0);
@@ -589,7 +590,7 @@ fn key_sets_are_read_strictly() {
 
 #[test]
 fn dids_lead_to_their_documents() {
-    let url = |did: &str| did.parse::<DidWeb>().map(|did| did.url().to_owned());
+    let url = |did: &str| did.parse::<DidWeb>().map(|did| did.document_url().to_owned());
     assert_eq!(url("did:web:example.com").as_deref(), Ok("https://example.com/.well-known/did.json"));
     assert_eq!(url("did:web:example.com%3A8443").as_deref(), Ok("https://example.com:8443/.well-known/did.json"));
     assert_eq!(url("did:web:example.com:a:b").as_deref(), Ok("https://example.com/a/b/did.json"));
@@ -623,7 +624,7 @@ fn a_did_document_vouches_for_the_keys_that_it_lets_make_assertions() {
         let root = read(document).expect("a document").into();
         verify_card_signatures(&header(json!({ "kid": kid })), &root).state
     };
-    use CardSignatureState::{Refused, Verified};
+    use SignedCardState::{Refused, Verified};
     let all = json!({"id": "did:web:example.com", "verificationMethod": [method("did:web:example.com#k1"), {"id": "#other"}]});
     assert_eq!(judged(&all, "did:web:example.com#k1"), Verified);
     assert_eq!(judged(&all, "k1"), Verified);
@@ -654,7 +655,7 @@ fn records_hold_an_ed25519_key_in_base64() {
     let name = EnsName::parse("signer.eth").expect("a name");
     let bytes = BASE64URL.decode(X).expect("base64url");
     let judged = |record: &str, kid: Option<&str>, signature: &str| {
-        let root = CardTrustRoot::from_record(&name, record, kid).expect("a record").into();
+        let root = CardTrustRoot::from_cl_sig_records(&name, record, kid).expect("a record").into();
         verify_card_signatures(&header(json!({ "kid": signature })), &root).state
     };
     let padded = format!("ed25519:{}", STANDARD.encode(&bytes));
@@ -664,14 +665,14 @@ fn records_hold_an_ed25519_key_in_base64() {
         .into_iter()
         .chain(spellings.as_flattened().iter().map(String::as_str))
     {
-        assert_eq!(judged(record, None, "any"), CardSignatureState::Verified, "{record}");
+        assert_eq!(judged(record, None, "any"), SignedCardState::Verified, "{record}");
     }
-    assert_eq!(judged(&padded, Some("k"), "k"), CardSignatureState::Verified);
-    assert_eq!(judged(&padded, Some("k"), THUMBPRINT), CardSignatureState::Verified);
-    assert_eq!(judged(&padded, Some("k"), "other"), CardSignatureState::Refused);
+    assert_eq!(judged(&padded, Some("k"), "k"), SignedCardState::Verified);
+    assert_eq!(judged(&padded, Some("k"), THUMBPRINT), SignedCardState::Verified);
+    assert_eq!(judged(&padded, Some("k"), "other"), SignedCardState::Refused);
     let real = "ed25519:hhyCuPNoMk4JtEvGEV8F6nMZ4uDO1EcyizPufmnJTOY=";
     assert!(
-        CardTrustRoot::from_record(&name, real, Some("vC4WbcNoq2znSCiQ")).is_ok(),
+        CardTrustRoot::from_cl_sig_records(&name, real, Some("vC4WbcNoq2znSCiQ")).is_ok(),
         "as runtime.commandlayer.eth has it"
     );
     for bad in [
@@ -686,14 +687,14 @@ fn records_hold_an_ed25519_key_in_base64() {
         &format!("0x0x{hex}"),
     ] {
         assert_eq!(
-            CardTrustRoot::from_record(&name, bad, None).err(),
+            CardTrustRoot::from_cl_sig_records(&name, bad, None).err(),
             Some(CardTrustRootError::Keys(SignatureKeyError::NotRecord)),
             "{bad}"
         );
     }
     let weak = format!("ed25519:{}", STANDARD.encode([0; 32]));
     assert_eq!(
-        CardTrustRoot::from_record(&name, &weak, None).err(),
+        CardTrustRoot::from_cl_sig_records(&name, &weak, None).err(),
         Some(CardTrustRootError::Keys(SignatureKeyError::Weak))
     );
 }
@@ -711,9 +712,9 @@ impl EnsReader for OneName {
         &self,
         _: &EnsName,
         _: BlockSelector,
-        keys: &'static [RecordKey],
+        keys: &'static [TextRecordKey],
     ) -> Result<NameReading, ChainError> {
-        assert_eq!(keys, RecordKey::SIGNER);
+        assert_eq!(keys, TextRecordKey::SIGNER);
         Ok(NameReading {
             block: ChainBlock { number: 1, hash: B256::ZERO, timestamp: Timestamp::now() },
             answer: self.answer.clone(),
@@ -728,7 +729,7 @@ impl EnsReader for OneName {
         })
     }
 
-    async fn read_holding(&self, _: &EnsName, _: &ChainBlock, _: &[String]) -> Result<ClOwnerReading, ChainError> {
+    async fn read_cl_owner(&self, _: &EnsName, _: &ChainBlock, _: &[String]) -> Result<ClOwnerReading, ChainError> {
         Ok(ClOwnerReading::default())
     }
 }
@@ -745,12 +746,12 @@ impl ContentFetcher for Pages {
     async fn walk_ipfs_path(
         &self,
         _: &ContentId,
-        _: &ContentPath,
+        _: &UnixFsPath,
         _: &[bytes::Bytes],
         _: DagWalkBudget,
         _: Duration,
     ) -> IpfsPathResult {
-        IpfsOutcome::NotAsked.into()
+        IpfsWalkOutcome::NotAsked.into()
     }
 
     async fn fetch_schema(&self, _: &str, _: Duration) -> Result<bytes::Bytes, FetchError> {
@@ -764,7 +765,7 @@ fn forbidden() -> ForbiddenUrlError {
 
 const QUORUM: ProofStrength = ProofStrength { grade: ProofGrade::Quorum, asked: 2, agreed: 2, own: false };
 
-fn records(records: &[(RecordKey, &str)]) -> EnsAnswer {
+fn records(records: &[(TextRecordKey, &str)]) -> EnsAnswer {
     let records = records.iter().map(|(key, text)| (*key, TextRecord::Text((*text).to_owned()))).collect();
     EnsAnswer::Records(ResolvedRecords {
         resolver: Address::ZERO,
@@ -776,8 +777,13 @@ fn records(records: &[(RecordKey, &str)]) -> EnsAnswer {
 }
 
 fn resolver(chain: OneName, pages: Pages) -> Resolver {
-    Resolver::with_parts(Config::default(), ConformanceProfiles::builtin(), Arc::new(chain), Arc::new(pages))
-        .expect("a resolver")
+    Resolver::from_chain_and_content(
+        Config::default(),
+        ConformanceProfiles::builtin(),
+        Arc::new(chain),
+        Arc::new(pages),
+    )
+    .expect("a resolver")
 }
 
 fn unregistered() -> OneName {
@@ -787,7 +793,7 @@ fn unregistered() -> OneName {
 #[tokio::test]
 async fn a_record_counts_if_it_is_settled_and_not_one_strangers_word() {
     let record = format!("ed25519:{}", STANDARD.encode(BASE64URL.decode(X).expect("base64url")));
-    let good = records(&[(RecordKey::SigPub, &record), (RecordKey::SigKid, "k")]);
+    let good = records(&[(TextRecordKey::SigPub, &record), (TextRecordKey::SigKid, "k")]);
     let asked = async |chain: OneName| {
         let source = VerificationKeySource::Ens(EnsName::parse("signer.eth").expect("a name"));
         fetch_trust_root(&resolver(chain, Pages(BTreeMap::new())), &source).await
@@ -802,7 +808,7 @@ async fn a_record_counts_if_it_is_settled_and_not_one_strangers_word() {
 
     let failure = async |chain: OneName| {
         let root = asked(chain).await;
-        let reason = root.failure().expect("no keys");
+        let reason = root.failure_reason().expect("no keys");
         assert_eq!(reason.place.as_deref(), Some("signer.eth"));
         (reason.code, reason.observed.clone().unwrap_or_default())
     };
@@ -811,7 +817,7 @@ async fn a_record_counts_if_it_is_settled_and_not_one_strangers_word() {
     let (code, why) = failure(OneName { answer: good.clone(), latest: Some(good.clone()), proof: stranger }).await;
     assert_eq!(code, SignatureRootUnavailable);
     assert!(why.starts_with("single-rpc"), "{why}");
-    let changed = records(&[(RecordKey::SigPub, "ed25519:AA"), (RecordKey::SigKid, "k")]);
+    let changed = records(&[(TextRecordKey::SigPub, "ed25519:AA"), (TextRecordKey::SigKid, "k")]);
     let (code, why) = failure(OneName { answer: good.clone(), latest: Some(changed), proof: QUORUM }).await;
     assert_eq!(code, SignatureRootUnavailable);
     assert!(why.starts_with("record-pending"), "{why}");
@@ -819,8 +825,8 @@ async fn a_record_counts_if_it_is_settled_and_not_one_strangers_word() {
         EnsAnswer::Unregistered,
         EnsAnswer::NoResolver(None),
         records(&[]),
-        records(&[(RecordKey::SigKid, "k")]),
-        records(&[(RecordKey::SigPub, "secp256k1:AA")]),
+        records(&[(TextRecordKey::SigKid, "k")]),
+        records(&[(TextRecordKey::SigPub, "secp256k1:AA")]),
     ] {
         assert_eq!(
             failure(OneName { answer: answer.clone(), latest: Some(answer), proof: QUORUM }).await.0,
@@ -855,7 +861,7 @@ async fn roots_on_the_web_are_pages_that_were_got() {
         (did("did:web:other.example"), ReasonCode::SignatureRootUnavailable),
     ] {
         let root = fetch_trust_root(&resolver, &source).await;
-        assert_eq!(root.failure().map(|reason| reason.code), Some(code), "{source:?}");
+        assert_eq!(root.failure_reason().map(|reason| reason.code), Some(code), "{source:?}");
     }
 }
 
@@ -870,7 +876,11 @@ async fn roots_are_fetched_by_the_rules_for_foreign_urls() {
         VerificationKeySource::Did("did:web:example.com%3A22".parse().expect("a DID")),
     ] {
         let root = fetch_trust_root(&resolver, &source).await;
-        assert_eq!(root.failure().map(|reason| reason.code), Some(ReasonCode::SignatureRootUnusable), "{source:?}");
+        assert_eq!(
+            root.failure_reason().map(|reason| reason.code),
+            Some(ReasonCode::SignatureRootUnusable),
+            "{source:?}"
+        );
     }
 }
 
@@ -908,7 +918,7 @@ async fn no_redirect_lets_another_origin_answer_for_a_root() {
         (did, "https://evil.example"),
     ] {
         let root = fetch_trust_root(&resolver, &source).await;
-        let reason = root.failure().expect("no keys");
+        let reason = root.failure_reason().expect("no keys");
         assert_eq!(reason.code, ReasonCode::SignatureRootUnusable, "{source:?}");
         let why = format!("redirect hop 1: {origin}: a redirect may not lead to another origin here");
         assert_eq!(reason.observed.as_deref(), Some(why.as_str()));
@@ -1071,9 +1081,9 @@ impl Sdk {
         let (key, ours) = (p256(), desk.path("ours.json"));
         for alg in ["EdDSA", "ES256", "RS256"] {
             for (given, form) in [
-                (&rich, CanonicalCardForm::Specification),
-                (&plain, CanonicalCardForm::Specification),
-                (&bare, CanonicalCardForm::WithoutEmpty),
+                (&rich, DefaultFieldOmissionRule::Specification),
+                (&plain, DefaultFieldOmissionRule::Specification),
+                (&bare, DefaultFieldOmissionRule::WithoutEmpty),
             ] {
                 let card = desk.write("card.json", given.to_string());
                 let (signed, keys) = (desk.path("signed.json"), desk.path("keys.json"));

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use clresolve_cards::convert::convert_card;
 use clresolve_cards::ledger::{PacrDecayRate, PacrLedger, PacrLedgerMetrics};
-use clresolve_cards::lint::{self, LintReport};
-use clresolve_cards::system::{CardRules, CardSystem, CardSystemDetection, detect};
+use clresolve_cards::lint::{self, CardLintReport};
+use clresolve_cards::system::{CardLintContext, CardSystem, CardSystemDetection, detect_card_system};
 use clresolve_core::json::pointer;
 use clresolve_core::reason::{ReasonCode, ReasonEffect, ResolutionStep};
 use clresolve_verdict::card::AgentCard;
@@ -153,11 +153,11 @@ fn card(document: &Value) -> AgentCard {
     AgentCard::parse(document.to_string().as_bytes()).expect("strict JSON")
 }
 
-fn codes(report: &LintReport) -> BTreeSet<ReasonCode> {
+fn codes(report: &CardLintReport) -> BTreeSet<ReasonCode> {
     report.findings.iter().map(|finding| finding.code).collect()
 }
 
-fn places(report: &LintReport) -> BTreeSet<String> {
+fn places(report: &CardLintReport) -> BTreeSet<String> {
     report.findings.iter().filter_map(|finding| finding.pointer.clone()).collect()
 }
 
@@ -175,8 +175,11 @@ fn rows_give_their_codes_and_no_others() {
         for row in &rows.row {
             let previous = row.previous.as_ref().map(|edit| card(&edit.apply(&rows.card)));
             let ledger = row.ledger.as_deref().map(figures);
-            let rules =
-                CardRules { previous: previous.as_ref(), ledger: ledger.as_ref(), ..CardRules::from_profile(&profile) };
+            let rules = CardLintContext {
+                previous: previous.as_ref(),
+                ledger: ledger.as_ref(),
+                ..CardLintContext::from_profile(&profile)
+            };
             let text = format!("{:#}", row.edit.apply(&rows.card));
             let report = lint::lint_document(text.as_bytes(), Some(system), &rules);
             let fails = |code: &ReasonCode| code.entry().effect == ReasonEffect::Fail;
@@ -203,8 +206,9 @@ fn no_crowd_of_warnings_hides_a_failure() {
     let skill = |number| json!({"id": format!("t{number}"), "name": "t", "description": ""});
     card["skills"] = (0..200).map(skill).collect();
     card["version"] = 5.into();
-    let judged =
-        |card: &Value| lint::lint_document(card.to_string().as_bytes(), None, &CardRules::from_profile(&profile()));
+    let judged = |card: &Value| {
+        lint::lint_document(card.to_string().as_bytes(), None, &CardLintContext::from_profile(&profile()))
+    };
     assert!(codes(&judged(&card)).contains(&ReasonCode::OrVersionType));
     card["version"] = "1".into();
     assert!(judged(&card).valid);
@@ -217,7 +221,7 @@ fn good_cards_have_no_finding_and_are_told_by_their_shape() {
     let profile = profile();
     for (system, ..) in SYSTEMS {
         let rows = rows(system);
-        let report = lint::lint_document(rows.card.as_bytes(), None, &CardRules::from_profile(&profile));
+        let report = lint::lint_document(rows.card.as_bytes(), None, &CardLintContext::from_profile(&profile));
         assert_eq!((report.system, report.version), (Some(system), Some(rows.version)), "{system}");
         assert_eq!(report.findings, [], "{system}");
     }
@@ -278,8 +282,11 @@ fn a_wrong_type_of_a_member_with_a_rule_gives_that_rules_code() {
             for other in [json!(null), json!(7), json!("x"), json!(true), json!([]), json!({})] {
                 let set = BTreeMap::from([(place.clone(), other)]);
                 let text = Edit { set, ..Edit::default() }.apply(&good.to_string()).to_string();
-                let found =
-                    codes(&lint::lint_document(text.as_bytes(), Some(system), &CardRules::from_profile(&profile)));
+                let found = codes(&lint::lint_document(
+                    text.as_bytes(),
+                    Some(system),
+                    &CardLintContext::from_profile(&profile),
+                ));
                 if found.contains(&ReasonCode::DocumentSchemaInvalid) {
                     without.insert(place.as_str());
                 }
@@ -355,7 +362,7 @@ fn aevum_pacr_members_are_reported_and_decide_nothing() {
         let report = lint::lint_document(
             document.to_string().as_bytes(),
             Some(CardSystem::Aevum),
-            &CardRules::from_profile(&profile()),
+            &CardLintContext::from_profile(&profile()),
         );
         assert!(report.valid, "{name} {value}");
         let expected = BTreeSet::from([ReasonCode::AePacrSelfDeclared, ReasonCode::AePacrType]);
@@ -378,7 +385,7 @@ fn aevum_unknown_members_are_refused_where_the_profile_says_so() {
     let set = BTreeMap::from([("/further".to_owned(), Value::from(1))]);
     let card = Edit { set, ..Edit::default() }.apply(&rows(CardSystem::Aevum).card).to_string();
     let valid = |profile: &ConformanceProfile| {
-        lint::lint_document(card.as_bytes(), None, &CardRules::from_profile(profile)).valid
+        lint::lint_document(card.as_bytes(), None, &CardLintContext::from_profile(profile)).valid
     };
     assert_eq!((valid(&profile()), valid(&strict)), (true, false));
 }
@@ -396,7 +403,7 @@ fn the_shape_tells_also_of_broken_cards() {
         (CardSystem::Anypoint, r#"{"examples": [{"skill": "a"}]}"#),
     ] {
         let card = AgentCard::parse(text.as_bytes()).expect("strict JSON");
-        assert_eq!(detect(&card), CardSystemDetection::One(system), "{text}");
+        assert_eq!(detect_card_system(&card), CardSystemDetection::One(system), "{text}");
     }
 }
 
@@ -418,7 +425,7 @@ fn with_unknown_members(system: CardSystem) -> Value {
 fn unknown_members_are_kept_and_are_no_defect() {
     for (system, ..) in SYSTEMS {
         let document = with_unknown_members(system);
-        let converted = convert_card(&card(&document), system, system, &CardRules::from_profile(&profile()));
+        let converted = convert_card(&card(&document), system, system, &CardLintContext::from_profile(&profile()));
         assert_eq!((&converted.card, converted.lost.as_slice()), (&document, &[][..]), "{system}");
         let found: Vec<_> = converted.report.findings.iter().map(|finding| (finding.code, finding.effect)).collect();
         // Aevum asks readers to report them (AE-22), except where operators may add their own members (AE-19).
@@ -443,7 +450,7 @@ fn published(folder: &str, system: CardSystem, said: &[(&str, &str, bool, &[&str
     for (name, version, valid, expected) in said {
         assert!(names.remove(*name), "{name} is not there, or named twice");
         let bytes = fs::read(root.join(name)).expect("a card is readable");
-        let report = lint::lint_document(&bytes, None, &CardRules::from_profile(&profile()));
+        let report = lint::lint_document(&bytes, None, &CardLintContext::from_profile(&profile()));
         let codes = codes(&report);
         let found: Vec<&str> = codes.iter().map(|code| code.slug()).collect();
         let found = (report.system, report.version.as_deref(), report.valid, found);
@@ -504,13 +511,16 @@ fn anypoint_published_cards() {
 /// The requirements of the rows on which a published schema and our rules differ.
 fn judged_otherwise(folder: &str, schema: &str, system: CardSystem) -> Option<BTreeSet<String>> {
     let bytes = fs::read(corpus(folder)?.join(schema)).expect("the schema is readable");
-    let schema = StrictSchema::load(&bytes, &[]).expect("a strict schema");
+    let schema = StrictSchema::compile(&bytes, &[]).expect("a strict schema");
     let rows = rows(system);
     let differs = |row: &&Row| {
         let document = row.edit.apply(&rows.card);
-        let valid =
-            lint::lint_document(document.to_string().as_bytes(), Some(system), &CardRules::from_profile(&profile()))
-                .valid;
+        let valid = lint::lint_document(
+            document.to_string().as_bytes(),
+            Some(system),
+            &CardLintContext::from_profile(&profile()),
+        )
+        .valid;
         valid != schema.accepts(&document)
     };
     Some(rows.row.iter().filter(differs).map(|row| row.requirement.clone()).collect())
@@ -567,7 +577,7 @@ fn orloj_and_a2a_published_cards() {
     let mut wrong = Vec::new();
     for (name, system, version, valid, expected) in SAID {
         let bytes = fs::read(root.join(name)).expect("a card is readable");
-        let report = lint::lint_document(&bytes, None, &CardRules::from_profile(&profile()));
+        let report = lint::lint_document(&bytes, None, &CardLintContext::from_profile(&profile()));
         let codes = codes(&report);
         let found: Vec<&str> = codes.iter().map(|code| code.slug()).collect();
         let found = (report.system, report.version.as_deref(), report.valid, found);
@@ -627,7 +637,7 @@ fn mutated_cards_are_judged_as_by_the_published_schemas() {
                 let report = lint::lint_document(
                     mutant.to_string().as_bytes(),
                     Some(system),
-                    &CardRules::from_profile(&profile()),
+                    &CardLintContext::from_profile(&profile()),
                 );
                 let fails = report.findings.iter().filter(|finding| finding.effect == ReasonEffect::Fail);
                 let fails: Vec<ReasonCode> = fails.map(|finding| finding.code).collect();
@@ -667,8 +677,8 @@ fn versions_of_a2a_are_recognised_by_the_shape() {
         (json!({"url": "u", "protocolVersion": 3}), None),
     ] {
         let card = card(&document);
-        assert_eq!(detect(&card), CardSystemDetection::One(CardSystem::A2a), "{document}");
-        assert_eq!(CardSystem::A2a.version(&card).as_deref(), version, "{document}");
+        assert_eq!(detect_card_system(&card), CardSystemDetection::One(CardSystem::A2a), "{document}");
+        assert_eq!(CardSystem::A2a.detect_format_version(&card).as_deref(), version, "{document}");
     }
 }
 
@@ -695,7 +705,7 @@ fn json() -> impl Strategy<Value = Value> {
 fn pointers(document: &Value, place: &str, all: &mut Vec<String>) {
     let mut below = |name: &str, value: &Value| {
         let mut place = place.to_owned();
-        pointer::push_segment(&mut place, name);
+        pointer::push_pointer_segment(&mut place, name);
         pointers(value, &place, all);
         all.push(place);
     };
@@ -719,11 +729,11 @@ proptest! {
         *document.pointer_mut(at.get(&places).as_str()).expect("a place in it") = value.clone();
         document[name.as_str()] = value;
         let changed = card(&document);
-        let _ = detect(&changed);
+        let _ = detect_card_system(&changed);
         let profile = profile();
         for system in CardSystem::ALL {
-            let _ = system.version(&changed);
-            for reason in system.check(&changed, &CardRules { previous: Some(&before), ..CardRules::from_profile(&profile) }) {
+            let _ = system.detect_format_version(&changed);
+            for reason in system.check_card(&changed, &CardLintContext { previous: Some(&before), ..CardLintContext::from_profile(&profile) }) {
                 let place = reason.place.unwrap_or_default();
                 let holder = place.rsplit_once('/').map_or("", |(holder, _)| holder);
                 let leads = changed.value_at(&place).is_some() || changed.value_at(holder).is_some();
@@ -731,7 +741,7 @@ proptest! {
             }
         }
         // Converting a valid card to its own system leaves it unchanged.
-        let written = convert_card(&changed, system, system, &CardRules::from_profile(&profile));
+        let written = convert_card(&changed, system, system, &CardLintContext::from_profile(&profile));
         prop_assert!(!written.report.valid || (&written.card, written.lost.len()) == (changed.document(), 0));
     }
 }
@@ -769,7 +779,7 @@ fn mutated_cards_do_no_harm() {
                 _ => card[at] ^= 1 << below(8),
             }
         }
-        let report = lint::lint_document(&card, None, &CardRules::from_profile(&profile));
+        let report = lint::lint_document(&card, None, &CardLintContext::from_profile(&profile));
         recognised += usize::from(report.system.is_some());
         valid += usize::from(report.valid);
         assert!(!report.valid || AgentCard::parse(&card).is_ok(), "{}", String::from_utf8_lossy(&card));

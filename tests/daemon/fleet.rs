@@ -16,7 +16,7 @@ use std::time::Duration;
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::ResolutionStep;
 use clresolve_core::state::TrustState;
-use clresolve_resolver::cache::CacheKey;
+use clresolve_resolver::cache::VerdictCacheKey;
 use clresolve_resolver::clock::Clock;
 use clresolve_resolver::config::{ChainProofMode, Config, ConfigLayer, ProofGrade, RedisConfig};
 use clresolve_resolver::resolve::{NameQuestion, Resolver};
@@ -26,12 +26,12 @@ use clresolve_resolver::shared::mac::{MAC_BYTES, MacKeys};
 use clresolve_resolver::shared::value::{SharedEvidence, SharedEvidenceBinding};
 use clresolve_sandbox::spec::SandboxSpec;
 use clresolve_server::http::HttpDaemon;
-use clresolve_verdict::trust::{Resolution, TrustEvidenceKind};
+use clresolve_verdict::trust::{Resolution, TrustOrigin};
 use clresolve_verdict::verdict::VerdictCopyKind;
 use jiff::{SignedDuration, Timestamp};
 use redis::Commands as _;
 
-use crate::support::redis::{Redis, has};
+use crate::support::redis::{RedisServerProcess, command_contains};
 
 const KEY: &str = "1111111111111111111111111111111111111111111111111111111111111111";
 const NEXT_KEY: &str = "2222222222222222222222222222222222222222222222222222222222222222";
@@ -59,7 +59,7 @@ impl Clock for Shifted {
 
 /// A network, a Redis server, and the configuration of daemons that use both.
 struct Stage {
-    redis: Redis,
+    redis: RedisServerProcess,
     world: CustomSandbox,
     config: Config,
     clock: Arc<Shifted>,
@@ -67,7 +67,7 @@ struct Stage {
 
 impl Stage {
     async fn new(arguments: &[&str]) -> Option<Self> {
-        let redis = Redis::start(arguments)?;
+        let redis = RedisServerProcess::start(arguments)?;
         let mut text = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n".to_owned();
         for (name, layout) in [(AGENT, "directory-of-blocks"), (OTHER, "raw")] {
             let about = format!("about = \"An agent called {name}.\"\nlayout = \"{layout}\"\n");
@@ -84,7 +84,7 @@ impl Stage {
         config.timeout = Duration::from_secs(60);
         config.gate.deadline = Duration::from_secs(60);
         config.redis.url = Some(redis.url());
-        config.redis.mac_key = Some(redis.key_file(&[KEY]));
+        config.redis.mac_key = Some(redis.write_mac_key_file(&[KEY]));
         config.redis.read_timeout = Duration::from_secs(5);
         config.redis.write_timeout = Duration::from_secs(5);
         Some(Self { redis, world, config, clock: Arc::default() })
@@ -115,7 +115,7 @@ impl Stage {
     /// Counts the requests to chain, host and gateways during `asked`.
     async fn requests<T>(&self, asked: impl Future<Output = T>) -> (T, u64) {
         let count = || {
-            let counts = self.world.counts();
+            let counts = self.world.request_counts();
             counts.rpc + counts.https + counts.gateway
         };
         let before = count();
@@ -133,7 +133,7 @@ impl Stage {
 
     /// The key of the only evidence.
     fn place(&self) -> String {
-        let mut places = self.redis.keys("evidence");
+        let mut places = self.redis.keys_of_kind("evidence");
         assert_eq!(places.len(), 1, "{places:?}");
         places.remove(0)
     }
@@ -162,20 +162,20 @@ async fn evidence_of_one_daemon_gives_the_live_verdict_of_another() {
     assert_eq!(conclusion(&found), conclusion(&own));
     assert_eq!(found.verdict().freshness.fresh_until, own.verdict().freshness.fresh_until);
     assert_eq!(found.verdict().freshness.served, VerdictCopyKind::Cached);
-    assert_eq!(found.trusted().map(|trusted| trusted.origin()), Ok(TrustEvidenceKind::Live));
-    assert_eq!(found.card(), own.card());
-    assert_eq!(found.payment(), own.payment());
+    assert_eq!(found.trusted_verdict().map(|trusted| trusted.origin()), Ok(TrustOrigin::Live));
+    assert_eq!(found.card_bytes(), own.card_bytes());
+    assert_eq!(found.payment_records(), own.payment_records());
 }
 
 #[tokio::test]
 async fn what_an_earlier_run_proved_is_proven_again_where_it_arrives() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let one = stage.sharer().await;
-    for place in stage.redis.keys("evidence") {
+    for place in stage.redis.keys_of_kind("evidence") {
         stage.redis.open().del::<_, ()>(place).expect("the server answers");
     }
     // The second resolution reuses the card of the first, without asking a gateway.
-    one.ask_anew(&NameQuestion::new(AGENT)).await.expect("a good question");
+    one.resolve_question_anew(&NameQuestion::new(AGENT)).await.expect("a good question");
     one.wait_for_shared_writes().await;
     let other = stage.daemon().await;
     assert_eq!(stage.requests(other.resolve(AGENT)).await.1, 0);
@@ -238,7 +238,7 @@ async fn a_value_that_was_swapped_for_another_is_never_served() {
     let of_agent = stage.place();
     one.resolve(OTHER).await;
     one.wait_for_shared_writes().await;
-    let mut places = stage.redis.keys("evidence");
+    let mut places = stage.redis.keys_of_kind("evidence");
     places.retain(|place| *place != of_agent);
     let of_other = places.pop().expect("it was shared");
     let (agent, others) = (stage.redis.get(&of_agent), stage.redis.get(&of_other));
@@ -249,7 +249,7 @@ async fn a_value_that_was_swapped_for_another_is_never_served() {
 }
 
 /// A daemon rejects the evidence about the agent after `change`, which it would otherwise accept.
-async fn is_refused(change: impl FnOnce(&Stage, &CacheKey, &str)) {
+async fn is_refused(change: impl FnOnce(&Stage, &VerdictCacheKey, &str)) {
     let Some(stage) = Stage::new(&[]).await else { return };
     let (one, other) = (stage.sharer().await, stage.daemon().await);
     let key = one.cache_key(&NameQuestion::new(AGENT)).expect("a good question");
@@ -316,7 +316,7 @@ async fn a_value_that_is_replayed_after_an_eviction_is_never_served() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let (_one, other) = (stage.sharer().await, stage.daemon().await);
     assert_eq!(stage.requests(other.resolve(AGENT)).await.1, 0);
-    other.evict(&name(AGENT));
+    other.evict_name(&name(AGENT));
     stage.runs_by_itself(&other, AGENT).await;
 }
 
@@ -329,7 +329,7 @@ async fn one_daemon_runs_for_all() {
     let by_itself = resolver(&by_itself, &stage.clock).await;
     // A daemon's first resolution also verifies the endpoints.
     for daemon in [&one, &two, &three, &by_itself] {
-        daemon.ask_anew(&NameQuestion::new(OTHER)).await.expect("a good question");
+        daemon.resolve_question_anew(&NameQuestion::new(OTHER)).await.expect("a good question");
         daemon.wait_for_shared_writes().await;
     }
     let (_, alone) = stage.requests(by_itself.resolve(AGENT)).await;
@@ -343,7 +343,7 @@ async fn one_daemon_runs_for_all() {
     for daemon in [&one, &two, &three] {
         daemon.wait_for_shared_writes().await;
     }
-    assert_eq!(stage.redis.keys("lease"), [""; 0], "it was given back");
+    assert_eq!(stage.redis.keys_of_kind("lease"), [""; 0], "it was given back");
 }
 
 /// The daemon looked before the other one had written, and gets the lease once the other one has released it.
@@ -358,7 +358,7 @@ async fn a_lease_that_was_given_back_meanwhile_starts_no_second_run() {
         move |sent: Vec<u8>| {
             let (asks, written) = (asks.clone(), Arc::clone(&written));
             async move {
-                if has(&sent, &["\nSET\r", ":lease:"]) {
+                if command_contains(&sent, &["\nSET\r", ":lease:"]) {
                     asks.send(()).expect("the test listens");
                     written.notified().await;
                 }
@@ -366,7 +366,7 @@ async fn a_lease_that_was_given_back_meanwhile_starts_no_second_run() {
         }
     };
     stage.config.redis.read_timeout = Duration::from_secs(60);
-    stage.config.redis.url = Some(stage.redis.way(waits).await);
+    stage.config.redis.url = Some(stage.redis.start_proxy(waits).await);
     let other = stage.daemon().await;
     let runs = async {
         asked.recv().await.expect("it asks for the lease");
@@ -378,7 +378,7 @@ async fn a_lease_that_was_given_back_meanwhile_starts_no_second_run() {
     let ((found, alone), requests) = stage.requests(async { tokio::join!(other.resolve(AGENT), runs) }).await;
     assert_eq!((found.verdict().state, requests), (TrustState::Trusted, alone));
     other.wait_for_shared_writes().await;
-    assert_eq!(stage.redis.keys("lease"), [""; 0], "it was given back");
+    assert_eq!(stage.redis.keys_of_kind("lease"), [""; 0], "it was given back");
 }
 
 #[tokio::test]
@@ -386,7 +386,7 @@ async fn a_lease_that_nobody_works_for_costs_no_more_than_the_wait() {
     let Some(mut stage) = Stage::new(&[]).await else { return };
     stage.config.redis.wait = Duration::from_millis(100);
     let (one, two) = (stage.sharer().await, stage.daemon().await);
-    let of_agent = stage.redis.keys("evidence");
+    let of_agent = stage.redis.keys_of_kind("evidence");
     let mut connection = stage.redis.open();
     for place in &of_agent {
         let lease = place.replace(":evidence:", ":lease:");
@@ -396,7 +396,7 @@ async fn a_lease_that_nobody_works_for_costs_no_more_than_the_wait() {
     let asked = tokio::time::timeout(Duration::from_secs(30), stage.runs_by_itself(&two, AGENT));
     asked.await.expect("it does not wait for ever");
     two.wait_for_shared_writes().await;
-    let leases = stage.redis.keys("lease");
+    let leases = stage.redis.keys_of_kind("lease");
     assert_eq!(leases.len(), of_agent.len(), "another one's lease is not given back");
     drop(one);
 }
@@ -408,11 +408,11 @@ async fn keys_rotate_without_a_gap() {
     let steps: [&[&str]; 4] = [&[KEY], &[KEY, NEXT_KEY], &[NEXT_KEY, KEY], &[NEXT_KEY]];
     for step in steps.windows(2) {
         for [from, to] in [[0, 1], [1, 0]] {
-            stage.config.redis.mac_key = Some(stage.redis.key_file(step[from]));
+            stage.config.redis.mac_key = Some(stage.redis.write_mac_key_file(step[from]));
             let sharer = stage.daemon().await;
-            sharer.ask_anew(&NameQuestion::new(AGENT)).await.expect("a good question");
+            sharer.resolve_question_anew(&NameQuestion::new(AGENT)).await.expect("a good question");
             sharer.wait_for_shared_writes().await;
-            stage.config.redis.mac_key = Some(stage.redis.key_file(step[to]));
+            stage.config.redis.mac_key = Some(stage.redis.write_mac_key_file(step[to]));
             let (found, requests) = stage.requests(stage.daemon().await.resolve(AGENT)).await;
             assert_eq!((found.verdict().state, requests), (TrustState::Trusted, 0), "{step:?}, from {from} to {to}");
         }
@@ -423,7 +423,7 @@ async fn keys_rotate_without_a_gap() {
 async fn a_key_on_the_second_line_verifies_and_does_not_sign() {
     let Some(mut stage) = Stage::new(&[]).await else { return };
     let old = stage.sharer().await;
-    stage.config.redis.mac_key = Some(stage.redis.key_file(&[NEXT_KEY, KEY]));
+    stage.config.redis.mac_key = Some(stage.redis.write_mac_key_file(&[NEXT_KEY, KEY]));
     let rotated = stage.daemon().await;
     assert_eq!(stage.requests(rotated.resolve(AGENT)).await.1, 0, "the old key still verifies");
     rotated.resolve(OTHER).await;
@@ -441,7 +441,7 @@ async fn what_could_not_be_decided_is_not_shared() {
     assert_eq!(found.verdict().state, TrustState::Indeterminate, "{}", found.verdict().summary);
     assert!(found.verdict().anchor.is_some(), "the chain was read");
     daemon.wait_for_shared_writes().await;
-    assert_eq!(stage.redis.keys("evidence"), [""; 0]);
+    assert_eq!(stage.redis.keys_of_kind("evidence"), [""; 0]);
 }
 
 #[tokio::test]
@@ -463,7 +463,7 @@ async fn the_sandbox_and_a_server_without_a_key_are_refused() {
         assert!(error.contains(expected), "{error}");
     }
     let mut short = stage.config.clone();
-    short.redis.mac_key = Some(stage.redis.key_file(&["abcd", "", ""]));
+    short.redis.mac_key = Some(stage.redis.write_mac_key_file(&["abcd", "", ""]));
     let why = Resolver::new(&short).await.err().expect("it is refused").to_string();
     assert!(why.starts_with("redis.mac-key: expected one line with a key of 64 to 128 hex digits"), "{why}");
 }
@@ -480,9 +480,9 @@ async fn daemons_answer_over_http_from_the_evidence_of_each_other() {
     };
     assert_eq!(get(0, &format!("/v1/verdicts/{AGENT}")).await, 200);
     one.wait_for_shared_writes().await;
-    let before = stage.world.counts();
+    let before = stage.world.request_counts();
     assert_eq!(get(1, &format!("/v1/verdicts/{AGENT}")).await, 200);
     assert_eq!(get(1, &format!("/v1/gate/{AGENT}")).await, 200);
-    let after = stage.world.counts();
+    let after = stage.world.request_counts();
     assert_eq!((after.https, after.gateway), (before.https, before.gateway), "content is fetched once in the fleet");
 }

@@ -76,8 +76,12 @@ async fn resolved(resolver: &Resolver, name: &str) -> Resolution {
     let ends = tokio::time::timeout(HANGS, resolver.resolve(name)).await;
     let resolution = ends.unwrap_or_else(|_| panic!("{name}: no end after {HANGS:?}"));
     let trusted = resolution.verdict().state == TrustState::Trusted;
-    assert_eq!(resolution.card().is_some(), trusted, "{name}: a card is handed out when it is trusted, and only then");
-    assert!(resolution.verdict().has_right_digests(), "{name}");
+    assert_eq!(
+        resolution.card_bytes().is_some(),
+        trusted,
+        "{name}: a card is handed out when it is trusted, and only then"
+    );
+    assert!(resolution.verdict().has_valid_digests(), "{name}");
     resolution
 }
 

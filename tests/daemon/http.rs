@@ -53,18 +53,18 @@ use clresolve_core::cause::ResolverContractError;
 use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{BlockSelector, ChainBlock, ChainError, ClOwnerReading, NameReading};
-use clresolve_core::reason::Refusal;
-use clresolve_core::records::RecordKey;
+use clresolve_core::reason::RefusalCode;
+use clresolve_core::records::TextRecordKey;
 use clresolve_core::state::TrustState;
-use clresolve_ipfs::{ContentId, ContentPath, DagWalkBudget};
+use clresolve_ipfs::{ContentId, DagWalkBudget, UnixFsPath};
 use clresolve_jose::{Ed25519KeySet, Ed25519SigningKey};
 use clresolve_resolver::clock::Clock;
 use clresolve_resolver::config::{Config, IpfsGateway, ProofGrade};
 use clresolve_resolver::fetch::{FetchError, SourceUnavailableError};
 use clresolve_resolver::resolve::{ContentFetcher, IpfsPathResult, Resolver};
 use clresolve_resolver::sandbox::Sandbox;
-use clresolve_server::http::{HttpDaemon, ServeError};
-use clresolve_verdict::evidence::{HttpsOutcome, IpfsOutcome};
+use clresolve_server::http::{DaemonStartError, HttpDaemon};
+use clresolve_verdict::evidence::{HttpsOutcome, IpfsWalkOutcome};
 use clresolve_verdict::gate::GateVerbs;
 use clresolve_verdict::profile::ConformanceProfiles;
 use clresolve_verdict::verdict::ResolutionDepth;
@@ -229,7 +229,7 @@ async fn each_name_of_the_sandbox_passes_the_gate_only_if_it_is_trusted() {
         if expected.state == TrustState::Trusted {
             assert_eq!((gate.status, gate.headers.get("clresolve-code")), (200, None), "{about}");
             let sha256 = gate.header("clresolve-card-sha256");
-            assert_eq!((card.status, Digest::compute(&card.body).hex().as_str()), (200, sha256), "{about}");
+            assert_eq!((card.status, Digest::compute(&card.body).to_hex().as_str()), (200, sha256), "{about}");
         } else {
             assert_eq!((gate.status, card.status), (403, 409), "{about}");
             assert!(expected.codes.iter().any(|code| code.slug() == gate.header("clresolve-code")), "{about}");
@@ -521,7 +521,7 @@ async fn a_card_is_handed_out_byte_for_byte() {
     let card = daemon.get(&format!("/v1/cards/{GOOD}")).await;
     let digest = Digest::compute(&card.body);
     assert_eq!(card.json()["ens"], GOOD);
-    assert_eq!(card.header("etag"), format!("\"{}\"", digest.hex()));
+    assert_eq!(card.header("etag"), format!("\"{}\"", digest.to_hex()));
     assert_eq!(card.header("x-content-type-options"), "nosniff");
     assert!(card.header("content-security-policy").starts_with("default-src 'none'"));
     let repr = card.header("repr-digest");
@@ -622,7 +622,7 @@ async fn the_registries_are_complete() {
     let reasons = daemon.get("/v1/reasons").await.json();
     let rows = |key: &str| reasons[key].as_array().expect("a list").clone();
     assert_eq!(rows("reasons").len(), clresolve_core::reason::ReasonCode::ALL.len());
-    assert_eq!(rows("refusals").len(), clresolve_core::reason::Refusal::ALL.len());
+    assert_eq!(rows("refusals").len(), clresolve_core::reason::RefusalCode::ALL.len());
     for row in [rows("reasons"), rows("refusals")].concat() {
         assert_eq!(row["type"], format!("urn:clresolve:reason:{}", row["code"].as_str().expect("a slug")));
     }
@@ -747,7 +747,7 @@ async fn slow_endless_and_malformed_requests_are_cut_and_harm_nobody() {
     let _ = endless.write_all(format!("fff0\r\n{}\r\n", " ".repeat(0xfff0)).as_bytes()).await;
 
     let late = rest(slow_body).await;
-    let slug = Refusal::RequestTimeout.slug();
+    let slug = RefusalCode::RequestTimeout.slug();
     assert!(late.starts_with("HTTP/1.1 408 ") && late.contains(&format!("\"code\":\"{slug}\"")), "{late}");
     is_bare(&rest(slow_head).await, 408);
     assert_eq!(rest(silent).await, "");
@@ -1122,12 +1122,12 @@ impl EnsReader for Broken {
         &self,
         _: &EnsName,
         _: BlockSelector,
-        _: &'static [RecordKey],
+        _: &'static [TextRecordKey],
     ) -> Result<NameReading, ChainError> {
         panic!("a bug")
     }
 
-    async fn read_holding(&self, _: &EnsName, _: &ChainBlock, _: &[String]) -> Result<ClOwnerReading, ChainError> {
+    async fn read_cl_owner(&self, _: &EnsName, _: &ChainBlock, _: &[String]) -> Result<ClOwnerReading, ChainError> {
         panic!("a bug")
     }
 }
@@ -1141,12 +1141,12 @@ impl EnsReader for WithoutRecords {
         &self,
         _: &EnsName,
         _: BlockSelector,
-        _: &'static [RecordKey],
+        _: &'static [TextRecordKey],
     ) -> Result<NameReading, ChainError> {
         Err(ChainError::Resolver(ResolverContractError::CallReverted))
     }
 
-    async fn read_holding(&self, _: &EnsName, _: &ChainBlock, _: &[String]) -> Result<ClOwnerReading, ChainError> {
+    async fn read_cl_owner(&self, _: &EnsName, _: &ChainBlock, _: &[String]) -> Result<ClOwnerReading, ChainError> {
         Err(ChainError::Resolver(ResolverContractError::CallReverted))
     }
 }
@@ -1156,7 +1156,7 @@ async fn a_daemon_is_ready_although_the_resolver_of_a_name_fails() {
     let sandbox = Sandbox::start().await.expect("the sandbox starts");
     let config = patient(&sandbox);
     let parts = (ConformanceProfiles::builtin(), Arc::new(WithoutRecords), Arc::new(Nowhere));
-    let resolver = Resolver::with_parts(config.clone(), parts.0, parts.1, parts.2).expect("a resolver");
+    let resolver = Resolver::from_chain_and_content(config.clone(), parts.0, parts.1, parts.2).expect("a resolver");
     Daemon::run(HttpDaemon::bind_with_resolver(&config, resolver).await.expect("a daemon"), sandbox).ready().await;
 }
 
@@ -1172,12 +1172,12 @@ impl ContentFetcher for Nowhere {
     async fn walk_ipfs_path(
         &self,
         _: &ContentId,
-        _: &ContentPath,
+        _: &UnixFsPath,
         _: &[bytes::Bytes],
         _: DagWalkBudget,
         _: Duration,
     ) -> IpfsPathResult {
-        IpfsOutcome::NotAsked.into()
+        IpfsWalkOutcome::NotAsked.into()
     }
 
     async fn fetch_schema(&self, _: &str, _: Duration) -> Result<bytes::Bytes, FetchError> {
@@ -1190,7 +1190,7 @@ async fn a_bug_closes_the_gate_and_the_daemon_goes_on() {
     let sandbox = Sandbox::start().await.expect("the sandbox starts");
     let config = patient(&sandbox);
     let parts = (ConformanceProfiles::builtin(), Arc::new(Broken), Arc::new(Nowhere));
-    let resolver = Resolver::with_parts(config.clone(), parts.0, parts.1, parts.2).expect("a resolver");
+    let resolver = Resolver::from_chain_and_content(config.clone(), parts.0, parts.1, parts.2).expect("a resolver");
     let daemon = Daemon::run(HttpDaemon::bind_with_resolver(&config, resolver).await.expect("a daemon"), sandbox);
     for _ in 0..2 {
         daemon.get(&format!("/v1/gate/{GOOD}")).await.is_closed_gate("internal-error");
@@ -1499,7 +1499,7 @@ async fn a_daemon_without_a_key_has_no_signed_form_and_no_keys() {
     let sandbox = Sandbox::start().await.expect("the sandbox starts");
     let mut config = patient(&sandbox);
     config.sign.key = Some("k.pem".into());
-    assert!(matches!(HttpDaemon::bind(&config).await, Err(ServeError::SandboxSigns)));
+    assert!(matches!(HttpDaemon::bind(&config).await, Err(DaemonStartError::SandboxSigns)));
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
 use crate::cards::renamed;
-use crate::support::redis::Redis;
+use crate::support::redis::RedisServerProcess;
 use crate::transactions::{call, node, resolver_of, send, set_text};
 use crate::world::{Net, text, world};
 
@@ -40,15 +40,15 @@ const HANGS: Duration = Duration::from_secs(60);
 /// Two daemons that share evidence in Redis. Each reads the chain itself.
 struct Fleet {
     daemons: [Daemon; 2],
-    redis: Redis,
+    redis: RedisServerProcess,
 }
 
 impl Fleet {
     /// `None`, said aloud, where there is no server.
     fn start(net: &Net) -> Option<Self> {
-        let redis = Redis::start(&[])?;
-        let key = redis.key_file(&[MAC_KEY]);
-        let shared = format!("[redis]\nurl = \"unix://{}\"\nmac-key = \"{}\"\n", redis.socket(), text(&key));
+        let redis = RedisServerProcess::start(&[])?;
+        let key = redis.write_mac_key_file(&[MAC_KEY]);
+        let shared = format!("[redis]\nurl = \"unix://{}\"\nmac-key = \"{}\"\n", redis.socket_path(), text(&key));
         let own = format!("[[rpc]]\nurl = \"{}\"\nown = true\n", net.rpc());
         let daemons = [(); 2].map(|()| Daemon::start(net, &format!("{shared}{own}")));
         Some(Self { daemons, redis })

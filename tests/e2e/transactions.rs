@@ -30,7 +30,7 @@ pub(crate) async fn ask(net: &Net, method: &str, params: Value) -> Value {
 
 /// The node of a name.
 pub(crate) fn node(name: &str) -> B256 {
-    EnsName::parse(name).expect("a name").node()
+    EnsName::parse(name).expect("a name").namehash()
 }
 
 /// Sets a text record as the publisher does. It is in a block when this returns.

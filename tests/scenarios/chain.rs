@@ -23,17 +23,17 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
 use bytes::{Bytes, BytesMut};
-use clresolve_chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
-use clresolve_chain::transport::{HttpRequestError, MAX_REPLY_BYTES, RpcHttpTransport};
+use clresolve_chain::ccip::{CcipReadGatewayClient, CcipReadGatewayError, CcipReadRequest};
+use clresolve_chain::transport::{HttpRequestError, JsonRpcHttpClient, MAX_REPLY_BYTES};
 use clresolve_chain::{ChainReaderConfig, EnsReader, ProvenEnsReader, RpcEndpointSettings, RpcEnsReader};
 use clresolve_core::name::EnsName;
-use clresolve_core::payment::{CoinTypes, EndpointRecordKey};
+use clresolve_core::payment::{EndpointRecordKey, RequestedCoinTypes};
 use clresolve_core::reading::{
     BlockSelector, CcipLookupError, ChainBlock, ChainError, ClOwnerReading, EnsAnswer, LatestNameState,
     LocalLimitError, NameHolder, NameReading, ProofGrade, ProofGradeDemand, ProofStrength, ResolvedRecords,
     ResolverContractError,
 };
-use clresolve_core::records::{RecordKey, TextRecord};
+use clresolve_core::records::{TextRecord, TextRecordKey};
 use clresolve_resolver::telemetry::PrometheusExposition;
 use clresolve_sandbox::chain::{
     CHAIN_ID, CustodyContract, EnsResolverKind, HostileResolverMode, SandboxChain, SandboxChainBuilder,
@@ -62,7 +62,7 @@ const INTRODUCED: u64 = 3;
 struct PlainPost(reqwest::Client);
 
 #[async_trait]
-impl RpcHttpTransport for PlainPost {
+impl JsonRpcHttpClient for PlainPost {
     async fn post_json(
         &self,
         url: &Url,
@@ -91,7 +91,7 @@ impl RpcHttpTransport for PlainPost {
     }
 }
 
-fn http() -> Arc<dyn RpcHttpTransport> {
+fn http() -> Arc<dyn JsonRpcHttpClient> {
     Arc::new(PlainPost(reqwest::Client::builder().no_proxy().build().unwrap()))
 }
 
@@ -126,7 +126,7 @@ impl Gateway {
 }
 
 #[async_trait]
-impl CcipReadGateway for Gateway {
+impl CcipReadGatewayClient for Gateway {
     async fn request_first_response(&self, request: &CcipReadRequest, _: usize) -> CcipReadResult {
         self.asked.fetch_add(1, Ordering::Relaxed);
         (self.reply)(request)
@@ -184,7 +184,7 @@ fn config(endpoints: Vec<RpcEndpointSettings>) -> ChainReaderConfig {
         timeout: Duration::from_secs(8),
         hedge_after: Duration::from_secs(8),
         lookup_timeout: Some(Duration::from_secs(32)),
-        coins: CoinTypes::default(),
+        coins: RequestedCoinTypes::default(),
         max_head_age: None,
     }
 }
@@ -246,10 +246,10 @@ async fn one_request_reads_a_name() {
     assert_eq!(reading.failed_endpoints, []);
     let found = found(reading.answer);
     assert_eq!((found.wildcard, found.offchain), (None, false));
-    assert_eq!(found.records.text(RecordKey::Entry), Some(ENTRY));
-    assert_eq!(found.records.text(RecordKey::Owner), Some("owner.eth"));
-    assert_eq!(found.records.get(RecordKey::Checksum), &TextRecord::Absent);
-    assert_eq!(found.records.iter().count(), RecordKey::ALL.len());
+    assert_eq!(found.records.text(TextRecordKey::Entry), Some(ENTRY));
+    assert_eq!(found.records.text(TextRecordKey::Owner), Some("owner.eth"));
+    assert_eq!(found.records.get(TextRecordKey::Checksum), &TextRecord::Absent);
+    assert_eq!(found.records.iter().count(), TextRecordKey::ALL.len());
 }
 
 #[tokio::test]
@@ -300,7 +300,7 @@ async fn a_wildcard_names_the_ancestor_that_answers() {
     assert_eq!(reading.expiry, None);
     let found = found(reading.answer);
     assert_eq!(found.wildcard, Some(name("fleet.eth")));
-    assert_eq!(found.records.text(RecordKey::Entry), Some(ENTRY));
+    assert_eq!(found.records.text(TextRecordKey::Entry), Some(ENTRY));
 }
 
 /// Two blocks: `NOON`, finalized, and `LATER`, in which the entry is another.
@@ -322,9 +322,9 @@ async fn a_change_at_latest_shows() {
     let reading = world.reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
 
     assert_eq!(reading.block.timestamp, time(NOON));
-    assert_eq!(found(reading.answer).records.text(RecordKey::Entry), Some(ENTRY));
+    assert_eq!(found(reading.answer).records.text(TextRecordKey::Entry), Some(ENTRY));
     let latest = found(reading.latest.unwrap().unwrap().answer);
-    assert_eq!(latest.records.text(RecordKey::Entry), Some("x402://summarizeagent.eth/other/v1"));
+    assert_eq!(latest.records.text(TextRecordKey::Entry), Some("x402://summarizeagent.eth/other/v1"));
 }
 
 /// The records of a name that was sold are those of its last holder until the new one sets others.
@@ -359,7 +359,7 @@ async fn numbered_and_newest_blocks_are_not_compared_with_latest() {
 
     assert_eq!((first.block, first.latest), (world.chain.finalized(), None));
     assert_eq!((newest.block, newest.latest), (world.chain.latest(), None));
-    assert_eq!(found(first.answer).records.text(RecordKey::Entry), Some(ENTRY));
+    assert_eq!(found(first.answer).records.text(TextRecordKey::Entry), Some(ENTRY));
     let absent = world.reader.read_name(&agent, BlockSelector::Number(99)).await.unwrap_err();
     assert!(matches!(&absent, ChainError::BlockUnavailable { block, .. } if block == "99"), "{absent}");
 }
@@ -379,13 +379,13 @@ async fn offchain_records_come_through_the_gateway_at_both_blocks() {
     assert_eq!(reading.latest, Some(Ok(latest_of(&reading))));
     assert_eq!(
         gateway.asked(),
-        2 * (RecordKey::ALL.len() + CoinTypes::default().count() + EndpointRecordKey::ALL.len())
+        2 * (TextRecordKey::ALL.len() + RequestedCoinTypes::default().count() + EndpointRecordKey::ALL.len())
     );
     let found = found(reading.answer);
     assert!(found.offchain);
-    assert_eq!(found.records.text(RecordKey::Entry), Some(ENTRY));
-    assert_eq!(found.records.get(RecordKey::Checksum), &TextRecord::Absent);
-    let holding = world.reader.read_holding(&name("off.eth"), &reading.block, &reading.endpoints).await;
+    assert_eq!(found.records.text(TextRecordKey::Entry), Some(ENTRY));
+    assert_eq!(found.records.get(TextRecordKey::Checksum), &TextRecord::Absent);
+    let holding = world.reader.read_cl_owner(&name("off.eth"), &reading.block, &reading.endpoints).await;
     assert_eq!(holding, Ok(ClOwnerReading { address: Some(BOB), holder: NameHolder::Address(ALICE) }));
 }
 
@@ -404,8 +404,11 @@ async fn gateways_that_fail_or_lie_are_ccip_failures() {
         let world = World::new(Arc::clone(&chain), gateway).await;
         let error = world.answer("off.eth").await.unwrap_err();
         assert!(matches!(error, ChainError::Ccip(_)), "{error:?}");
-        let error =
-            world.reader.read_holding(&name("off.eth"), &chain.finalized(), &["sandbox".to_owned()]).await.unwrap_err();
+        let error = world
+            .reader
+            .read_cl_owner(&name("off.eth"), &chain.finalized(), &["sandbox".to_owned()])
+            .await
+            .unwrap_err();
         assert!(matches!(error, ChainError::Ccip(_)), "{error:?}");
     }
 }
@@ -468,7 +471,7 @@ async fn an_endless_lookup_ends() {
 
     assert!(matches!(error, ChainError::Ccip(_)), "{error:?}");
     // At two blocks each hop demands one look-up for each record.
-    let records = RecordKey::ALL.len() + CoinTypes::default().count() + EndpointRecordKey::ALL.len();
+    let records = TextRecordKey::ALL.len() + RequestedCoinTypes::default().count() + EndpointRecordKey::ALL.len();
     assert!(gateway.asked() <= 2 * MAX_LOOK_UPS * records, "{}", gateway.asked());
 }
 
@@ -487,14 +490,14 @@ async fn a_lookup_in_the_name_of_another_contract_gives_no_records() {
 async fn a_text_that_is_not_utf8_is_kept_as_bytes() {
     let world = World::of(&[hostile(HostileResolverMode::BadUtf8, "cl.owner")]).await;
     let found = found(world.answer("evil.eth").await.unwrap());
-    assert_eq!(found.records.get(RecordKey::Owner), &TextRecord::NotUtf8(vec![0xff, 0xfe, 0x80, 0xc0, 0xaf]));
-    assert_eq!(found.records.text(RecordKey::Entry), Some(ENTRY));
+    assert_eq!(found.records.get(TextRecordKey::Owner), &TextRecord::NotUtf8(vec![0xff, 0xfe, 0x80, 0xc0, 0xaf]));
+    assert_eq!(found.records.text(TextRecordKey::Entry), Some(ENTRY));
 }
 
 #[tokio::test]
 async fn a_resolver_that_burns_gas_on_its_interfaces_still_answers() {
     let world = World::of(&[hostile(HostileResolverMode::BurnInterface, "")]).await;
-    assert_eq!(found(world.answer("evil.eth").await.unwrap()).records.text(RecordKey::Entry), Some(ENTRY));
+    assert_eq!(found(world.answer("evil.eth").await.unwrap()).records.text(TextRecordKey::Entry), Some(ENTRY));
 }
 
 #[tokio::test]
@@ -509,7 +512,7 @@ async fn the_owners_address_and_holder_are_read_at_the_block() {
         SandboxNameRegistration { texts: BTreeMap::new(), ..hostile(HostileResolverMode::ExtendedGarbage, "") };
     let world = World::of(&[agent(), unset, none, broken]).await;
     let block = world.chain.finalized();
-    let holding = async |text: &str| world.reader.read_holding(&name(text), &block, &["sandbox".to_owned()]).await;
+    let holding = async |text: &str| world.reader.read_cl_owner(&name(text), &block, &["sandbox".to_owned()]).await;
 
     assert_eq!(
         holding("summarizeagent.eth").await,
@@ -527,7 +530,7 @@ async fn the_owners_address_and_holder_are_read_at_the_block() {
     assert!(matches!(holding("evil.eth").await, Err(ChainError::Resolver(_))));
     let elsewhere = ChainBlock { hash: alloy_primitives::B256::repeat_byte(1), ..block };
     let error =
-        world.reader.read_holding(&name("summarizeagent.eth"), &elsewhere, &["sandbox".to_owned()]).await.unwrap_err();
+        world.reader.read_cl_owner(&name("summarizeagent.eth"), &elsewhere, &["sandbox".to_owned()]).await.unwrap_err();
     assert!(matches!(error, ChainError::BlockUnavailable { .. }), "{error:?}");
 }
 
@@ -649,7 +652,7 @@ async fn a_header_of_another_block_is_made_up_for_by_asking_by_hash() {
     // A batch without a call at the newest block, block 0, and the call by hash.
     assert_eq!(world.server.request_count(), 3);
     assert_eq!(reading.block, chain.finalized());
-    assert_eq!(found(reading.answer).records.text(RecordKey::Entry), Some(ENTRY));
+    assert_eq!(found(reading.answer).records.text(TextRecordKey::Entry), Some(ENTRY));
 }
 
 #[tokio::test]
@@ -663,7 +666,7 @@ async fn the_owner_is_asked_of_the_endpoint_that_gave_the_reading_and_of_no_othe
     assert_eq!(reading.endpoints, ["first"]);
     first.set_fault(SandboxRpcFault::Html);
 
-    let holding = reader.read_holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await;
+    let holding = reader.read_cl_owner(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await;
     assert!(matches!(holding, Err(ChainError::Unreachable(_))), "{holding:?}");
     assert_eq!(second.request_count(), 0);
 }
@@ -805,7 +808,7 @@ async fn the_order_of_answers_does_not_matter() {
         (StatusCode::OK, reply)
     })
     .await;
-    assert_eq!(found(proxy.answer().await.unwrap()).records.text(RecordKey::Entry), Some(ENTRY));
+    assert_eq!(found(proxy.answer().await.unwrap()).records.text(TextRecordKey::Entry), Some(ENTRY));
 }
 
 #[tokio::test]
@@ -903,7 +906,7 @@ async fn endpoints_that_refuse_batches_are_asked_one_by_one() {
         let reader = proxy.reader();
         for _ in 0..2 {
             let reading = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
-            assert_eq!(found(reading.answer).records.text(RecordKey::Entry), Some(ENTRY));
+            assert_eq!(found(reading.answer).records.text(TextRecordKey::Entry), Some(ENTRY));
         }
         let seen = proxy.seen();
         assert_eq!(seen.iter().filter(|request| request.is_array()).count(), 1);
@@ -936,7 +939,7 @@ async fn a_failure_at_latest_alone_does_not_hide_the_reading() {
 
     let reading = proxy.reader().read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
 
-    assert_eq!(found(reading.answer).records.text(RecordKey::Entry), Some(ENTRY));
+    assert_eq!(found(reading.answer).records.text(TextRecordKey::Entry), Some(ENTRY));
     let causes = vec![("proxy".to_owned(), "error -32000: busy".to_owned())];
     assert_eq!(reading.latest, Some(Err(ChainError::Unreachable(causes))));
 }
@@ -975,7 +978,7 @@ async fn keys_in_urls_do_not_get_out() {
 }
 
 /// A reader of these endpoints, of which `agree` must agree.
-fn quorum(agree: usize, endpoints: Vec<RpcEndpointSettings>, http: &Arc<dyn RpcHttpTransport>) -> RpcEnsReader {
+fn quorum(agree: usize, endpoints: Vec<RpcEndpointSettings>, http: &Arc<dyn JsonRpcHttpClient>) -> RpcEnsReader {
     let config = ChainReaderConfig { demand: ProofGradeDemand::Quorum(agree), ..config(endpoints) };
     RpcEnsReader::new(config, http, Gateway::refusing())
 }
@@ -1000,8 +1003,8 @@ fn sorted(labels: &[String]) -> Vec<&str> {
 /// A reader with the grade that the configuration demands.
 fn graded(
     config: ChainReaderConfig,
-    http: &Arc<dyn RpcHttpTransport>,
-    gateway: Arc<dyn CcipReadGateway>,
+    http: &Arc<dyn JsonRpcHttpClient>,
+    gateway: Arc<dyn CcipReadGatewayClient>,
 ) -> Box<dyn EnsReader> {
     match config.demand {
         ProofGradeDemand::StateProof(_) => Box::new(ProvenEnsReader::new(config, http, gateway)),
@@ -1012,7 +1015,7 @@ fn graded(
 /// A transport that delays requests to the other endpoints until the first endpoint has completed a request and has
 /// none pending.
 struct FirstFirst {
-    http: Arc<dyn RpcHttpTransport>,
+    http: Arc<dyn JsonRpcHttpClient>,
     first: Url,
     progress: watch::Sender<FirstProgress>,
 }
@@ -1031,7 +1034,7 @@ impl FirstFirst {
 }
 
 #[async_trait]
-impl RpcHttpTransport for FirstFirst {
+impl JsonRpcHttpClient for FirstFirst {
     async fn post_json(
         &self,
         url: &Url,
@@ -1066,7 +1069,7 @@ impl Drop for PendingFirstRequest<'_> {
 struct OtherAddress(FirstFirst);
 
 #[async_trait]
-impl RpcHttpTransport for OtherAddress {
+impl JsonRpcHttpClient for OtherAddress {
     async fn post_json(
         &self,
         url: &Url,
@@ -1091,7 +1094,7 @@ async fn a_quorum_takes_one_exchange() {
     assert_eq!(servers.iter().map(SandboxRpcServer::request_count).collect::<Vec<_>>(), [INTRODUCED; 2]);
     assert_eq!(reading.proof, ProofStrength { grade: ProofGrade::Quorum, asked: 2, agreed: 2, own: false });
     assert_eq!(reading.latest, Some(Ok(latest_of(&reading))));
-    let holding = reader.read_holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await;
+    let holding = reader.read_cl_owner(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await;
     assert_eq!(holding, Ok(ClOwnerReading { address: Some(BOB), holder: NameHolder::Address(ALICE) }));
     let requests: Vec<_> = servers.iter().map(SandboxRpcServer::request_count).collect();
     assert_eq!(requests, [INTRODUCED + 1; 2], "both are asked for the owner");
@@ -1122,11 +1125,11 @@ async fn a_liar_that_answers_first_is_outvoted_and_named() {
         servers[0].set_fault(fault);
         let first = endpoints[0].url.clone();
         let transport = FirstFirst::new(first);
-        let reader = quorum(2, endpoints, &(Arc::new(transport) as Arc<dyn RpcHttpTransport>));
+        let reader = quorum(2, endpoints, &(Arc::new(transport) as Arc<dyn JsonRpcHttpClient>));
 
         let reading = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
 
-        assert_eq!(found(reading.answer).records.text(RecordKey::Entry), Some(ENTRY), "{fault:?}");
+        assert_eq!(found(reading.answer).records.text(TextRecordKey::Entry), Some(ENTRY), "{fault:?}");
         assert!(!reading.endpoints.contains(&"a".to_owned()), "{fault:?}");
         let [(liar, statement)] = reading.contradicted_by.as_slice() else { panic!("{:?}", reading.contradicted_by) };
         assert_eq!(liar, "a", "{fault:?}");
@@ -1200,7 +1203,7 @@ async fn no_spare_endpoint_is_asked_while_none_stalls() {
     let reader = patient(Duration::from_secs(3600), endpoints);
 
     let reading = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
-    reader.read_holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await.unwrap();
+    reader.read_cl_owner(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await.unwrap();
 
     assert_eq!(reading.proof.asked, 3);
     assert_eq!(servers[3].request_count(), 0);
@@ -1216,7 +1219,7 @@ async fn others_take_the_place_of_those_that_stall_or_fail_when_the_owner_is_ask
         let faulty = servers.iter().zip(["a", "b", "c", "d"]).find(|(_, label)| reading.endpoints[0] == **label);
         faulty.expect("one of them").0.set_fault(fault);
 
-        let holding = reader.read_holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await;
+        let holding = reader.read_cl_owner(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await;
 
         assert_eq!(holding, Ok(ClOwnerReading { address: Some(BOB), holder: NameHolder::Address(ALICE) }), "{fault:?}");
     }
@@ -1230,10 +1233,10 @@ async fn who_contradicts_the_others_about_the_owner_is_counted() {
     let _counting = metrics::set_default_local_recorder(&counts);
     let reading = quorum(2, endpoints.clone(), &http()).read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
     let transport = OtherAddress(FirstFirst::new(first));
-    let reader = quorum(2, endpoints, &(Arc::new(transport) as Arc<dyn RpcHttpTransport>));
+    let reader = quorum(2, endpoints, &(Arc::new(transport) as Arc<dyn JsonRpcHttpClient>));
 
     let all = ["a", "b", "c"].map(str::to_owned);
-    let holding = reader.read_holding(&name("summarizeagent.eth"), &reading.block, &all).await;
+    let holding = reader.read_cl_owner(&name("summarizeagent.eth"), &reading.block, &all).await;
 
     assert_eq!(holding, Ok(ClOwnerReading { address: Some(BOB), holder: NameHolder::Address(ALICE) }));
     assert_eq!(lies_when_counted(&counts).await, [r#"clresolve_rpc_lies_total{endpoint="a"} 1"#]);
@@ -1283,7 +1286,7 @@ async fn one_that_claims_a_much_newer_block_makes_nobody_wait_for_a_laggard() {
     let transport = FirstFirst::new(endpoints[0].url.clone());
     let (timeout, hedge_after) = (Duration::from_secs(3600), Duration::from_secs(1));
     let config = ChainReaderConfig { demand: ProofGradeDemand::Quorum(2), timeout, hedge_after, ..config(endpoints) };
-    let reader = RpcEnsReader::new(config, &(Arc::new(transport) as Arc<dyn RpcHttpTransport>), Gateway::refusing());
+    let reader = RpcEnsReader::new(config, &(Arc::new(transport) as Arc<dyn JsonRpcHttpClient>), Gateway::refusing());
     let reader = reader.with_clock(Arc::new(|| time(LATER)));
     let agent = name("summarizeagent.eth");
     let reading = tokio::time::timeout(Duration::from_secs(30), reader.read_name(&agent, FIRST)).await;
@@ -1302,7 +1305,7 @@ async fn slow_endpoint_is_waited_for_where_others_have_too_old_a_block() {
         LastLast { transport: http(), last: endpoints[0].url.clone(), answered: tokio::sync::Semaphore::new(0) };
     let (timeout, hedge_after) = (Duration::from_secs(3600), Duration::from_millis(1));
     let config = ChainReaderConfig { demand: ProofGradeDemand::Quorum(2), timeout, hedge_after, ..config(endpoints) };
-    let reader = RpcEnsReader::new(config, &(Arc::new(transport) as Arc<dyn RpcHttpTransport>), Gateway::refusing());
+    let reader = RpcEnsReader::new(config, &(Arc::new(transport) as Arc<dyn JsonRpcHttpClient>), Gateway::refusing());
     let reader = reader.with_clock(Arc::new(|| time("2026-11-20T14:10:00Z")));
 
     let reading = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
@@ -1313,12 +1316,12 @@ async fn slow_endpoint_is_waited_for_where_others_have_too_old_a_block() {
 
 /// A transport through which block 0 does not come the first time.
 struct LateGenesis {
-    transport: Arc<dyn RpcHttpTransport>,
+    transport: Arc<dyn JsonRpcHttpClient>,
     asked: AtomicUsize,
 }
 
 #[async_trait]
-impl RpcHttpTransport for LateGenesis {
+impl JsonRpcHttpClient for LateGenesis {
     async fn post_json(
         &self,
         url: &Url,
@@ -1336,7 +1339,7 @@ impl RpcHttpTransport for LateGenesis {
 #[tokio::test]
 async fn block_0_that_did_not_come_is_asked_for_again() {
     let (_servers, endpoints) = endpoints_of(&[&chain_of(&[agent()])]).await;
-    let transport: Arc<dyn RpcHttpTransport> = Arc::new(LateGenesis { transport: http(), asked: AtomicUsize::new(0) });
+    let transport: Arc<dyn JsonRpcHttpClient> = Arc::new(LateGenesis { transport: http(), asked: AtomicUsize::new(0) });
     let config = ChainReaderConfig { genesis: Some(alloy_primitives::B256::repeat_byte(1)), ..config(endpoints) };
     let reader = RpcEnsReader::new(config, &transport, Gateway::refusing());
     let read = async || reader.read_name(&name("summarizeagent.eth"), FIRST).await;
@@ -1347,13 +1350,13 @@ async fn block_0_that_did_not_come_is_asked_for_again() {
 
 /// A transport through which one endpoint answers once, and then never.
 struct OnceOnly {
-    transport: Arc<dyn RpcHttpTransport>,
+    transport: Arc<dyn JsonRpcHttpClient>,
     silent: Url,
     asked: AtomicUsize,
 }
 
 #[async_trait]
-impl RpcHttpTransport for OnceOnly {
+impl JsonRpcHttpClient for OnceOnly {
     async fn post_json(
         &self,
         url: &Url,
@@ -1376,7 +1379,7 @@ async fn one_that_is_ahead_and_falls_silent_holds_up_nobody() {
     let timeout = Duration::from_secs(3600);
     let hedge_after = Duration::from_millis(1);
     let config = ChainReaderConfig { demand: ProofGradeDemand::Quorum(2), timeout, hedge_after, ..config(endpoints) };
-    let reader = RpcEnsReader::new(config, &(Arc::new(transport) as Arc<dyn RpcHttpTransport>), Gateway::refusing());
+    let reader = RpcEnsReader::new(config, &(Arc::new(transport) as Arc<dyn JsonRpcHttpClient>), Gateway::refusing());
     let reader = reader.with_clock(Arc::new(|| time(LATER)));
 
     let reading = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
@@ -1387,13 +1390,13 @@ async fn one_that_is_ahead_and_falls_silent_holds_up_nobody() {
 
 /// A transport through which one endpoint answers only after two others have.
 struct LastLast {
-    transport: Arc<dyn RpcHttpTransport>,
+    transport: Arc<dyn JsonRpcHttpClient>,
     last: Url,
     answered: tokio::sync::Semaphore,
 }
 
 #[async_trait]
-impl RpcHttpTransport for LastLast {
+impl JsonRpcHttpClient for LastLast {
     async fn post_json(
         &self,
         url: &Url,
@@ -1429,16 +1432,16 @@ async fn one_that_objects_to_the_newest_block_and_one_that_fails_withhold_no_nam
         let config = ChainReaderConfig { demand, ..config(endpoints.clone()) };
         let last = endpoints[2].url.clone();
         let transport = LastLast { transport: http(), last, answered: tokio::sync::Semaphore::new(0) };
-        let (transport, gateway): (Arc<dyn RpcHttpTransport>, _) = (Arc::new(transport), Gateway::refusing());
+        let (transport, gateway): (Arc<dyn JsonRpcHttpClient>, _) = (Arc::new(transport), Gateway::refusing());
         let reader: Box<dyn EnsReader> = match demand {
             ProofGradeDemand::StateProof(_) => Box::new(ProvenEnsReader::new(config, &transport, gateway)),
             _ => Box::new(RpcEnsReader::new(config, &transport, gateway)),
         };
         let reading = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
 
-        assert_eq!(found(reading.answer).records.text(RecordKey::Entry), Some(ENTRY), "{demand:?}");
+        assert_eq!(found(reading.answer).records.text(TextRecordKey::Entry), Some(ENTRY), "{demand:?}");
         let latest = found(reading.latest.unwrap().unwrap().answer);
-        assert_eq!(latest.records.text(RecordKey::Entry), Some(ENTRY), "{demand:?}");
+        assert_eq!(latest.records.text(TextRecordKey::Entry), Some(ENTRY), "{demand:?}");
     }
 }
 
@@ -1477,7 +1480,7 @@ async fn the_owner_needs_a_quorum_too() {
     let reading = reader.read_name(&name("summarizeagent.eth"), FIRST).await.unwrap();
     for fault in [SandboxRpcFault::Html, SandboxRpcFault::Garbage, SandboxRpcFault::OtherBlocks] {
         servers[1].set_fault(fault);
-        let holding = reader.read_holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await;
+        let holding = reader.read_cl_owner(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await;
         assert!(holding.is_err(), "{fault:?}: {holding:?}");
     }
 }

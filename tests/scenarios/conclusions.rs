@@ -22,7 +22,8 @@ async fn every_name_is_concluded_to_be_what_it_was() {
         for depth in [ResolutionDepth::Identity, ResolutionDepth::Schemas] {
             let mut question = NameQuestion::new(&agent.name);
             question.depth = Some(depth);
-            let verdict = without_block_hash(resolver.ask(&question).await.expect("the question is good").verdict());
+            let verdict =
+                without_block_hash(resolver.resolve_question(&question).await.expect("the question is good").verdict());
 
             let [state, depth] = [serde_json::to_value(verdict.state), serde_json::to_value(depth)]
                 .map(|word| word.expect("it is a word"));
@@ -53,5 +54,5 @@ fn without_block_hash(verdict: &Verdict) -> Verdict {
         anchor.block.hash = format!("0x{}", "0".repeat(64));
         anchor.block.number = 0;
     }
-    verdict.with_digests()
+    verdict.with_computed_digests()
 }

@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::{Reason, ReasonEffect};
-use clresolve_core::records::{RecordKey, RecordSet, TextRecord};
+use clresolve_core::records::{TextRecord, TextRecordKey, TextRecordSet};
 use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::check;
 use clresolve_verdict::check::schemas::check_schemas;
-use clresolve_verdict::evidence::{SchemaEvidence, SchemaResponses};
-use clresolve_verdict::manifest::{SchemaReleaseManifest, SchemaSide};
+use clresolve_verdict::evidence::{CanonicalAndMirrorSchema, SchemaEvidence};
+use clresolve_verdict::manifest::{SchemaReleaseManifest, SchemaRole};
 use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles, DEFAULT};
 use clresolve_verdict::schema::StrictSchema;
 use clresolve_verdict::schema::served::ServedSchema;
@@ -50,7 +50,7 @@ fn profile(id: &str) -> Arc<ConformanceProfile> {
 fn judge(bytes: &[u8], profile: &ConformanceProfile) -> Vec<Reason> {
     let card = match AgentCard::parse(bytes) {
         Ok(card) => card,
-        Err(error) => return vec![error.reason()],
+        Err(error) => return vec![error.to_card_reason()],
     };
     let steps = [check::card::check_card, check::entry::check_entry, check::verbs::check_verbs];
     steps.iter().flat_map(|step| step(&card, profile)).collect()
@@ -163,7 +163,7 @@ fn the_registry_of_the_next_line_agrees_with_its_manifests() {
     assert_eq!(entries.len(), 14);
     for entry in entries {
         let text = |member: &str| entry[member].as_str().expect("a text");
-        let manifest = profile.layer(text("class")).expect("a known class").manifest();
+        let manifest = profile.class_rules(text("class")).expect("a known class").manifest();
         let verb = manifest.verb(text("verb")).expect("a known verb");
         assert_eq!(text("schema_request"), verb.request.canonical);
         assert_eq!(text("schema_receipt"), verb.receipt.canonical);
@@ -171,7 +171,7 @@ fn the_registry_of_the_next_line_agrees_with_its_manifests() {
     }
     let commercial = value(&corpus.join("protocol-commercial/manifest.json"));
     let listed = commercial["verbs"].as_array().expect("a list");
-    let known = profile.layer("commercial").expect("a known class").manifest();
+    let known = profile.class_rules("commercial").expect("a known class").manifest();
     assert_eq!(listed.len(), known.verbs().len());
     for verb in listed {
         let known = known.verb(verb["verb"].as_str().expect("a name")).expect("a known verb");
@@ -260,7 +260,7 @@ fn our_base_schema_says_what_the_published_one_says() {
         (DEFAULT, "agent-cards/schemas/v1.0.0/_shared/agent.card.base.schema.json"),
         (NEXT, "agent-cards-v1.1.0/repository/schemas/v1.1.0/agent.card.schema.json"),
     ] {
-        let published = StrictSchema::load(&read(&corpus.join(path)), &[]).expect("the published schema is strict");
+        let published = StrictSchema::compile(&read(&corpus.join(path)), &[]).expect("the published schema is strict");
         let profile = profile(id);
         let (mut accepted, mut refused) = (0, 0);
         for path in &cards {
@@ -315,14 +315,14 @@ struct Pinned {
 
 fn pinned(manifest: &SchemaReleaseManifest) -> Vec<Pinned> {
     let bound =
-        manifest.verbs().iter().flat_map(|verb| SchemaSide::ALL.map(|side| verb.schema(side))).map(|schema| Pinned {
+        manifest.verbs().iter().flat_map(|verb| SchemaRole::ALL.map(|side| verb.schema(side))).map(|schema| Pinned {
             path: schema.path.clone(),
             id: schema.id.clone(),
             bytes: schema.bytes.expect("pinned"),
             sha256: schema.sha256.expect("pinned"),
             published_crlf: schema.published_crlf_sha256,
         });
-    let shared = manifest.shared().iter().map(|schema| Pinned {
+    let shared = manifest.shared_schemas().iter().map(|schema| Pinned {
         path: schema.path.clone(),
         id: schema.id.clone(),
         bytes: schema.bytes,
@@ -369,7 +369,7 @@ fn verbs_locations_and_categories_are_the_published_ones() {
     let Some(corpus) = corpus("commandlayer") else { return };
     let published = value(&corpus.join("protocol-commons/manifest.json"));
     let profile = profile(DEFAULT);
-    let commons = profile.layer("commons").expect("a known class").manifest();
+    let commons = profile.class_rules("commons").expect("a known class").manifest();
     assert_eq!(published["schemas_cid"].as_str(), commons.directory_cid());
     let verbs = published["verbs"].as_array().expect("a list");
     assert_eq!(verbs.len(), commons.verbs().len());
@@ -381,10 +381,10 @@ fn verbs_locations_and_categories_are_the_published_ones() {
     }
     for path in json_files(&corpus.join("agent-cards/agents")) {
         let card = AgentCard::parse(&read(&path)).expect("a card");
-        let layer = profile.layer(card.class().expect("a class")).expect("a known class");
+        let layer = profile.class_rules(card.class().expect("a class")).expect("a known class");
         let verb = layer.manifest().verb(card.primary_verb().expect("a verb")).expect("a known verb");
-        for side in SchemaSide::ALL {
-            assert_eq!(card.schema(side), Some(verb.schema(side).canonical.as_str()), "{}", path.display());
+        for side in SchemaRole::ALL {
+            assert_eq!(card.schema_location(side), Some(verb.schema(side).canonical.as_str()), "{}", path.display());
         }
     }
 }
@@ -396,11 +396,11 @@ fn protocol_schemas_are_strict_and_judge_the_examples_as_their_folders_say() {
     for manifest in profile(DEFAULT).manifests() {
         let (repository, _) = manifest.id().split_once('/').expect("a layer and a release");
         let root = corpus.join(repository);
-        let shared: Vec<_> = manifest.shared().iter().map(|schema| value(&root.join(&schema.path))).collect();
+        let shared: Vec<_> = manifest.shared_schemas().iter().map(|schema| value(&root.join(&schema.path))).collect();
         for verb in manifest.verbs() {
-            let load = |side: SchemaSide| StrictSchema::load(&read(&root.join(&verb.schema(side).path)), &shared);
-            let request = load(SchemaSide::Request).unwrap_or_else(|e| panic!("{}: {e}", verb.request.path));
-            let receipt = load(SchemaSide::Receipt).unwrap_or_else(|e| panic!("{}: {e}", verb.receipt.path));
+            let load = |side: SchemaRole| StrictSchema::compile(&read(&root.join(&verb.schema(side).path)), &shared);
+            let request = load(SchemaRole::Request).unwrap_or_else(|e| panic!("{}: {e}", verb.request.path));
+            let receipt = load(SchemaRole::Receipt).unwrap_or_else(|e| panic!("{}: {e}", verb.receipt.path));
             let examples = root.join("examples/v1.0.0").join(manifest.class()).join(&verb.name);
             for path in json_files(&examples) {
                 let name = path.file_name().expect("a file").to_string_lossy().into_owned();
@@ -420,13 +420,13 @@ fn the_documented_records_of_formatagent_bind_the_published_schemas() {
     let card = AgentCard::parse(&card).expect("a card");
     let documented = value(&corpus.join("txt-record-sets/formatagent.eth.observed.json"));
     let text = |(key, text): (&String, &Value)| {
-        Some((RecordKey::from_name(key)?, TextRecord::Text(text.as_str().expect("a text").to_owned())))
+        Some((TextRecordKey::from_name(key)?, TextRecord::Text(text.as_str().expect("a text").to_owned())))
     };
-    let records: RecordSet = documented["txt"].as_object().expect("records").iter().filter_map(text).collect();
+    let records: TextRecordSet = documented["txt"].as_object().expect("records").iter().filter_map(text).collect();
     let bound = |side: &str| {
         let path = format!("protocol-commons/schemas/v1.0.0/commons/format/{side}s/format.{side}.schema.json");
-        let served = ServedSchema::read(read(&corpus.join(path)).into());
-        SchemaResponses { canonical: Ok(served.clone()), mirror: Some(Ok(served)) }
+        let served = ServedSchema::from_bytes(read(&corpus.join(path)).into());
+        CanonicalAndMirrorSchema { canonical: Ok(served.clone()), mirror: Some(Ok(served)) }
     };
     let evidence = SchemaEvidence { request: bound("request"), receipt: bound("receipt") };
     let reasons = check_schemas(&card, &evidence, &records, &profile(DEFAULT));

@@ -9,7 +9,7 @@ use clresolve_resolver::config::{
     BeaconEndpointConfig, BlockHeaderProofMode, ChainProofMode, Config, RpcEndpointConfig,
 };
 use clresolve_resolver::resolve::Resolver;
-use clresolve_resolver::resolve::doctor::{BeaconHealth, examine_upstreams};
+use clresolve_resolver::resolve::doctor::{BeaconApiEndpointHealth, examine_upstreams};
 use clresolve_resolver::sandbox::CustomSandbox;
 use clresolve_sandbox::beacon::SandboxBeaconBehaviour;
 use clresolve_sandbox::spec::SandboxSpec;
@@ -82,7 +82,7 @@ fn expect(what: &str, verdict: &Value, state: &str, expected: &[&str]) {
 }
 
 /// The results of `doctor` for each beacon endpoint.
-async fn examined(config: &Config) -> Vec<BeaconHealth> {
+async fn examined(config: &Config) -> Vec<BeaconApiEndpointHealth> {
     let found = examine_upstreams(config, &SystemClock).await.unwrap_or_else(|error| panic!("{error}"));
     found.light_client.expect("headers come from a light client").endpoints
 }

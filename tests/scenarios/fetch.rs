@@ -16,8 +16,8 @@ use std::time::Duration;
 use alloy_primitives::address;
 use async_trait::async_trait;
 use bytes::Bytes;
-use clresolve_chain::ccip::{CcipReadGateway, CcipReadRequest};
-use clresolve_resolver::fetch::ccip::GuardedCcipReadGateway;
+use clresolve_chain::ccip::{CcipReadGatewayClient, CcipReadRequest};
+use clresolve_resolver::fetch::ccip::GuardedCcipReadGatewayClient;
 use clresolve_resolver::fetch::https::{self, CARD_LIMIT, FetchLimits, FetchedDocument};
 use clresolve_resolver::fetch::{
     AddressLookup, Egress, EgressConfig, EgressSetupError, EgressViolation, FetchError, ForbiddenUrlError,
@@ -55,7 +55,7 @@ async fn world(handler: impl Fn(&str) -> Answer + Send + Sync + 'static) -> (Ser
 }
 
 async fn get(egress: &Egress, url: &str) -> Result<FetchedDocument, FetchError> {
-    https::get(egress, url, FetchLimits { total: AMPLE, ..FetchLimits::for_card() }).await
+    https::fetch_document(egress, url, FetchLimits { total: AMPLE, ..FetchLimits::for_card() }).await
 }
 
 /// What comes of a card whose server answers so.
@@ -89,7 +89,7 @@ async fn gets_a_card() {
     };
     assert_eq!(body, expected);
     let endless = FetchLimits { bytes: 2, total: Duration::MAX, ..FetchLimits::for_card() };
-    assert_eq!(https::get(&egress, "https://cards.example/", endless).await.unwrap().bytes, "{}");
+    assert_eq!(https::fetch_document(&egress, "https://cards.example/", endless).await.unwrap().bytes, "{}");
     assert_eq!(server.paths(), ["/a/card.json?x=1", "/"]);
     assert!(server.heads()[0].to_ascii_lowercase().contains("\r\nhost: cards.example\r\n"));
 }
@@ -371,8 +371,8 @@ async fn a_forbidden_hop_is_named_and_not_asked() {
 #[tokio::test]
 async fn keys_stay_with_the_origin_that_was_named() {
     let (server, egress) = world(|_| redirect("https://evil.example/keys.json")).await;
-    let limits = FetchLimits { total: AMPLE, ..FetchLimits::for_keys() };
-    let error = https::get(&egress, "https://cards.example/keys.json", limits).await.unwrap_err();
+    let limits = FetchLimits { total: AMPLE, ..FetchLimits::for_key_set() };
+    let error = https::fetch_document(&egress, "https://cards.example/keys.json", limits).await.unwrap_err();
     assert_eq!(refusal(error), (1, EgressViolation::AnotherOrigin));
     assert_eq!(server.paths(), ["/keys.json"]);
 }
@@ -468,9 +468,12 @@ async fn stalls_end_at_the_time_limit() {
     let heads = ["", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\n{"];
     for head in heads {
         let (_server, egress) = world(move |_| Answer::Stall(head.into())).await;
-        let got =
-            https::get(&egress, "https://cards.example/", FetchLimits { total: SHORT, ..FetchLimits::for_card() })
-                .await;
+        let got = https::fetch_document(
+            &egress,
+            "https://cards.example/",
+            FetchLimits { total: SHORT, ..FetchLimits::for_card() },
+        )
+        .await;
         assert_eq!(got, Err(unavailable(SourceUnavailableError::Timeout)), "{head:?}");
     }
 
@@ -575,7 +578,7 @@ fn lookup_request(urls: &[&str]) -> CcipReadRequest {
 }
 
 async fn ask(egress: &Egress, urls: &[&str]) -> Result<Vec<u8>, (Option<u16>, String)> {
-    let gateway = GuardedCcipReadGateway::new(egress.clone(), AMPLE);
+    let gateway = GuardedCcipReadGatewayClient::new(egress.clone(), AMPLE);
     let asked = gateway.request_first_response(&lookup_request(urls), 100).await;
     asked.map(|data| data.to_vec()).map_err(|error| (error.status, error.message))
 }
@@ -638,7 +641,7 @@ async fn long_answers_of_ccip_read_gateways_share_one_budget() {
         _ => ok(&answer(100)),
     })
     .await;
-    let gateway = GuardedCcipReadGateway::new(egress, AMPLE);
+    let gateway = GuardedCcipReadGatewayClient::new(egress, AMPLE);
     let ask = |path: &str| {
         let (gateway, request) = (gateway.clone(), lookup_request(&[&format!("https://cards.example{path}")]));
         async move { gateway.request_first_response(&request, MAX_LOOK_UP_BYTES).await }
@@ -656,7 +659,7 @@ async fn long_answers_of_ccip_read_gateways_share_one_budget() {
 
 #[tokio::test]
 async fn ccip_read_can_be_switched_off() {
-    let error = GuardedCcipReadGateway::refusing_all()
+    let error = GuardedCcipReadGatewayClient::refusing_all()
         .request_first_response(&lookup_request(&["https://cards.example/"]), 100)
         .await
         .unwrap_err();

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use clresolve_ipfs::build::{self, BlocksByCid};
 use clresolve_ipfs::car::{CarLimits, CarReader, CarSection};
 use clresolve_ipfs::{
-    CidError, ContentId, ContentPath, DagWalk, DagWalkBudget, DagWalkError, VerifiedFile, read_file_from_car,
+    CidError, ContentId, DagWalk, DagWalkBudget, DagWalkError, UnixFsPath, VerifiedFile, read_file_from_car,
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -108,7 +108,7 @@ impl Verdict {
             Ok(proven) => {
                 self.ok && self.size == Some(proven.bytes.len()) && self.sha256 == Some(sha256(&proven.bytes))
             }
-            Err(error) => !self.ok && self.error.as_deref() == Some(error.class()),
+            Err(error) => !self.ok && self.error.as_deref() == Some(error.error_class_name()),
         }
     }
 }
@@ -258,8 +258,10 @@ fn check_entry(label: &str, entry: &Entry, outcome: Result<VerifiedFile, DagWalk
         ("object", _, Err(DagWalkError::UnsupportedCodec(_))) => "object",
         ("file", None, Err(DagWalkError::Incomplete { .. })) => "incomplete",
         // Two CARs have directories with names such as `../foo`, which we refuse whole.
-        (_, _, Err(error @ DagWalkError::BadPath(_))) if entry.path.contains("..") => error.class(),
-        (_, _, Err(error @ DagWalkError::BadUnixfs { .. })) if label.contains("outside-root") => error.class(),
+        (_, _, Err(error @ DagWalkError::BadPath(_))) if entry.path.contains("..") => error.error_class_name(),
+        (_, _, Err(error @ DagWalkError::BadUnixfs { .. })) if label.contains("outside-root") => {
+            error.error_class_name()
+        }
         (_, _, outcome) => panic!("{label}: {:?}", outcome.map(|proven| proven.bytes.len())),
     }
 }
@@ -287,9 +289,9 @@ fn upstream_trees_can_be_rebuilt() {
     assert_eq!(rebuilt, REBUILT);
 }
 
-fn layouts() -> [build::DagLayout; 3] {
-    let default = build::DagLayout::default();
-    [default, build::DagLayout { chunk: 256 << 10, ..default }, build::DagLayout { shard_above: 0, ..default }]
+fn layouts() -> [build::UnixFsLayout; 3] {
+    let default = build::UnixFsLayout::default();
+    [default, build::UnixFsLayout { chunk: 256 << 10, ..default }, build::UnixFsLayout { shard_above: 0, ..default }]
 }
 
 fn files_of(tree: &Tree, blocks: &BlocksByCid) -> Option<BTreeMap<String, Bytes>> {
@@ -327,18 +329,18 @@ fn dag_pb_fixtures() {
 }
 
 fn read_one_block(root: ContentId, block: Bytes) -> Result<VerifiedFile, DagWalkError> {
-    let mut walk = DagWalk::new(root, &ContentPath::default(), DagWalkBudget::for_agent_card());
+    let mut walk = DagWalk::new(root, &UnixFsPath::default(), DagWalkBudget::for_agent_card());
     walk.supply_block(block)?;
     walk.finish()
 }
 
 fn cat(root: &str, path: &str, budget: DagWalkBudget, car: &Bytes) -> Result<VerifiedFile, DagWalkError> {
-    read_file_from_car(cid(root), &ContentPath::parse_literal(path)?, budget, car.clone())
+    read_file_from_car(cid(root), &UnixFsPath::parse_literal(path)?, budget, car.clone())
 }
 
 /// As [`for_cat_command`], block by block.
 fn cat_blocks(root: &str, path: &str, blocks: &BlocksByCid) -> Result<VerifiedFile, DagWalkError> {
-    let mut walk = DagWalk::new(cid(root), &ContentPath::parse_literal(path)?, DagWalkBudget::for_cat_command());
+    let mut walk = DagWalk::new(cid(root), &UnixFsPath::parse_literal(path)?, DagWalkBudget::for_cat_command());
     while let Some(block) = walk.wanted_block().and_then(|cid| blocks.get(cid)) {
         walk.supply_block(block.clone())?;
     }

@@ -170,14 +170,14 @@ async fn a_name_is_shown_and_forgotten_and_the_gate_goes_by_the_policy() {
 fn sellers(folder: &Path) -> std::path::PathBuf {
     let store = MemoryFile::open(&folder.join("memory"), 10).expect("a new file");
     let key = |origin: &str| OriginKey::new("mainnet", 1, &origin.parse::<WebOrigin>().expect("an origin"));
-    let note = |origin: &str, noted| store.note_origin(&key(origin), noted).expect("the disk has room");
+    let note = |origin: &str, noted| store.remember_origin(&key(origin), noted).expect("the disk has room");
     let at = "2026-01-02T03:04:05Z".parse().expect("a time");
     let proposing = |name: &str| {
         let seen = ProvenSellerIdentity { identity: name.parse().expect("an identity"), at, block: Some(16) };
         OriginMemoryEntry { proposed: Some(seen), ..OriginMemoryEntry::default() }
     };
     note("https://shop.example", proposing("shop.eth"));
-    store.accept_origin(&key("https://shop.example")).expect("it is proposed");
+    store.accept_proposed_identity(&key("https://shop.example")).expect("it is proposed");
     note("https://shop.example", proposing("other.eth"));
     let payee = RememberedPayee {
         address: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".parse().expect("an address"),

@@ -15,14 +15,14 @@ use clresolve_core::reading::{
     BlockSelector, ChainBlock, ChainError, ClOwnerReading, EnsAnswer, LatestNameState, NameHolder, NameReading,
     ProofGrade, ProofStrength, ResolvedRecords, ResolverContractError,
 };
-use clresolve_core::records::{RecordKey, RecordSet, TextRecord};
+use clresolve_core::records::{TextRecord, TextRecordKey, TextRecordSet};
 use clresolve_core::state::TrustState;
-use clresolve_ipfs::build::{self, BlocksByCid, DagBuilder, DagLayout, HamtFanout};
-use clresolve_ipfs::{ContentId, ContentPath, DagWalk, DagWalkBudget};
+use clresolve_ipfs::build::{self, BlocksByCid, DagBuilder, HamtFanout, UnixFsLayout};
+use clresolve_ipfs::{ContentId, DagWalk, DagWalkBudget, UnixFsPath};
 use clresolve_resolver::fetch::SourceUnavailableError;
 use clresolve_verdict::check::{self, JudgementPolicy};
 use clresolve_verdict::evidence::{
-    self, ClOwnerEvidence, ContentProofSource, HttpsOutcome, IpfsMirrorPath, IpfsOutcome, RecordUsability,
+    self, ClOwnerEvidence, ContentProofSource, HttpsOutcome, IpfsMirrorLocation, IpfsWalkOutcome, RecordUsability,
     ResolutionEvidence,
 };
 use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles, DEFAULT};
@@ -34,22 +34,22 @@ const NAME: &str = "summarizeagent.eth";
 const URL: &str = "https://example.org/card.json";
 
 /// The required records, and one that no rule reads at depth `identity`.
-const KEYS: [RecordKey; 7] = [
-    RecordKey::Entry,
-    RecordKey::Agentcard,
-    RecordKey::CidAgentcard,
-    RecordKey::MirrorIpfs,
-    RecordKey::Checksum,
-    RecordKey::Owner,
-    RecordKey::Verb,
+const KEYS: [TextRecordKey; 7] = [
+    TextRecordKey::Entry,
+    TextRecordKey::Agentcard,
+    TextRecordKey::CidAgentcard,
+    TextRecordKey::MirrorIpfs,
+    TextRecordKey::Checksum,
+    TextRecordKey::Owner,
+    TextRecordKey::Verb,
 ];
 
 /// All data that nodes, hosts and gateways return about one agent.
 #[derive(Clone, Debug)]
 struct World {
-    records: BTreeMap<RecordKey, Vec<u8>>,
+    records: BTreeMap<TextRecordKey, Vec<u8>>,
     /// The records at the newest block.
-    latest: BTreeMap<RecordKey, Vec<u8>>,
+    latest: BTreeMap<TextRecordKey, Vec<u8>>,
     /// Served only at [`URL`].
     served: Option<Bytes>,
     blocks: BlocksByCid,
@@ -97,13 +97,13 @@ fn world(card: &str, form: Form) -> World {
         document[name].as_str().expect("a text").as_bytes().to_vec()
     };
     let records = BTreeMap::from([
-        (RecordKey::Entry, member("entry")),
-        (RecordKey::Agentcard, URL.as_bytes().to_vec()),
-        (RecordKey::CidAgentcard, cid.to_string().into_bytes()),
-        (RecordKey::MirrorIpfs, format!("ipfs://{cid}{below}").into_bytes()),
-        (RecordKey::Checksum, Digest::compute(card.as_bytes()).to_string().into_bytes()),
-        (RecordKey::Owner, member("owner")),
-        (RecordKey::Verb, b"summarize".to_vec()),
+        (TextRecordKey::Entry, member("entry")),
+        (TextRecordKey::Agentcard, URL.as_bytes().to_vec()),
+        (TextRecordKey::CidAgentcard, cid.to_string().into_bytes()),
+        (TextRecordKey::MirrorIpfs, format!("ipfs://{cid}{below}").into_bytes()),
+        (TextRecordKey::Checksum, Digest::compute(card.as_bytes()).to_string().into_bytes()),
+        (TextRecordKey::Owner, member("owner")),
+        (TextRecordKey::Verb, b"summarize".to_vec()),
     ]);
     let reading = ReadingBytes {
         answer: AnswerKind::Records,
@@ -127,11 +127,11 @@ fn store(card: &str, form: Form) -> (ContentId, String, BlocksByCid) {
         Form::Raw => (dag.add_raw_block(card.to_owned()).cid, String::new(), dag.into_blocks()),
         Form::Chunks => (dag.add_file(card.as_bytes(), 512).cid, String::new(), dag.into_blocks()),
         Form::Folder => {
-            let (cid, blocks) = build::build_directory_tree(&files, DagLayout::default());
+            let (cid, blocks) = build::build_directory_tree(&files, UnixFsLayout::default());
             (cid, path, blocks)
         }
         Form::Sharded => {
-            let layout = DagLayout { shard_above: 2, fanout: HamtFanout::SMALLEST, chunk: 700 };
+            let layout = UnixFsLayout { shard_above: 2, fanout: HamtFanout::SMALLEST, chunk: 700 };
             let (cid, blocks) = build::build_directory_tree(&files, layout);
             (cid, path, blocks)
         }
@@ -166,7 +166,7 @@ impl Bad {
         Self { what, world, mended: Some(good) }
     }
 
-    fn record(what: &'static str, key: RecordKey, value: &str) -> Self {
+    fn record(what: &'static str, key: TextRecordKey, value: &str) -> Self {
         Self::around(what, Form::Folder, |world| {
             world.records.insert(key, value.as_bytes().to_vec());
             world.latest = world.records.clone();
@@ -187,16 +187,16 @@ fn bad() -> Vec<Bad> {
             world.served = None;
         }),
         Bad::around("the checksum is about to change", Form::Raw, |world| {
-            world.latest.insert(RecordKey::Checksum, other_digest.clone().into_bytes());
+            world.latest.insert(TextRecordKey::Checksum, other_digest.clone().into_bytes());
         }),
-        Bad::record("the checksum is that of another card", RecordKey::Checksum, &other_digest),
-        Bad::record("the CID is that of another card", RecordKey::CidAgentcard, &other_raw),
-        Bad::record("the mirror names another card", RecordKey::MirrorIpfs, &format!("ipfs://{other_raw}")),
-        Bad::record("the entry belongs to another agent", RecordKey::Entry, "x402://stranger.eth/summarize/v1"),
-        Bad::record("the owner is another one", RecordKey::Owner, "stranger.eth"),
-        Bad::record("the owner turns the text", RecordKey::Owner, "publisher.\u{202e}hte"),
-        Bad::record("no checksum is set", RecordKey::Checksum, ""),
-        Bad::record("no CID is set", RecordKey::CidAgentcard, ""),
+        Bad::record("the checksum is that of another card", TextRecordKey::Checksum, &other_digest),
+        Bad::record("the CID is that of another card", TextRecordKey::CidAgentcard, &other_raw),
+        Bad::record("the mirror names another card", TextRecordKey::MirrorIpfs, &format!("ipfs://{other_raw}")),
+        Bad::record("the entry belongs to another agent", TextRecordKey::Entry, "x402://stranger.eth/summarize/v1"),
+        Bad::record("the owner is another one", TextRecordKey::Owner, "stranger.eth"),
+        Bad::record("the owner turns the text", TextRecordKey::Owner, "publisher.\u{202e}hte"),
+        Bad::record("no checksum is set", TextRecordKey::Checksum, ""),
+        Bad::record("no CID is set", TextRecordKey::CidAgentcard, ""),
         Bad::card("the card is another name's", "\"ens\": \"summarizeagent.eth\"", "\"ens\": \"strangeragent.eth\""),
         Bad::card("the card has a foreign member", "\"slug\":", "\"rating\": 5, \"slug\":"),
         Bad::card("the card has a key twice", "\"slug\":", "\"slug\": \"a\", \"slug\":"),
@@ -213,22 +213,22 @@ fn bad() -> Vec<Bad> {
 fn gather(world: &World) -> ResolutionEvidence {
     let records = record_set(&world.records);
     let text = |key| RecordUsability::from_record(&records, key).text();
-    let https = match (text(RecordKey::Agentcard).filter(|url| evidence::is_https_url(url)), &world.served) {
+    let https = match (text(TextRecordKey::Agentcard).filter(|url| evidence::is_https_url(url)), &world.served) {
         (None, _) => HttpsOutcome::NotAsked,
         (Some(URL), Some(bytes)) => HttpsOutcome::Body { bytes: bytes.clone(), url: URL.to_owned() },
         (Some(_), _) => HttpsOutcome::Unavailable(SourceUnavailableError::Status(404).into()),
     };
-    let cid = text(RecordKey::CidAgentcard).and_then(|value| ContentId::parse(value).ok());
-    let mirror = text(RecordKey::MirrorIpfs).and_then(|value| IpfsMirrorPath::parse(value).ok());
+    let cid = text(TextRecordKey::CidAgentcard).and_then(|value| ContentId::parse(value).ok());
+    let mirror = text(TextRecordKey::MirrorIpfs).and_then(|value| IpfsMirrorLocation::parse(value).ok());
     let path = mirror.as_ref().map(|mirror| mirror.path.clone()).unwrap_or_default();
-    let walked = |cid: Option<ContentId>, path: &ContentPath| match cid {
+    let walked = |cid: Option<ContentId>, path: &UnixFsPath| match cid {
         Some(cid) => walk(cid, path, https.bytes(), &world.blocks).0,
-        None => IpfsOutcome::NotAsked,
+        None => IpfsWalkOutcome::NotAsked,
     };
     let ipfs = walked(cid, &path);
     let mirrored = match mirror.filter(|mirror| cid != Some(mirror.cid)) {
         Some(mirror) => walked(Some(mirror.cid), &mirror.path),
-        None => IpfsOutcome::NotAsked,
+        None => IpfsWalkOutcome::NotAsked,
     };
     let holder = NameHolder::Address(world.reading.holder.into());
     let owner = ClOwnerReading { address: Some(world.reading.owner.into()), holder: NameHolder::Nobody };
@@ -285,7 +285,7 @@ fn reading(world: &World, holder: NameHolder) -> Result<NameReading, ChainError>
     })
 }
 
-fn record_set(records: &BTreeMap<RecordKey, Vec<u8>>) -> RecordSet {
+fn record_set(records: &BTreeMap<TextRecordKey, Vec<u8>>) -> TextRecordSet {
     let record = |bytes: &[u8]| match String::from_utf8(bytes.to_vec()) {
         Ok(text) if text.is_empty() => TextRecord::Absent,
         Ok(text) => TextRecord::Text(text),
@@ -297,10 +297,10 @@ fn record_set(records: &BTreeMap<RecordKey, Vec<u8>>) -> RecordSet {
 /// Resolves the path, and returns which blocks came from the gateway.
 fn walk(
     cid: ContentId,
-    path: &ContentPath,
+    path: &UnixFsPath,
     known: Option<&Bytes>,
     blocks: &BlocksByCid,
-) -> (IpfsOutcome, BTreeSet<ContentId>) {
+) -> (IpfsWalkOutcome, BTreeSet<ContentId>) {
     let mut walk = DagWalk::new(cid, path, DagWalkBudget::for_agent_card());
     let mut taken = BTreeSet::new();
     while let Some(wanted) = walk.wanted_block().copied() {
@@ -313,18 +313,20 @@ fn walk(
         }
         taken.insert(wanted);
     }
-    (IpfsOutcome::from_walk(walk.finish(), ContentProofSource::Gateway, Vec::new()), taken)
+    (IpfsWalkOutcome::from_walk(walk.finish(), ContentProofSource::Gateway, Vec::new()), taken)
 }
 
 /// Whether a change to a good agent's data is insignificant: every record keeps its meaning, the newest block has the
 /// same records and holder, the host serves the card or nothing, and every block that must come from a gateway is
 /// correct.
 fn binds(good: &World, changed: &World) -> bool {
-    let record = |key: &RecordKey| says_the_same(*key, &good.records[key], changed.records.get(key).map_or(&[], |v| v));
+    let record =
+        |key: &TextRecordKey| says_the_same(*key, &good.records[key], changed.records.get(key).map_or(&[], |v| v));
     let pinned = record_set(&changed.records);
-    let served = changed.served.as_ref().filter(|_| pinned.text(RecordKey::Agentcard).is_some_and(|url| url == URL));
-    let cid = ContentId::parse(pinned.text(RecordKey::CidAgentcard).unwrap_or_default());
-    let mirror = IpfsMirrorPath::parse(pinned.text(RecordKey::MirrorIpfs).unwrap_or_default());
+    let served =
+        changed.served.as_ref().filter(|_| pinned.text(TextRecordKey::Agentcard).is_some_and(|url| url == URL));
+    let cid = ContentId::parse(pinned.text(TextRecordKey::CidAgentcard).unwrap_or_default());
+    let mirror = IpfsMirrorLocation::parse(pinned.text(TextRecordKey::MirrorIpfs).unwrap_or_default());
     let (Ok(cid), Ok(mirror)) = (cid, mirror) else { return false };
     let (_, needed) = walk(cid, &mirror.path, served, &good.blocks);
     KEYS.iter().all(record)
@@ -335,19 +337,19 @@ fn binds(good: &World, changed: &World) -> bool {
 }
 
 /// Whether a changed record has the same meaning as the good one.
-fn says_the_same(key: RecordKey, good: &[u8], changed: &[u8]) -> bool {
+fn says_the_same(key: TextRecordKey, good: &[u8], changed: &[u8]) -> bool {
     let (Ok(good), Ok(changed)) = (std::str::from_utf8(good), std::str::from_utf8(changed)) else { return false };
-    let is_clean = clresolve_core::text::unsafe_character(changed).is_none() && changed.trim() == changed;
+    let is_clean = clresolve_core::text::first_unsafe_character(changed).is_none() && changed.trim() == changed;
     is_clean
         && match key {
             // Hex digits in any case, with or without the prefix.
-            RecordKey::Checksum => changed.parse() == good.parse::<Digest>(),
+            TextRecordKey::Checksum => changed.parse() == good.parse::<Digest>(),
             // Any multibase, and either CID version.
-            RecordKey::CidAgentcard => ContentId::parse(changed) == ContentId::parse(good),
-            RecordKey::MirrorIpfs => IpfsMirrorPath::parse(changed) == IpfsMirrorPath::parse(good),
+            TextRecordKey::CidAgentcard => ContentId::parse(changed) == ContentId::parse(good),
+            TextRecordKey::MirrorIpfs => IpfsMirrorLocation::parse(changed) == IpfsMirrorLocation::parse(good),
             // The location of a copy, not its identity: any https URL, at which nothing is served.
-            RecordKey::Agentcard => evidence::is_https_url(changed),
-            RecordKey::Entry | RecordKey::Owner => changed == good,
+            TextRecordKey::Agentcard => evidence::is_https_url(changed),
+            TextRecordKey::Entry | TextRecordKey::Owner => changed == good,
             // No rule reads the other records at this depth.
             _ => true,
         }
@@ -419,7 +421,7 @@ fn parts_changed(world: &World) -> Vec<(String, World)> {
         let cuts = (0..bytes.len()).step_by(1 + bytes.len() / 8).map(|end| bytes[..end].to_vec());
         cuts.chain([bytes.repeat(2)]).collect::<Vec<_>>()
     };
-    let set = |next: &mut World, key: RecordKey, value: Vec<u8>| {
+    let set = |next: &mut World, key: TextRecordKey, value: Vec<u8>| {
         next.records.insert(key, value.clone());
         next.latest.insert(key, value);
     };

@@ -8,19 +8,19 @@ use std::time::Duration;
 use alloy_primitives::{Address, address};
 use async_trait::async_trait;
 use bytes::Bytes;
-use clresolve_chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
-use clresolve_chain::transport::{HttpRequestError, RpcHttpTransport};
+use clresolve_chain::ccip::{CcipReadGatewayClient, CcipReadGatewayError, CcipReadRequest};
+use clresolve_chain::transport::{HttpRequestError, JsonRpcHttpClient};
 use clresolve_chain::{
     BlockHeaderSource, ChainReaderConfig, EnsReader, ProvenEnsReader, QuorumHeaderSource, RpcEndpointSettings,
     RpcEnsReader, TimeSource, VouchedBlockHeader,
 };
 use clresolve_core::cause::ResolverContractError;
 use clresolve_core::name::EnsName;
-use clresolve_core::payment::CoinTypes;
+use clresolve_core::payment::RequestedCoinTypes;
 use clresolve_core::reading::{
     BlockSelector, ChainError, ClOwnerReading, EnsAnswer, NameHolder, NameReading, ProofGradeDemand,
 };
-use clresolve_core::records::RecordKey;
+use clresolve_core::records::TextRecordKey;
 use clresolve_resolver::telemetry::PrometheusExposition;
 use clresolve_sandbox::chain::{
     CHAIN_ID, EnsResolverKind, SandboxChain, SandboxChainBuilder, SandboxNameRegistration, SandboxRpcServer,
@@ -66,7 +66,7 @@ impl Counted {
 }
 
 #[async_trait]
-impl RpcHttpTransport for Counted {
+impl JsonRpcHttpClient for Counted {
     async fn post_json(&self, url: &Url, body: Bytes, _: usize, timeout: Duration) -> Result<Bytes, HttpRequestError> {
         let round = self.rounds.load(Ordering::SeqCst) + 1;
         self.posts.fetch_add(1, Ordering::SeqCst);
@@ -87,7 +87,7 @@ impl RpcHttpTransport for Counted {
 struct NoGateway;
 
 #[async_trait]
-impl CcipReadGateway for NoGateway {
+impl CcipReadGatewayClient for NoGateway {
     async fn request_first_response(
         &self,
         _: &CcipReadRequest,
@@ -137,7 +137,7 @@ impl World {
             .unwrap_or_else(|_| unreachable!("a proxy for each"))
     }
 
-    fn http(&self) -> Arc<dyn RpcHttpTransport> {
+    fn http(&self) -> Arc<dyn JsonRpcHttpClient> {
         Arc::clone(&self.counted) as _
     }
 
@@ -165,7 +165,7 @@ fn config(demand: ProofGradeDemand, urls: Vec<Url>) -> ChainReaderConfig {
         timeout: Duration::from_secs(60),
         hedge_after: Duration::from_secs(60),
         lookup_timeout: Some(Duration::from_secs(240)),
-        coins: CoinTypes::default(),
+        coins: RequestedCoinTypes::default(),
         max_head_age: None,
     }
 }
@@ -176,7 +176,7 @@ fn name(text: &str) -> EnsName {
 
 fn entry(reading: &NameReading) -> Option<&str> {
     match &reading.answer {
-        EnsAnswer::Records(found) => found.records.text(RecordKey::Entry),
+        EnsAnswer::Records(found) => found.records.text(TextRecordKey::Entry),
         _ => None,
     }
 }
@@ -215,7 +215,7 @@ async fn another_source_of_headers_takes_the_quorums_place() {
     ] {
         let reading = read(&proven).await.unwrap();
         assert_eq!(entry(&reading), Some(ENTRY), "headers of endpoints are not listened to");
-        assert!(!reading.proof.is_single_third_party());
+        assert!(!reading.proof.relies_on_single_third_party());
     }
 }
 
@@ -243,7 +243,7 @@ async fn the_cost_of_each_grade_in_requests_and_round_trips() {
         for text in ["agent.eth", "agent.eth", "other.eth"] {
             world.counted.counts().await;
             let reading = chain.read_name(&name(text), BlockSelector::Finalized).await.unwrap();
-            chain.read_holding(&name("owner.eth"), &reading.block, &reading.endpoints).await.unwrap();
+            chain.read_cl_owner(&name("owner.eth"), &reading.block, &reading.endpoints).await.unwrap();
             let [posts, calls, bytes, rounds] = world.counted.counts().await;
             println!("{label}, {text}: {posts}, {calls}, {bytes}, {rounds}");
             assert!((2..=most).contains(&rounds), "{label}, {text}: {rounds} round trips, at most {most} expected");
@@ -286,7 +286,7 @@ async fn spare_endpoints_prove_what_others_keep_back() {
         let reading = tokio::time::timeout(Duration::from_secs(30), read(&chain)).await;
         let reading = reading.expect("nobody waits in vain").unwrap_or_else(|error| panic!("{altered:?}: {error}"));
         assert_eq!(entry(&reading), Some(ENTRY), "{altered:?}");
-        let holding = chain.read_holding(&name("owner.eth"), &reading.block, &reading.endpoints).await;
+        let holding = chain.read_cl_owner(&name("owner.eth"), &reading.block, &reading.endpoints).await;
         assert_eq!(
             holding,
             Ok(ClOwnerReading { address: Some(BOB), holder: NameHolder::Address(ALICE) }),

@@ -95,7 +95,7 @@ fn scenarios_replay_from_their_bundles() {
         let form = jsonschema::draft202012::new(&schema).expect("a schema");
         for case in &cases {
             let resolver = stage.resolver(&case.ask.setting).await;
-            let bundle = match resolver.export(&NameQuestion::new(case.ask.name.as_str())).await {
+            let bundle = match resolver.export_bundle(&NameQuestion::new(case.ask.name.as_str())).await {
                 Ok(bundle) => {
                     let bundle = bundle.unsigned_bundle().to_json();
                     let errors =
@@ -169,7 +169,8 @@ fn the_gate_decides_as_the_scenarios_say() {
             let daemon = stage.daemon(setting).await;
             for Decision { verb, network, code } in &case.ask.gate {
                 let (verb, network) = (verb.as_deref(), network.as_deref());
-                let by_library = config.gate.gate_policy().objection(&resolution, verb, network).map(str::to_owned);
+                let by_library =
+                    config.gate.gate_policy().request_objection(&resolution, verb, network).map(str::to_owned);
                 let said = [
                     ("library", by_library),
                     ("program", stage::gate(&file, name, verb, network).await),

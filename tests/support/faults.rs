@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use clresolve_ipfs::build::{BlocksByCid, DagLayout, build_directory_tree, write_car};
-use clresolve_ipfs::{ContentId, ContentPath, DagWalk, DagWalkBudget};
+use clresolve_ipfs::build::{BlocksByCid, UnixFsLayout, build_directory_tree, write_car};
+use clresolve_ipfs::{ContentId, DagWalk, DagWalkBudget, UnixFsPath};
 use clresolve_resolver::fetch::SourceUnavailableError;
 
 use super::server::{Answer, answer, gzip, status};
@@ -35,7 +35,7 @@ impl Content {
         let card = Bytes::from_static(card);
         let long = Bytes::from((0..4000u32).flat_map(u32::to_be_bytes).collect::<Vec<_>>());
         let files = BTreeMap::from([(PATH.to_owned(), card.clone()), ("long".to_owned(), long)]);
-        let (root, blocks) = build_directory_tree(&files, DagLayout { chunk: 4096, ..DagLayout::default() });
+        let (root, blocks) = build_directory_tree(&files, UnixFsLayout { chunk: 4096, ..UnixFsLayout::default() });
         Self { root, path: PATH.to_owned(), blocks, card }
     }
 
@@ -73,7 +73,7 @@ impl Content {
     /// The blocks from the root to the card, in the order in which they are walked.
     pub(crate) fn along(&self) -> Sections {
         let mut walk =
-            DagWalk::new(self.root, &ContentPath::parse_literal(&self.path).unwrap(), DagWalkBudget::for_agent_card());
+            DagWalk::new(self.root, &UnixFsPath::parse_literal(&self.path).unwrap(), DagWalkBudget::for_agent_card());
         let mut sections = Vec::new();
         while let Some(cid) = walk.wanted_block().copied() {
             sections.push((cid, self.blocks[&cid].clone()));

@@ -10,18 +10,18 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, UnixStream};
 
 /// A running server. Dropping this stops it.
-pub(crate) struct Redis {
+pub(crate) struct RedisServerProcess {
     child: Child,
     folder: tempfile::TempDir,
     arguments: Vec<String>,
 }
 
-impl Redis {
+impl RedisServerProcess {
     /// Starts it with further arguments. Prints a notice and returns `None` if `redis-server` is not installed.
     pub(crate) fn start(arguments: &[&str]) -> Option<Self> {
         let folder = tempfile::tempdir().expect("a scratch folder");
         let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-        let Some(child) = spawn(&folder, &arguments) else {
+        let Some(child) = spawn_redis_server(&folder, &arguments) else {
             eprintln!("skipped: redis-server is not installed");
             return None;
         };
@@ -29,7 +29,7 @@ impl Redis {
     }
 
     /// Writes these lines to a file that only its owner can read.
-    pub(crate) fn key_file(&self, lines: &[&str]) -> PathBuf {
+    pub(crate) fn write_mac_key_file(&self, lines: &[&str]) -> PathBuf {
         use std::os::unix::fs::PermissionsExt as _;
         let path = self.folder.path().join(format!("mac-{}.key", lines.len()));
         std::fs::write(&path, lines.join("\n")).expect("the folder is writable");
@@ -38,21 +38,21 @@ impl Redis {
     }
 
     pub(crate) fn url(&self) -> RedisUrl {
-        format!("unix://{}", self.socket()).parse().expect("a URL")
+        format!("unix://{}", self.socket_path()).parse().expect("a URL")
     }
 
-    pub(crate) fn socket(&self) -> String {
-        socket(&self.folder)
+    pub(crate) fn socket_path(&self) -> String {
+        socket_path(&self.folder)
     }
 
     /// Opens a connection that is separate from those of the daemons.
     pub(crate) fn open(&self) -> redis::Connection {
-        let url = format!("redis+unix://{}", self.socket());
+        let url = format!("redis+unix://{}", self.socket_path());
         redis::Client::open(url).and_then(|client| client.get_connection()).expect("the server answers")
     }
 
     /// The keys of this kind.
-    pub(crate) fn keys(&self, kind: &str) -> Vec<String> {
+    pub(crate) fn keys_of_kind(&self, kind: &str) -> Vec<String> {
         self.open().keys(format!("clresolve:{kind}:*")).expect("the server answers")
     }
 
@@ -65,13 +65,16 @@ impl Redis {
     }
 
     /// Starts a proxy to the server. It forwards what a client sent once the future that `passes` returns completes.
-    pub(crate) async fn way<Pass>(&self, passes: impl Fn(Vec<u8>) -> Pass + Clone + Send + Sync + 'static) -> RedisUrl
+    pub(crate) async fn start_proxy<Pass>(
+        &self,
+        passes: impl Fn(Vec<u8>) -> Pass + Clone + Send + Sync + 'static,
+    ) -> RedisUrl
     where
         Pass: Future<Output = ()> + Send,
     {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("redis://{}", listener.local_addr().expect("it is bound"));
-        let socket = self.socket();
+        let socket = self.socket_path();
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let server = UnixStream::connect(&socket).await.expect("it listens");
@@ -97,8 +100,8 @@ impl Redis {
     }
 
     /// Restarts it with an empty database.
-    pub(crate) fn start_again(&mut self) {
-        self.child = spawn(&self.folder, &self.arguments).expect("it was there before");
+    pub(crate) fn restart(&mut self) {
+        self.child = spawn_redis_server(&self.folder, &self.arguments).expect("it was there before");
     }
 
     pub(crate) fn signal(&self, signal: &str) {
@@ -107,7 +110,7 @@ impl Redis {
     }
 }
 
-impl Drop for Redis {
+impl Drop for RedisServerProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -115,19 +118,19 @@ impl Drop for Redis {
 }
 
 /// Whether a sent command has these parts.
-pub(crate) fn has(sent: &[u8], parts: &[&str]) -> bool {
+pub(crate) fn command_contains(sent: &[u8], parts: &[&str]) -> bool {
     let sent = String::from_utf8_lossy(sent);
     parts.iter().all(|part| sent.contains(part))
 }
 
-fn socket(folder: &tempfile::TempDir) -> String {
+fn socket_path(folder: &tempfile::TempDir) -> String {
     folder.path().join("redis.sock").display().to_string()
 }
 
 /// Starts the process and waits until it reports that it is ready.
-fn spawn(folder: &tempfile::TempDir, arguments: &[String]) -> Option<Child> {
+fn spawn_redis_server(folder: &tempfile::TempDir, arguments: &[String]) -> Option<Child> {
     let mut child = Command::new("redis-server")
-        .args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket", &socket(folder)])
+        .args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket", &socket_path(folder)])
         .args(arguments)
         .current_dir(folder.path())
         .stdin(Stdio::null())

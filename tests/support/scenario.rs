@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clresolve_core::reading::BlockSelector;
 use clresolve_core::reason::ReasonCode;
-use clresolve_core::state::{ProfileNearMiss, TrustState};
+use clresolve_core::state::{TrustState, TrustStateUnderOtherProfile};
 use clresolve_resolver::config::{BlockHeaderProofMode, ChainProofMode};
 use clresolve_sandbox::beacon::SandboxBeaconBehaviour;
 use clresolve_sandbox::chain::SandboxRpcFault;
@@ -63,7 +63,7 @@ pub(crate) struct Ask {
     pub(crate) codes: BTreeSet<ReasonCode>,
     /// The exact set of profiles under which the state would differ.
     #[serde(default)]
-    pub(crate) near_misses: Vec<ProfileNearMiss>,
+    pub(crate) near_misses: Vec<TrustStateUnderOtherProfile>,
     /// Expected values in the verdict, by JSON Pointer.
     #[serde(default)]
     pub(crate) evidence: BTreeMap<String, Value>,

@@ -15,14 +15,14 @@ use clresolve_resolver::clock::Clock;
 use clresolve_resolver::config::{BlockSelector, Config, RpcEndpointConfig, SchemaManifestSource};
 use clresolve_resolver::fetch::https::{self, FetchLimits};
 use clresolve_resolver::fetch::{Egress, EgressConfig};
-use clresolve_resolver::memory::{HistoryKey, MemoryFile};
+use clresolve_resolver::memory::{MemoryFile, NameHistoryKey};
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sandbox::CustomSandbox;
 use clresolve_sandbox::SandboxRequestCounts;
 use clresolve_server::http::HttpDaemon;
 use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::evidence::continuity::NameObservation;
-use clresolve_verdict::evidence::edition::CardEdition;
+use clresolve_verdict::evidence::edition::CardSuccessionFacts;
 use futures_util::StreamExt as _;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -155,7 +155,7 @@ impl Stage {
                 ..EgressConfig::default()
             });
             let limits = FetchLimits { total: PATIENCE, ..FetchLimits::for_card() };
-            let published = https::get(&egress.expect("the world's egress"), url.as_str(), limits).await;
+            let published = https::fetch_document(&egress.expect("the world's egress"), url.as_str(), limits).await;
             let mut manifest: Value = serde_json::from_slice(&published.expect("it is served").bytes).expect("JSON");
             manifest.as_object_mut().and_then(|members| members.remove("directory_cid")).expect("it has a CID");
             let folder = tempfile::tempdir().expect("a temporary folder");
@@ -172,7 +172,7 @@ impl Stage {
         let path = folder.path().join("memory");
         let store = MemoryFile::open(&path, config.memory.names).expect("a new file");
         for (name, sightings) in remembered {
-            let key = HistoryKey::new(&config.chain.world, config.chain.id, &EnsName::parse(name).expect("a name"));
+            let key = NameHistoryKey::new(&config.chain.world, config.chain.id, &EnsName::parse(name).expect("a name"));
             for seen in sightings {
                 let digest = |text: &String| Digest::compute(text.as_bytes()).to_string();
                 let records = seen.records.iter().map(|(key, value)| (key.clone(), digest(value))).collect();
@@ -180,10 +180,10 @@ impl Stage {
                 let edition = seen.edition.as_ref().map(|document| {
                     let bytes = document.to_string();
                     let card = AgentCard::parse(bytes.as_bytes()).expect("a card");
-                    CardEdition::from_card(&card, Digest::compute(bytes.as_bytes()))
+                    CardSuccessionFacts::from_card(&card, Digest::compute(bytes.as_bytes()))
                 });
                 store
-                    .remember(&key, &NameObservation { block: seen.block, card, records, edition })
+                    .remember_observation(&key, &NameObservation { block: seen.block, card, records, edition })
                     .expect("the disk has room");
             }
         }
@@ -246,9 +246,9 @@ impl Stage {
                 }
             };
             clock.0.store(case.ask.at, Ordering::Relaxed);
-            let before = self.world.counts();
+            let before = self.world.request_counts();
             let mut verdict = ask(&resolver, &case.ask).await;
-            verdict["counts"] = counts(before, self.world.counts());
+            verdict["counts"] = counts(before, self.world.request_counts());
             verdicts.insert(case.id.clone(), verdict);
             if let Some(session) = &case.ask.session {
                 sessions.insert(session, (resolver, clock));
@@ -425,9 +425,9 @@ pub(crate) fn exit_code(state: TrustState) -> i32 {
 pub(crate) async fn ask(resolver: &Resolver, ask: &Ask) -> Value {
     let resolution = resolver.resolve(&ask.name).await;
     let verdict = resolution.verdict();
-    assert!(verdict.has_right_digests(), "{}: id and conclusion are the hashes of the verdict", ask.name);
+    assert!(verdict.has_valid_digests(), "{}: id and conclusion are the hashes of the verdict", ask.name);
     assert_eq!(
-        resolution.card().is_some(),
+        resolution.card_bytes().is_some(),
         verdict.state == TrustState::Trusted,
         "{}: a card is handed out with a trusted verdict, and with no other (CL-66)",
         ask.name

@@ -40,24 +40,24 @@ const CREDENTIAL_BYTES: usize = 32;
 const MAX_CHALLENGES_BYTES: usize = 16 * 1024;
 
 /// Whether a request carries a credential of another payment protocol.
-pub(crate) fn carries_credentials(headers: &HeaderMap) -> bool {
-    headers.iter().any(|(name, value)| is_credential(name, value.as_bytes()))
+pub(crate) fn headers_carry_credential(headers: &HeaderMap) -> bool {
+    headers.iter().any(|(name, value)| is_credential_header(name, value.as_bytes()))
 }
 
 /// Whether the body of a request carries such a credential. A streamed body is not inspected.
 pub(crate) fn body_carries_credential(request: &Request) -> bool {
-    let body = unescaped(request.body().and_then(Body::as_bytes).unwrap_or_default());
+    let body = unescape_ascii_json(request.body().and_then(Body::as_bytes).unwrap_or_default());
     let mut ends = (0..body.len()).filter_map(|at| body[at..].strip_prefix(CREDENTIAL_MEMBER));
     ends.any(|behind| behind.trim_ascii_start().starts_with(b":"))
 }
 
 /// A JSON text without escapes of ASCII characters: a member's name has many spellings.
-fn unescaped(text: &[u8]) -> Vec<u8> {
+fn unescape_ascii_json(text: &[u8]) -> Vec<u8> {
     let (mut plain, mut left) = (Vec::with_capacity(text.len()), text);
     while let Some((first, rest)) = left.split_first() {
         let escaped = match rest {
             [b'u', b'0', b'0', code @ ..] => {
-                code.split_at_checked(2).and_then(|(code, rest)| Some((byte_of(code)?, rest)))
+                code.split_at_checked(2).and_then(|(code, rest)| Some((parse_hex_byte(code)?, rest)))
             }
             _ => None,
         };
@@ -71,31 +71,31 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
     plain
 }
 
-fn byte_of(code: &[u8]) -> Option<u8> {
+fn parse_hex_byte(code: &[u8]) -> Option<u8> {
     u8::from_str_radix(str::from_utf8(code).ok()?, 16).ok()
 }
 
-fn is_credential(name: &HeaderName, value: &[u8]) -> bool {
+fn is_credential_header(name: &HeaderName, value: &[u8]) -> bool {
     let belongs_here = CREDENTIAL_HEADERS.contains(name);
     value.split(|&byte| byte == b',').any(|element| {
-        let scheme = skip(element, 0, is_invisible);
+        let scheme = skip_matching_bytes(element, 0, is_invisible_byte);
         if belongs_here {
-            let rest = word_at(element, scheme, &SCHEMES);
-            return rest.is_some_and(|rest| !element.get(rest).copied().is_some_and(is_token));
+            let rest = match_word_at(element, scheme, &SCHEMES);
+            return rest.is_some_and(|rest| !element.get(rest).copied().is_some_and(is_token_byte));
         }
-        let Some(rest) = word_at(element, scheme, &["payment"]) else { return false };
-        let start = skip(element, rest, is_invisible);
+        let Some(rest) = match_word_at(element, scheme, &["payment"]) else { return false };
+        let start = skip_matching_bytes(element, rest, is_invisible_byte);
         start > rest
-            && word_at(element, start, &["ew", "ey"]).is_some()
-            && skip(element, start, is_visible) - start >= CREDENTIAL_BYTES
+            && match_word_at(element, start, &["ew", "ey"]).is_some()
+            && skip_matching_bytes(element, start, is_visible_byte) - start >= CREDENTIAL_BYTES
     })
 }
 
 /// Removes the payment challenges of other protocols from the headers of a response.
-fn remove_challenges(headers: &mut HeaderMap) {
+fn remove_payment_challenges(headers: &mut HeaderMap) {
     for name in CHALLENGE_HEADERS {
         let values: Vec<HeaderValue> = headers.get_all(&name).iter().cloned().collect();
-        let kept: Vec<_> = values.iter().map(|value| without_payments(value.as_bytes())).collect();
+        let kept: Vec<_> = values.iter().map(|value| strip_payment_challenges(value.as_bytes())).collect();
         if values.iter().zip(&kept).all(|(value, kept)| value.as_bytes() == kept) {
             continue;
         }
@@ -109,9 +109,9 @@ fn remove_challenges(headers: &mut HeaderMap) {
 
 /// Removes the payment challenges of other protocols, and terms from responses other than a 402: some clients pay them
 /// whatever the status.
-pub(crate) fn clean(response: &mut Response) {
+pub(crate) fn strip_other_payment_demands(response: &mut Response) {
     let is_demand = response.status() == StatusCode::PAYMENT_REQUIRED;
-    remove_challenges(response.headers_mut());
+    remove_payment_challenges(response.headers_mut());
     for name in TERMS_HEADERS.into_iter().filter(|_| !is_demand) {
         response.headers_mut().remove(name);
     }
@@ -119,55 +119,57 @@ pub(crate) fn clean(response: &mut Response) {
 
 /// Removes the payment challenges from a value. An ambiguous value that mentions a payment is removed completely (the
 /// result is empty). A value without a payment challenge is returned unchanged.
-fn without_payments(value: &[u8]) -> Vec<u8> {
-    if mentions(value, &SCHEMES).next().is_none() && !has_invoice(value) {
+fn strip_payment_challenges(value: &[u8]) -> Vec<u8> {
+    if find_word_ends(value, &SCHEMES).next().is_none() && !has_invoice_parameter(value) {
         return value.to_vec();
     }
-    let challenges = if value.len() <= MAX_CHALLENGES_BYTES { parsed(value) } else { None };
+    let challenges = if value.len() <= MAX_CHALLENGES_BYTES { parse_challenges(value) } else { None };
     let Some(challenges) = challenges else { return Vec::new() };
-    let is_other = |one: &&Challenge| {
-        mentions(&value[one.whole.start..one.scheme_end], &SCHEMES).next().is_none()
-            && !has_invoice(&value[one.whole.clone()])
+    let is_other = |one: &&AuthChallengeRange| {
+        find_word_ends(&value[one.whole.start..one.scheme_end], &SCHEMES).next().is_none()
+            && !has_invoice_parameter(&value[one.whole.clone()])
     };
     let others: Vec<&[u8]> = challenges.iter().filter(is_other).map(|one| &value[one.whole.clone()]).collect();
     let kept = if others.len() == challenges.len() { value.to_vec() } else { others.join(&b", "[..]) };
-    if is_lookalike(&kept) { Vec::new() } else { kept }
+    if contains_challenge_lookalike(&kept) { Vec::new() } else { kept }
 }
 
 /// Whether a parameter by which clients find an invoice is in this text.
-fn has_invoice(text: &[u8]) -> bool {
+fn has_invoice_parameter(text: &[u8]) -> bool {
     // Some clients drop the names of schemes from a parameter first (`invL402oice`).
-    let split = mentions(text, &["l402", "lsat"]).map(|end| {
-        let rest = skip(text, end, |byte| byte.is_ascii_alphabetic());
+    let split = find_word_ends(text, &["l402", "lsat"]).map(|end| {
+        let rest = skip_matching_bytes(text, end, |byte| byte.is_ascii_alphabetic());
         if rest - end <= MAX_REST { rest } else { end }
     });
-    mentions(text, &PARAMETERS).chain(split).any(|end| text.get(skip(text, end, is_invisible)) == Some(&b'='))
+    find_word_ends(text, &PARAMETERS)
+        .chain(split)
+        .any(|end| text.get(skip_matching_bytes(text, end, is_invisible_byte)) == Some(&b'='))
 }
 
 /// Whether a client that searches for challenges would find one in this text, even in a quoted string: a scheme, a gap,
 /// and a name with a value.
-fn is_lookalike(text: &[u8]) -> bool {
+fn contains_challenge_lookalike(text: &[u8]) -> bool {
     let mut token_end = 0;
-    mentions(text, &SCHEMES).any(|end| {
+    find_word_ends(text, &SCHEMES).any(|end| {
         if end <= token_end {
             return false;
         }
-        let end = skip(text, end, is_token);
+        let end = skip_matching_bytes(text, end, is_token_byte);
         token_end = end;
-        let name = skip(text, end, is_invisible);
-        let after = skip(text, name, |byte| is_visible(byte) && !b"\",=".contains(&byte));
-        let equals = if after > name { skip(text, after, is_invisible) } else { name };
+        let name = skip_matching_bytes(text, end, is_invisible_byte);
+        let after = skip_matching_bytes(text, name, |byte| is_visible_byte(byte) && !b"\",=".contains(&byte));
+        let equals = if after > name { skip_matching_bytes(text, after, is_invisible_byte) } else { name };
         name > end && text.get(equals) == Some(&b'=')
     })
 }
 
 /// The end of each mention of one of the words.
-fn mentions(text: &[u8], words: &[&str]) -> impl Iterator<Item = usize> {
-    (0..text.len()).filter_map(move |at| word_at(text, at, words))
+fn find_word_ends(text: &[u8], words: &[&str]) -> impl Iterator<Item = usize> {
+    (0..text.len()).filter_map(move |at| match_word_at(text, at, words))
 }
 
 /// The end of the word at this position, compared without regard to case.
-fn word_at(text: &[u8], at: usize, words: &[&str]) -> Option<usize> {
+fn match_word_at(text: &[u8], at: usize, words: &[&str]) -> Option<usize> {
     let ends = words.iter().map(|word| (word, at + word.len()));
     let found = |&(scheme, end): &(&&str, usize)| {
         text.get(at..end).is_some_and(|word| word.eq_ignore_ascii_case(scheme.as_bytes()))
@@ -175,53 +177,55 @@ fn word_at(text: &[u8], at: usize, words: &[&str]) -> Option<usize> {
     ends.into_iter().find(found).map(|(_, end)| end)
 }
 
-struct Challenge {
+struct AuthChallengeRange {
     scheme_end: usize,
     whole: Range<usize>,
 }
 
 /// Parses the challenges of a value (RFC 9110, sections 11.2 and 11.3). `None` if it does not follow the grammar.
-fn parsed(value: &[u8]) -> Option<Vec<Challenge>> {
-    let mut challenges: Vec<Challenge> = Vec::new();
-    let mut at = skip(value, 0, is_separator);
+fn parse_challenges(value: &[u8]) -> Option<Vec<AuthChallengeRange>> {
+    let mut challenges: Vec<AuthChallengeRange> = Vec::new();
+    let mut at = skip_matching_bytes(value, 0, is_separator_byte);
     while at < value.len() {
-        let name_end = token(value, at)?;
-        let end = if let Some(end) = parameter(value, at) {
+        let name_end = find_token_end(value, at)?;
+        let end = if let Some(end) = find_auth_parameter_end(value, at) {
             challenges.last_mut()?.whole.end = end;
             end
         } else {
-            let argument = skip(value, name_end, |byte| byte == b' ');
+            let argument = skip_matching_bytes(value, name_end, |byte| byte == b' ');
             let has_argument = argument > name_end;
-            let end = has_argument.then(|| parameter(value, argument).or_else(|| token68(value, argument))).flatten();
+            let end = has_argument
+                .then(|| find_auth_parameter_end(value, argument).or_else(|| find_token68_end(value, argument)))
+                .flatten();
             let end = end.unwrap_or(name_end);
-            challenges.push(Challenge { scheme_end: name_end, whole: at..end });
+            challenges.push(AuthChallengeRange { scheme_end: name_end, whole: at..end });
             end
         };
-        let next = skip(value, end, is_blank);
+        let next = skip_matching_bytes(value, end, is_blank_byte);
         if value.get(next).is_some_and(|&byte| byte != b',') {
             return None;
         }
-        at = skip(value, next, is_separator);
+        at = skip_matching_bytes(value, next, is_separator_byte);
     }
     Some(challenges)
 }
 
 /// The end of the token at this position.
-fn token(value: &[u8], at: usize) -> Option<usize> {
-    Some(skip(value, at, is_token)).filter(|&end| end > at)
+fn find_token_end(value: &[u8], at: usize) -> Option<usize> {
+    Some(skip_matching_bytes(value, at, is_token_byte)).filter(|&end| end > at)
 }
 
 /// The end of the parameter at this position.
-fn parameter(value: &[u8], at: usize) -> Option<usize> {
-    let equals = skip(value, token(value, at)?, is_blank);
+fn find_auth_parameter_end(value: &[u8], at: usize) -> Option<usize> {
+    let equals = skip_matching_bytes(value, find_token_end(value, at)?, is_blank_byte);
     if value.get(equals) != Some(&b'=') {
         return None;
     }
-    let at = skip(value, equals + 1, is_blank);
-    token(value, at).or_else(|| quoted(value, at))
+    let at = skip_matching_bytes(value, equals + 1, is_blank_byte);
+    find_token_end(value, at).or_else(|| find_quoted_string_end(value, at))
 }
 
-fn quoted(value: &[u8], at: usize) -> Option<usize> {
+fn find_quoted_string_end(value: &[u8], at: usize) -> Option<usize> {
     if value.get(at) != Some(&b'"') {
         return None;
     }
@@ -229,44 +233,44 @@ fn quoted(value: &[u8], at: usize) -> Option<usize> {
     loop {
         match value.get(at)? {
             b'"' => return Some(at + 1),
-            b'\\' if value.get(at + 1).copied().is_some_and(is_text) => at += 2,
-            &byte if is_text(byte) && byte != b'\\' => at += 1,
+            b'\\' if value.get(at + 1).copied().is_some_and(is_quoted_text_byte) => at += 2,
+            &byte if is_quoted_text_byte(byte) && byte != b'\\' => at += 1,
             _ => return None,
         }
     }
 }
 
-fn token68(value: &[u8], at: usize) -> Option<usize> {
-    let end = skip(value, at, |byte| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte));
-    Some(skip(value, end, |byte| byte == b'=')).filter(|_| end > at)
+fn find_token68_end(value: &[u8], at: usize) -> Option<usize> {
+    let end = skip_matching_bytes(value, at, |byte| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte));
+    Some(skip_matching_bytes(value, end, |byte| byte == b'=')).filter(|_| end > at)
 }
 
 /// The first position from `from` whose byte does not satisfy `is_one`.
-fn skip(text: &[u8], from: usize, is_one: impl Fn(u8) -> bool) -> usize {
+fn skip_matching_bytes(text: &[u8], from: usize, is_one: impl Fn(u8) -> bool) -> usize {
     text[from..].iter().position(|&byte| !is_one(byte)).map_or(text.len(), |count| from + count)
 }
 
-fn is_token(byte: u8) -> bool {
+fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-fn is_blank(byte: u8) -> bool {
+fn is_blank_byte(byte: u8) -> bool {
     byte == b' ' || byte == b'\t'
 }
 
-fn is_separator(byte: u8) -> bool {
-    is_blank(byte) || byte == b','
+fn is_separator_byte(byte: u8) -> bool {
+    is_blank_byte(byte) || byte == b','
 }
 
-fn is_visible(byte: u8) -> bool {
+fn is_visible_byte(byte: u8) -> bool {
     byte.is_ascii_graphic()
 }
 
-fn is_invisible(byte: u8) -> bool {
-    !is_visible(byte)
+fn is_invisible_byte(byte: u8) -> bool {
+    !is_visible_byte(byte)
 }
 
-fn is_text(byte: u8) -> bool {
+fn is_quoted_text_byte(byte: u8) -> bool {
     byte == b'\t' || !byte.is_ascii_control()
 }
 
@@ -275,7 +279,7 @@ mod tests {
     use serde::Deserialize;
 
     use super::*;
-    use crate::paid::latin1;
+    use crate::paid::latin1_to_string;
 
     /// The test values that all four guards share.
     #[derive(Deserialize)]
@@ -306,7 +310,7 @@ mod tests {
         let Cases { challenges, repeat, .. } = cases();
         for (value, kept) in challenges {
             let long = |text: &str| text.replace('#', &repeat.text.repeat(repeat.times));
-            assert_eq!(latin1(&without_payments(&bytes(&long(&value)))), long(&kept), "{value}");
+            assert_eq!(latin1_to_string(&strip_payment_challenges(&bytes(&long(&value)))), long(&kept), "{value}");
         }
     }
 
@@ -316,7 +320,7 @@ mod tests {
         for (cases, expected) in [(credentials, true), (others, false)] {
             for (name, value) in cases {
                 let header = name.parse().expect("a name");
-                assert_eq!(is_credential(&header, &bytes(&value)), expected, "{name}: {value}");
+                assert_eq!(is_credential_header(&header, &bytes(&value)), expected, "{name}: {value}");
             }
         }
     }

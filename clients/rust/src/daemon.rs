@@ -19,10 +19,10 @@ use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, RequestBuilder, StatusCode, Url};
 use serde_json::{Map, Value, json};
 
-use crate::decision::{Decision, Invalid, MAX_ANSWER_BYTES, Written};
-use crate::guard::Decides;
+use crate::decision::{CheckedDecision, DecisionDocument, InvalidDecisionError, MAX_ANSWER_BYTES};
+use crate::guard::PaymentDecider;
 use crate::refusal::{Refusal, Why};
-use crate::reply::{Allowed, Payable, Reply};
+use crate::reply::{PayableEntries, PayableEntry, PaymentRequiredResponse};
 
 /// Default time limit of a response.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -40,17 +40,19 @@ const WILDCARD: &str = "*";
 
 /// The paths of the guard's questions, and the schema of the answers.
 #[derive(Debug)]
-struct Api {
+struct DecisionApiEndpoints {
     terms: &'static [&'static str],
     signed: &'static [&'static str],
     schema: &'static str,
 }
 
 /// About one agent.
-const DECISIONS: Api = Api { terms: &["decisions"], signed: &["decisions", "signed"], schema: "clresolve.decision/1" };
+const DECISIONS: DecisionApiEndpoints =
+    DecisionApiEndpoints { terms: &["decisions"], signed: &["decisions", "signed"], schema: "clresolve.decision/1" };
 
 /// About any seller.
-const CHECKS: Api = Api { terms: &["checks"], signed: &["checks"], schema: "clresolve.check/1" };
+const CHECKS: DecisionApiEndpoints =
+    DecisionApiEndpoints { terms: &["checks"], signed: &["checks"], schema: "clresolve.check/1" };
 
 /// The daemon, and the agent and verb in question.
 #[derive(Debug)]
@@ -59,7 +61,7 @@ pub struct Daemon {
     base: Url,
     /// The configured URL, for messages.
     shown: String,
-    api: Api,
+    api: DecisionApiEndpoints,
     /// Where the gate answers about the agent. `None` for any seller, since the gate knows agents alone.
     gate: Option<Url>,
     name: Option<String>,
@@ -105,7 +107,7 @@ impl Config {
 
     /// Checks whom the guard pays: one agent for one verb, or any seller. Only then may the verb be omitted, and a
     /// seller's name be given.
-    fn check_whom(&self) -> Result<(), ConfigError> {
+    fn check_payee(&self) -> Result<(), ConfigError> {
         let name = self.name.as_deref();
         if self.agent.is_empty() {
             return Err(ConfigError::NoAgent);
@@ -113,10 +115,10 @@ impl Config {
         if self.agent == ANY {
             return match &self.signer {
                 Some(_) => Err(ConfigError::NeverSigned),
-                None => name.map_or(Ok(()), |name| check_name("name", name)),
+                None => name.map_or(Ok(()), |name| check_normalized_name("name", name)),
             };
         }
-        check_name("agent", &self.agent)?;
+        check_normalized_name("agent", &self.agent)?;
         if self.verb.is_empty() {
             return Err(ConfigError::Empty { option: "verb" });
         }
@@ -190,9 +192,9 @@ impl Daemon {
     /// # Errors
     /// If the configuration is unsafe or unusable.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
-        config.check_whom()?;
+        config.check_payee()?;
         let Config { daemon, agent, name, verb, limits, timeout, ca, signer } = config;
-        let address = Address::of(&daemon, signer.is_some())?;
+        let address = DaemonAddress::parse_daemon_url(&daemon, signer.is_some())?;
         let mut client = Client::builder().no_proxy().redirect(Policy::none()).timeout(timeout);
         if let Some(ca) = ca {
             client = client.tls_certs_merge([ca]);
@@ -205,13 +207,18 @@ impl Daemon {
         let (api, gate, name) = if agent == ANY {
             (CHECKS, None, name)
         } else {
-            (DECISIONS, Some(at(&base, &["gate", &agent, &verb])), Some(agent))
+            (DECISIONS, Some(api_url(&base, &["gate", &agent, &verb])), Some(agent))
         };
         let verb = Some(verb).filter(|verb| !verb.is_empty());
         Ok(Self { client, base, shown, api, gate, name, verb, limits, timeout, signer })
     }
 
-    async fn ask(&self, segments: &[&str], mut question: Value, reply: &Reply) -> Result<Decision, Refusal> {
+    async fn request_decision(
+        &self,
+        segments: &[&str],
+        mut question: Value,
+        reply: &PaymentRequiredResponse,
+    ) -> Result<CheckedDecision, Refusal> {
         question["name"] = json!(self.name);
         question["verb"] = json!(self.verb);
         question["limits"] = json!(self.limits);
@@ -227,99 +234,104 @@ impl Daemon {
         }
         let (began, body) = (Instant::now(), question.to_string());
         loop {
-            let decision = self.ask_once(segments, &body).await?;
-            if !decision.passing.is_empty() || !decision.codes.iter().any(|code| is_transient(code)) {
+            let decision = self.request_decision_once(segments, &body).await?;
+            if !decision.passing.is_empty() || !decision.codes.iter().any(|code| is_transient_code(code)) {
                 return Ok(decision);
             }
-            self.pause(began).await?;
+            self.wait_before_retry(began).await?;
         }
     }
 
-    async fn ask_once(&self, segments: &[&str], body: &str) -> Result<Decision, Refusal> {
+    async fn request_decision_once(&self, segments: &[&str], body: &str) -> Result<CheckedDecision, Refusal> {
         let accept = if self.signer.is_some() { "application/jose" } else { "application/json" };
-        let request = self.client.post(at(&self.base, segments)).header(ACCEPT, accept);
+        let request = self.client.post(api_url(&self.base, segments)).header(ACCEPT, accept);
         let request = request.header(CONTENT_TYPE, "application/json").body(body.to_owned());
-        let answer = self.exchange(request).await?;
+        let answer = self.send_request(request).await?;
         if answer.status != StatusCode::OK {
-            return Err(self.failure(&format!("status {}", answer.status.as_u16())));
+            return Err(self.unavailable_refusal(&format!("status {}", answer.status.as_u16())));
         }
         let (name, verb) = (self.name.as_deref(), self.verb.as_deref());
-        let decision = self.opened(&answer.body, body.as_bytes());
-        let decision = decision.and_then(|all| all.about(self.api.schema, name, verb));
-        let decision = decision.map_err(|error| self.failure("invalid answer").caused_by(error))?;
+        let decision = self.parse_decision_response(&answer.body, body.as_bytes());
+        let decision = decision.and_then(|all| all.into_checked_decision(self.api.schema, name, verb));
+        let decision = decision.map_err(|error| self.unavailable_refusal("invalid answer").with_cause(error))?;
         let now = SystemTime::now();
         let is_over = !decision.abort && decision.until.is_none_or(|until| until <= now);
-        if is_over || !decision.passing.iter().all(|entry| entry.is_in_time(now)) {
-            return Err(self.failure("expired decision; check this machine's clock"));
+        if is_over || !decision.passing.iter().all(|entry| entry.is_unexpired(now)) {
+            return Err(self.unavailable_refusal("expired decision; check this machine's clock"));
         }
         Ok(decision)
     }
 
     /// Waits until the daemon may be asked again, or refuses if the time is over.
-    async fn pause(&self, began: Instant) -> Result<(), Refusal> {
+    async fn wait_before_retry(&self, began: Instant) -> Result<(), Refusal> {
         if began.elapsed() >= self.timeout {
-            return Err(self.failure("timeout").caused_by(io::Error::from(ErrorKind::TimedOut)));
+            return Err(self.unavailable_refusal("timeout").with_cause(io::Error::from(ErrorKind::TimedOut)));
         }
         tokio::time::sleep(AGAIN_AFTER).await;
         Ok(())
     }
 
-    fn opened(&self, text: &[u8], asked: &[u8]) -> Result<Written, Invalid> {
+    fn parse_decision_response(&self, text: &[u8], asked: &[u8]) -> Result<DecisionDocument, InvalidDecisionError> {
         match &self.signer {
-            None => Written::plain(text),
-            Some(signer) => Written::signed(text, &signer.issuer, &signer.keys, asked, Timestamp::now()),
+            None => DecisionDocument::from_unsigned_json(text),
+            Some(signer) => DecisionDocument::from_jws(text, &signer.issuer, &signer.keys, asked, Timestamp::now()),
         }
     }
 
-    async fn exchange(&self, request: RequestBuilder) -> Result<DaemonResponse, Refusal> {
-        let failed = |error: reqwest::Error| self.failure(what_happened(&error)).caused_by(error);
+    async fn send_request(&self, request: RequestBuilder) -> Result<DaemonResponse, Refusal> {
+        let failed = |error: reqwest::Error| self.unavailable_refusal(describe_request_error(&error)).with_cause(error);
         let mut response = request.send().await.map_err(failed)?;
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(failed)? {
             body.extend_from_slice(&chunk);
             if body.len() > MAX_ANSWER_BYTES {
-                return Err(self.failure("answer longer than 256 KiB"));
+                return Err(self.unavailable_refusal("answer longer than 256 KiB"));
             }
         }
         let code = response.headers().get("clresolve-code").and_then(|code| code.to_str().ok());
         Ok(DaemonResponse { status: response.status(), code: code.unwrap_or_default().to_owned(), body })
     }
 
-    fn failure(&self, what: &str) -> Refusal {
-        Refusal::unavailable(&self.shown, what)
+    fn unavailable_refusal(&self, what: &str) -> Refusal {
+        Refusal::daemon_unavailable(&self.shown, what)
     }
 }
 
 #[async_trait]
-impl Decides for Daemon {
-    async fn gate(&self) -> Result<(), Refusal> {
+impl PaymentDecider for Daemon {
+    async fn check_gate(&self) -> Result<(), Refusal> {
         let Some(url) = &self.gate else { return Ok(()) };
         let began = Instant::now();
         loop {
-            let answer = self.exchange(self.client.get(url.clone())).await?;
+            let answer = self.send_request(self.client.get(url.clone())).await?;
             match answer.status {
                 StatusCode::OK => return Ok(()),
-                StatusCode::FORBIDDEN if is_transient(&answer.code) => self.pause(began).await?,
+                StatusCode::FORBIDDEN if is_transient_code(&answer.code) => self.wait_before_retry(began).await?,
                 StatusCode::FORBIDDEN => return Err(Refusal::new(Why::Denied, [answer.code])),
-                status => return Err(self.failure(&format!("status {}", status.as_u16()))),
+                status => return Err(self.unavailable_refusal(&format!("status {}", status.as_u16()))),
             }
         }
     }
 
-    async fn decide(&self, reply: &Reply) -> Result<Allowed, Refusal> {
-        let decision = self.ask(self.api.terms, json!({}), reply).await?;
-        Allowed::new(decision.passing).ok_or_else(|| Refusal::new(Why::Denied, decision.codes))
+    async fn decide_payable_entries(&self, reply: &PaymentRequiredResponse) -> Result<PayableEntries, Refusal> {
+        let decision = self.request_decision(self.api.terms, json!({}), reply).await?;
+        PayableEntries::new(decision.passing).ok_or_else(|| Refusal::new(Why::Denied, decision.codes))
     }
 
-    async fn signed(&self, reply: &Reply, header: &str, entry: usize) -> Result<Value, Refusal> {
+    async fn confirm_signed_payment(
+        &self,
+        reply: &PaymentRequiredResponse,
+        header: &str,
+        entry: usize,
+    ) -> Result<Value, Refusal> {
         let question = json!({"selected": entry, "header": header});
-        let decision = self.ask(self.api.signed, question, reply).await?;
+        let decision = self.request_decision(self.api.signed, question, reply).await?;
         if decision.abort {
             return Err(Refusal::new(Why::PaymentDenied, decision.codes));
         }
         // A decision that allows another entry does not allow this one.
-        let is_about_it = matches!(decision.passing[..], [Payable { entry: passing, .. }] if passing == entry);
-        if is_about_it { Ok(decision.document) } else { Err(self.failure("invalid answer")) }
+        let is_about_it = matches!(decision.passing[..], [PayableEntry { entry: passing, .. }] if passing == entry);
+        if is_about_it { Ok(decision.document) } else { Err(self.unavailable_refusal("invalid answer")) }
     }
 }
 
@@ -331,7 +343,7 @@ struct DaemonResponse {
 }
 
 /// What happened, in fixed words.
-fn what_happened(error: &reqwest::Error) -> &'static str {
+fn describe_request_error(error: &reqwest::Error) -> &'static str {
     if error.is_timeout() {
         return "timeout";
     }
@@ -346,12 +358,12 @@ fn what_happened(error: &reqwest::Error) -> &'static str {
     known.unwrap_or("connection failed")
 }
 
-fn is_transient(code: &str) -> bool {
+fn is_transient_code(code: &str) -> bool {
     TRANSIENT.contains(&code)
 }
 
 /// The URL of a path of the daemon's API.
-fn at(base: &Url, segments: &[&str]) -> Url {
+fn api_url(base: &Url, segments: &[&str]) -> Url {
     let mut url = base.clone();
     if let Ok(mut path) = url.path_segments_mut() {
         path.pop_if_empty().push("v1").extend(segments);
@@ -361,7 +373,7 @@ fn at(base: &Url, segments: &[&str]) -> Url {
 
 /// Checks the parts of the normal form (ENSIP-15) that need no tables: no ASCII capitals, no spaces, no empty labels. A
 /// name without a dot is a top-level domain, not an agent.
-fn check_name(option: &'static str, name: &str) -> Result<(), ConfigError> {
+fn check_normalized_name(option: &'static str, name: &str) -> Result<(), ConfigError> {
     let spelt = name.split_whitespace().collect::<String>().to_ascii_lowercase();
     let mut labels: Vec<_> = spelt.split('.').filter(|label| !label.is_empty()).collect();
     match labels[..] {
@@ -375,7 +387,7 @@ fn check_name(option: &'static str, name: &str) -> Result<(), ConfigError> {
 }
 
 /// The address of the daemon.
-struct Address {
+struct DaemonAddress {
     base: Url,
     /// The configured URL, for messages.
     shown: String,
@@ -384,10 +396,10 @@ struct Address {
     socket: Option<String>,
 }
 
-impl Address {
+impl DaemonAddress {
     /// Ensures that nobody on the network can change the daemon's responses unnoticed: requires https or signed
     /// decisions for another machine. A Unix socket is written as `unix:` and an absolute path.
-    fn of(daemon: &str, is_signed: bool) -> Result<Self, ConfigError> {
+    fn parse_daemon_url(daemon: &str, is_signed: bool) -> Result<Self, ConfigError> {
         #[cfg(unix)]
         if let Some(path) = daemon.strip_prefix("unix:").filter(|path| path.starts_with('/')) {
             let base = Url::parse("http://localhost").map_err(|_| ConfigError::Daemon)?;
@@ -397,14 +409,14 @@ impl Address {
         let is_plain = base.username().is_empty() && base.password().is_none() && base.query().is_none();
         match base.scheme() {
             "http" | "https" if !is_plain || base.fragment().is_some() => Err(ConfigError::Daemon),
-            "https" => Ok(Self::over_a_network(base)),
-            "http" if is_signed || is_loopback(base.host_str().unwrap_or_default()) => Ok(Self::over_a_network(base)),
+            "https" => Ok(Self::from_network_url(base)),
+            "http" if is_signed || is_loopback(base.host_str().unwrap_or_default()) => Ok(Self::from_network_url(base)),
             "http" => Err(ConfigError::Exposed),
             _ => Err(ConfigError::NotUrl),
         }
     }
 
-    fn over_a_network(base: Url) -> Self {
+    fn from_network_url(base: Url) -> Self {
         Self {
             shown: base.as_str().trim_end_matches('/').to_owned(),
             base,

@@ -5,20 +5,20 @@ use std::error::Error;
 use std::time::SystemTime;
 
 use clresolve_core::digest::Digest;
-use clresolve_core::json::{JsonLimits, parse};
-use clresolve_jose::{Ed25519KeySet, JwsType, verify_compact};
+use clresolve_core::json::{JsonLimits, parse_strict_json};
+use clresolve_jose::{Ed25519KeySet, JwsProfile, verify_compact_jws};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use crate::reply::Payable;
+use crate::reply::PayableEntry;
 
 /// Maximum size of a response, in bytes. A decision on 32 entries has about 10 KiB.
 pub(crate) const MAX_ANSWER_BYTES: usize = 256 * 1024;
 
 /// The JWS type of a signed decision.
-const KIND: JwsType = JwsType { typ: "clresolve-decision+jwt", max_bytes: MAX_ANSWER_BYTES };
+const KIND: JwsProfile = JwsProfile { typ: "clresolve-decision+jwt", max_bytes: MAX_ANSWER_BYTES };
 
 /// Maximum clock difference between signer and guard, in seconds.
 const SKEW: i64 = 30;
@@ -30,16 +30,16 @@ const MAX_LIFETIME: i64 = 3600;
 const MAX_ENTRIES: usize = 32;
 
 /// Why a response contains no decision. The text may quote the response.
-pub(crate) type Invalid = Box<dyn Error + Send + Sync>;
+pub(crate) type InvalidDecisionError = Box<dyn Error + Send + Sync>;
 
 /// The parts of a decision that the guard relies on.
 #[derive(Debug)]
-pub(crate) struct Decision {
+pub(crate) struct CheckedDecision {
     pub(crate) abort: bool,
     /// The codes that decide.
     pub(crate) codes: Vec<String>,
     /// The entries that may be paid.
-    pub(crate) passing: Vec<Payable>,
+    pub(crate) passing: Vec<PayableEntry>,
     pub(crate) until: Option<SystemTime>,
     /// The original document.
     pub(crate) document: Value,
@@ -47,16 +47,16 @@ pub(crate) struct Decision {
 
 /// A decision in its JSON form. A check has its members, and may have no name or verb.
 #[derive(Deserialize)]
-pub(crate) struct Written {
+pub(crate) struct DecisionDocument {
     schema: String,
     name: Option<String>,
     verb: Option<String>,
-    decision: Outcome,
+    decision: DaemonDecisionOutcome,
     abort: bool,
     codes: Vec<String>,
     #[serde(default)]
     reasons: Value,
-    entries: Vec<Entry>,
+    entries: Vec<DecisionEntryDocument>,
     valid_until: Option<String>,
     /// The original document.
     #[serde(skip)]
@@ -65,65 +65,65 @@ pub(crate) struct Written {
 
 #[derive(Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-enum Outcome {
+enum DaemonDecisionOutcome {
     Allow,
     Deny,
     Undecided,
 }
 
 #[derive(Deserialize)]
-struct Entry {
+struct DecisionEntryDocument {
     index: usize,
     abort: bool,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "deserialize_non_null")]
     valid_until: Option<String>,
 }
 
-impl Entry {
+impl DecisionEntryDocument {
     /// The entry with its own expiry or, without one, that of the decision.
-    fn payable(self, shared: Option<SystemTime>) -> Result<Payable, Invalid> {
+    fn into_payable_entry(self, shared: Option<SystemTime>) -> Result<PayableEntry, InvalidDecisionError> {
         let until = match self.valid_until {
-            Some(own) => time(&own)?,
+            Some(own) => parse_utc_time(&own)?,
             None => shared.ok_or("an allowed entry has no valid_until")?,
         };
-        Ok(Payable { entry: self.index, until })
+        Ok(PayableEntry { entry: self.index, until })
     }
 }
 
 /// Reads a member that may be missing but not null.
-fn given<'de, D: Deserializer<'de>>(d: D) -> Result<Option<String>, D::Error> {
+fn deserialize_non_null<'de, D: Deserializer<'de>>(d: D) -> Result<Option<String>, D::Error> {
     String::deserialize(d).map(Some)
 }
 
 /// Parses a time in the daemon's format.
-fn time(text: &str) -> Result<SystemTime, Invalid> {
+fn parse_utc_time(text: &str) -> Result<SystemTime, InvalidDecisionError> {
     if !text.ends_with('Z') {
         return Err("a time is not in UTC".into());
     }
     Ok(text.parse::<Timestamp>()?.into())
 }
 
-impl Written {
+impl DecisionDocument {
     /// Reads the decision in an unsigned response.
-    pub(crate) fn plain(text: &[u8]) -> Result<Self, Invalid> {
-        Self::of(read(text)?)
+    pub(crate) fn from_unsigned_json(text: &[u8]) -> Result<Self, InvalidDecisionError> {
+        Self::from_document(parse_answer(text)?)
     }
 
-    fn of(document: Value) -> Result<Self, Invalid> {
+    fn from_document(document: Value) -> Result<Self, InvalidDecisionError> {
         let written = Self::deserialize(&document)?;
         Ok(Self { document, ..written })
     }
 
     /// Reads the decision in a JWS, if the signer made it for the request body `asked` and it has not expired.
-    pub(crate) fn signed(
+    pub(crate) fn from_jws(
         text: &[u8],
         issuer: &str,
         keys: &Ed25519KeySet,
         asked: &[u8],
         now: Timestamp,
-    ) -> Result<Self, Invalid> {
-        let (payload, _) = verify_compact(std::str::from_utf8(text)?, keys, &KIND)?;
-        let Claims { iss, iat, exp, request, decision } = read(&payload)?;
+    ) -> Result<Self, InvalidDecisionError> {
+        let (payload, _) = verify_compact_jws(std::str::from_utf8(text)?, keys, &KIND)?;
+        let SignedDecisionClaims { iss, iat, exp, request, decision } = parse_answer(&payload)?;
         // Without the digest, the answer to another request, about other terms, would be accepted.
         let is_answer = iss == issuer && request == Digest::compute(asked).to_string();
         let lives = exp.checked_sub(iat).is_some_and(|seconds| (1..=MAX_LIFETIME).contains(&seconds));
@@ -135,13 +135,18 @@ impl Written {
         if !lives || !holds {
             return Err("the JWS is not valid now, or for too long".into());
         }
-        Self::of(decision)
+        Self::from_document(decision)
     }
 
     /// The decision, if it has this schema, and is about this name and verb. What was not asked about is not compared.
-    pub(crate) fn about(self, schema: &str, name: Option<&str>, verb: Option<&str>) -> Result<Decision, Invalid> {
+    pub(crate) fn into_checked_decision(
+        self,
+        schema: &str,
+        name: Option<&str>,
+        verb: Option<&str>,
+    ) -> Result<CheckedDecision, InvalidDecisionError> {
         // `abort` must be set exactly if the decision is not `allow`.
-        let is_sound = self.schema == schema && self.abort == (self.decision != Outcome::Allow);
+        let is_sound = self.schema == schema && self.abort == (self.decision != DaemonDecisionOutcome::Allow);
         let is_other = |asked: Option<&str>, told: &Option<String>| asked.is_some() && told.as_deref() != asked;
         if !is_sound || is_other(name, &self.name) || is_other(verb, &self.verb) {
             return Err("the decision has another schema, agent or verb, or contradicts itself".into());
@@ -151,24 +156,25 @@ impl Written {
         if places.windows(2).any(|pair| pair[0] == pair[1]) || places.last().is_some_and(|last| *last >= MAX_ENTRIES) {
             return Err("an index occurs twice or is too large".into());
         }
-        let until = self.valid_until.as_deref().map(time).transpose()?;
-        let passing = self.entries.into_iter().filter(|entry| !entry.abort).map(|entry| entry.payable(until));
+        let until = self.valid_until.as_deref().map(parse_utc_time).transpose()?;
+        let passing =
+            self.entries.into_iter().filter(|entry| !entry.abort).map(|entry| entry.into_payable_entry(until));
         let passing = passing.collect::<Result<_, _>>()?;
         let listed = self.reasons.as_array().into_iter().flatten();
         let warnings = listed.filter(|reason| reason["effect"] == "warn").filter_map(|reason| reason["code"].as_str());
-        let codes = without_warnings(self.codes, &warnings.collect::<Vec<_>>());
-        Ok(Decision { abort: self.abort, codes, passing, until, document: self.document })
+        let codes = remove_warning_codes(self.codes, &warnings.collect::<Vec<_>>());
+        Ok(CheckedDecision { abort: self.abort, codes, passing, until, document: self.document })
     }
 }
 
 /// The codes that are not warnings. The first always remains: if the gate denies a warning, its code is the first one.
-pub(crate) fn without_warnings(codes: Vec<String>, warnings: &[&str]) -> Vec<String> {
+pub(crate) fn remove_warning_codes(codes: Vec<String>, warnings: &[&str]) -> Vec<String> {
     let codes = codes.into_iter().enumerate();
     codes.filter(|(at, code)| *at == 0 || !warnings.contains(&code.as_str())).map(|(_, code)| code).collect()
 }
 
 #[derive(Deserialize)]
-struct Claims {
+struct SignedDecisionClaims {
     iss: String,
     iat: i64,
     exp: i64,
@@ -177,7 +183,7 @@ struct Claims {
 }
 
 /// Parses strict JSON: duplicate members are rejected.
-fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, Invalid> {
+fn parse_answer<T: DeserializeOwned>(text: &[u8]) -> Result<T, InvalidDecisionError> {
     let limits = JsonLimits { bytes: MAX_ANSWER_BYTES, ..JsonLimits::DOCUMENT };
-    Ok(serde_json::from_value(parse(text, limits)?)?)
+    Ok(serde_json::from_value(parse_strict_json(text, limits)?)?)
 }

@@ -11,11 +11,11 @@ use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::challenges::{body_carries_credential, carries_credentials, clean};
-use crate::paid::{Leaving, OnPaid, Paid, latin1};
+use crate::challenges::{body_carries_credential, headers_carry_credential, strip_other_payment_demands};
+use crate::paid::{InFlightPayment, OnPaid, Paid, latin1_to_string};
 use crate::refusal::{Refusal, Why};
-use crate::reply::{Allowed, Reply};
-use crate::waiting::{Decision, Waiting};
+use crate::reply::{PayableEntries, PaymentRequiredResponse};
+use crate::waiting::{PendingDecision, PendingDecisions};
 
 /// Maximum size of a 402 response, in bytes. The daemon rejects larger ones.
 const MAX_REPLY_BYTES: usize = 64 * 1024;
@@ -33,24 +33,29 @@ const PAYMENT_HEADERS: [&str; 2] = ["payment-signature", "x-payment"];
 /// The source of decisions about payments to one agent for one verb, or to any seller: the daemon, or a resolver in
 /// this process.
 #[async_trait]
-pub trait Decides: Send + Sync + 'static {
+pub trait PaymentDecider: Send + Sync + 'static {
     /// Whether the agent may be called. Any seller may.
     ///
     /// # Errors
     /// [`Why::Denied`] or [`Why::Unavailable`].
-    async fn gate(&self) -> Result<(), Refusal>;
+    async fn check_gate(&self) -> Result<(), Refusal>;
 
     /// Decides which entries of a 402 response may be paid.
     ///
     /// # Errors
     /// [`Why::Denied`] if none may be paid, or [`Why::Unavailable`].
-    async fn decide(&self, reply: &Reply) -> Result<Allowed, Refusal>;
+    async fn decide_payable_entries(&self, reply: &PaymentRequiredResponse) -> Result<PayableEntries, Refusal>;
 
     /// Confirms that the signed payment matches what is allowed for this entry, and returns the decision.
     ///
     /// # Errors
     /// [`Why::PaymentDenied`] or [`Why::Unavailable`].
-    async fn signed(&self, reply: &Reply, header: &str, entry: usize) -> Result<Value, Refusal>;
+    async fn confirm_signed_payment(
+        &self,
+        reply: &PaymentRequiredResponse,
+        header: &str,
+        entry: usize,
+    ) -> Result<Value, Refusal>;
 }
 
 /// Asks before a request is sent, and only sends payments for terms that were allowed.
@@ -63,17 +68,17 @@ pub struct Guard<D> {
     client: reqwest::Client,
     decides: D,
     on_paid: Option<OnPaid>,
-    waiting: Waiting,
+    waiting: PendingDecisions,
 }
 
-impl<D: Decides> Guard<D> {
+impl<D: PaymentDecider> Guard<D> {
     /// A guard that sends permitted requests with the client that `sellers` builds, without following redirects.
     ///
     /// # Errors
     /// If the client cannot be built.
     pub fn new(decides: D, sellers: reqwest::ClientBuilder) -> reqwest::Result<Self> {
         let client = sellers.redirect(Policy::none()).build()?;
-        Ok(Self { client, decides, on_paid: None, waiting: Waiting::default() })
+        Ok(Self { client, decides, on_paid: None, waiting: PendingDecisions::default() })
     }
 
     /// Calls `hook` with the record of each payment that was sent, before its response is returned. A panic of `hook`
@@ -88,43 +93,43 @@ impl<D: Decides> Guard<D> {
         ClientBuilder::new(self.client.clone()).with(payments).with(self).build()
     }
 
-    async fn send(&self, request: Request) -> reqwest_middleware::Result<Response> {
-        if carries_credentials(request.headers()) || body_carries_credential(&request) {
-            return Err(Refusal::of_kind(Why::OtherProtocol).into());
+    async fn send_guarded(&self, request: Request) -> reqwest_middleware::Result<Response> {
+        if headers_carry_credential(request.headers()) || body_carries_credential(&request) {
+            return Err(Refusal::from_kind(Why::OtherProtocol).into());
         }
-        match payments_in(&request).as_slice() {
-            [] => self.browse(request).await,
-            [payment] => self.pay(request, payment).await,
-            _ => Err(Refusal::of_kind(Why::TwoPayments).into()),
+        match payment_header_values(&request).as_slice() {
+            [] => self.send_without_payment(request).await,
+            [payment] => self.send_with_payment(request, payment).await,
+            _ => Err(Refusal::from_kind(Why::TwoPayments).into()),
         }
     }
 
     /// Sends a request without a payment: asks the gate first and, after a 402 response, for a decision on its terms.
-    async fn browse(&self, request: Request) -> reqwest_middleware::Result<Response> {
-        self.decides.gate().await?;
-        let url = asked(request.url());
+    async fn send_without_payment(&self, request: Request) -> reqwest_middleware::Result<Response> {
+        self.decides.check_gate().await?;
+        let url = url_as_sent(request.url());
         let mut response = self.client.execute(request).await?;
-        if is_redirect(response.status()) || asked(response.url()) != url {
-            return Err(Refusal::of_kind(Why::Redirected).into());
+        if is_redirect(response.status()) || url_as_sent(response.url()) != url {
+            return Err(Refusal::from_kind(Why::Redirected).into());
         }
-        clean(&mut response);
+        strip_other_payment_demands(&mut response);
         if response.status() != StatusCode::PAYMENT_REQUIRED {
             return Ok(response);
         }
-        let (response, reply) = read(response, url).await?;
-        let allowed = self.decides.decide(&reply).await?;
-        self.waiting.add(Decision { reply, allowed });
+        let (response, reply) = read_payment_required(response, url).await?;
+        let allowed = self.decides.decide_payable_entries(&reply).await?;
+        self.waiting.add(PendingDecision { reply, allowed });
         Ok(response)
     }
 
     /// Sends a request with a payment, only if a pending decision allows it. Each decision is used once.
-    async fn pay(&self, request: Request, payment: &str) -> reqwest_middleware::Result<Response> {
-        let questions = self.waiting.questions(&asked(request.url()));
-        let mut refusal = Refusal::of_kind(Why::NoDecision);
+    async fn send_with_payment(&self, request: Request, payment: &str) -> reqwest_middleware::Result<Response> {
+        let questions = self.waiting.payable_entries_for_url(&url_as_sent(request.url()));
+        let mut refusal = Refusal::from_kind(Why::NoDecision);
         for (decision, payable) in questions.into_iter().take(MAX_QUESTIONS) {
-            match self.decides.signed(&decision.reply, payment, payable.entry).await {
-                Ok(document) if self.waiting.take(&decision, payable) => {
-                    return Ok(after_payment(self.leave(request, document, payment).await?));
+            match self.decides.confirm_signed_payment(&decision.reply, payment, payable.entry).await {
+                Ok(document) if self.waiting.take_decision(&decision, payable) => {
+                    return Ok(sanitize_paid_response(self.execute_payment(request, document, payment).await?));
                 }
                 Ok(_) => {}
                 Err(other) if other.why() == Why::PaymentDenied => refusal = other,
@@ -134,26 +139,26 @@ impl<D: Decides> Guard<D> {
         Err(refusal.into())
     }
 
-    async fn leave(&self, request: Request, decision: Value, payment: &str) -> reqwest::Result<Response> {
-        let paid = Paid { url: asked(request.url()), decision, payment: payment.to_owned(), settlement: None };
-        let leaving = Leaving { hook: self.on_paid.as_ref(), paid };
+    async fn execute_payment(&self, request: Request, decision: Value, payment: &str) -> reqwest::Result<Response> {
+        let paid = Paid { url: url_as_sent(request.url()), decision, payment: payment.to_owned(), settlement: None };
+        let leaving = InFlightPayment { hook: self.on_paid.as_ref(), paid };
         let response = self.client.execute(request).await?;
-        leaving.answered(response.headers());
+        leaving.record_settlement(response.headers());
         Ok(response)
     }
 }
 
 #[async_trait]
-impl<D: Decides> Middleware for Guard<D> {
+impl<D: PaymentDecider> Middleware for Guard<D> {
     async fn handle(&self, request: Request, _: &mut Extensions, _: Next<'_>) -> reqwest_middleware::Result<Response> {
-        self.send(request).await
+        self.send_guarded(request).await
     }
 }
 
 /// The values of all payment headers.
-fn payments_in(request: &Request) -> Vec<String> {
+fn payment_header_values(request: &Request) -> Vec<String> {
     let values = PAYMENT_HEADERS.iter().flat_map(|name| request.headers().get_all(*name));
-    values.map(|value| latin1(value.as_bytes())).collect()
+    values.map(|value| latin1_to_string(value.as_bytes())).collect()
 }
 
 /// Whether clients follow this status as a redirect.
@@ -163,8 +168,8 @@ fn is_redirect(status: StatusCode) -> bool {
 
 /// The response to a payment, without the payment challenges of other protocols. Redirects are disarmed; otherwise a
 /// client above the guard would pay again.
-fn after_payment(mut response: Response) -> Response {
-    clean(&mut response);
+fn sanitize_paid_response(mut response: Response) -> Response {
+    strip_other_payment_demands(&mut response);
     if is_redirect(response.status()) {
         for name in [LOCATION, REFRESH] {
             response.headers_mut().remove(name);
@@ -174,7 +179,7 @@ fn after_payment(mut response: Response) -> Response {
 }
 
 /// The URL without the parts that are never sent.
-fn asked(url: &Url) -> Url {
+fn url_as_sent(url: &Url) -> Url {
     let mut url = url.clone();
     url.set_fragment(None);
     // Only fails for a URL that cannot have a user.
@@ -184,27 +189,31 @@ fn asked(url: &Url) -> Url {
 
 /// Reads a 402 response. Returns the response for the caller, and the question for the daemon. A client that decodes
 /// bodies undoes one content coding while the body is read, and removes `Content-Encoding`.
-async fn read(mut response: Response, url: Url) -> Result<(Response, Reply), Refusal> {
-    let unreadable = || Refusal::of_kind(Why::Unreadable);
+async fn read_payment_required(
+    mut response: Response,
+    url: Url,
+) -> Result<(Response, PaymentRequiredResponse), Refusal> {
+    let unreadable = || Refusal::from_kind(Why::Unreadable);
     let codings = response.headers().get_all(CONTENT_ENCODING).iter();
     if codings.flat_map(|value| value.as_bytes().split(|&byte| byte == b',')).count() > 1 {
         return Err(unreadable());
     }
-    let body =
-        timeout(MAX_READ_TIME, body_of(&mut response)).await.map_err(|error| unreadable().caused_by(error))??;
+    let body = timeout(MAX_READ_TIME, read_limited_body(&mut response))
+        .await
+        .map_err(|error| unreadable().with_cause(error))??;
     let headers = response.headers().iter();
-    let headers = headers.map(|(name, value)| (name.as_str().to_owned(), latin1(value.as_bytes()))).collect();
+    let headers = headers.map(|(name, value)| (name.as_str().to_owned(), latin1_to_string(value.as_bytes()))).collect();
     let mut copy = http::Response::builder().status(response.status()).version(response.version());
     copy = copy.url(response.url().clone());
     let mut copy = copy.body(body.clone()).map_err(|_| unreadable())?;
     *copy.headers_mut() = response.headers().clone();
-    Ok((Response::from(copy), Reply { url, headers, body }))
+    Ok((Response::from(copy), PaymentRequiredResponse { url, headers, body }))
 }
 
-async fn body_of(response: &mut Response) -> Result<Vec<u8>, Refusal> {
-    let unreadable = || Refusal::of_kind(Why::Unreadable);
+async fn read_limited_body(response: &mut Response) -> Result<Vec<u8>, Refusal> {
+    let unreadable = || Refusal::from_kind(Why::Unreadable);
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| unreadable().caused_by(error))? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| unreadable().with_cause(error))? {
         body.extend_from_slice(&chunk);
         if body.len() > MAX_REPLY_BYTES {
             return Err(unreadable());

@@ -1,8 +1,9 @@
 //! A guard for x402 payment clients: it only sends payments that clresolve allowed.
 //!
 //! [`Guard`] is the last middleware between the payment client and the network, so it sees every request, response and
-//! signed payment exactly as transmitted. It asks [`Decides`] about each of them. It never interprets payment terms: it
-//! forwards the seller's response unchanged, except for the payment challenges of other protocols, which it removes.
+//! signed payment exactly as transmitted. It asks [`PaymentDecider`] about each of them. It never interprets payment
+//! terms: it forwards the seller's response unchanged, except for the payment challenges of other protocols, which it
+//! removes.
 //!
 //! ```no_run
 //! # fn example(payments: impl reqwest_middleware::Middleware) -> Result<(), Box<dyn std::error::Error>> {
@@ -29,9 +30,9 @@ mod waiting;
 
 pub use clresolve_jose::Ed25519KeySet;
 pub use daemon::{Config, ConfigError, Daemon, Signer};
-pub use guard::{Decides, Guard};
+pub use guard::{Guard, PaymentDecider};
 #[cfg(feature = "resolver")]
 pub use in_process::InProcess;
 pub use paid::Paid;
 pub use refusal::{Refusal, Why};
-pub use reply::{Allowed, Payable, Reply};
+pub use reply::{PayableEntries, PayableEntry, PaymentRequiredResponse};

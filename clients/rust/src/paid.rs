@@ -36,23 +36,23 @@ impl fmt::Debug for OnPaid {
 
 /// A payment in progress. On drop, it passes its record to the hook, even if no response came or nobody waits for it
 /// any more, since the seller may have received the payment.
-pub(crate) struct Leaving<'a> {
+pub(crate) struct InFlightPayment<'a> {
     pub(crate) hook: Option<&'a OnPaid>,
     pub(crate) paid: Paid,
 }
 
-impl Leaving<'_> {
+impl InFlightPayment<'_> {
     /// Records the headers of the response. Duplicate headers are joined.
-    pub(crate) fn answered(mut self, headers: &HeaderMap) {
+    pub(crate) fn record_settlement(mut self, headers: &HeaderMap) {
         let values = |name| {
-            let values: Vec<_> = headers.get_all(name).iter().map(|value| latin1(value.as_bytes())).collect();
+            let values: Vec<_> = headers.get_all(name).iter().map(|value| latin1_to_string(value.as_bytes())).collect();
             (!values.is_empty()).then(|| values.join(", "))
         };
         self.paid.settlement = SETTLEMENT_HEADERS.into_iter().find_map(values);
     }
 }
 
-impl Drop for Leaving<'_> {
+impl Drop for InFlightPayment<'_> {
     fn drop(&mut self) {
         let Some(OnPaid(hook)) = self.hook else { return };
         // A panic of the hook must not lose a paid response.
@@ -61,6 +61,6 @@ impl Drop for Leaving<'_> {
 }
 
 /// Each byte as one character, as in every HTTP header.
-pub(crate) fn latin1(bytes: &[u8]) -> String {
+pub(crate) fn latin1_to_string(bytes: &[u8]) -> String {
     bytes.iter().copied().map(char::from).collect()
 }

@@ -51,20 +51,20 @@ impl Refusal {
     /// A refusal of this kind, with the codes of the reasons that decide. Texts that do not have the form of a code are
     /// dropped, so that messages contain no other foreign text.
     pub fn new(why: Why, codes: impl IntoIterator<Item = String>) -> Self {
-        Self { codes: codes.into_iter().filter(|code| is_code(code)).collect(), ..Self::of_kind(why) }
+        Self { codes: codes.into_iter().filter(|code| is_reason_code(code)).collect(), ..Self::from_kind(why) }
     }
 
-    pub(crate) const fn of_kind(why: Why) -> Self {
+    pub(crate) const fn from_kind(why: Why) -> Self {
         Self { why, codes: Vec::new(), detail: String::new(), cause: None }
     }
 
     /// A refusal without a usable answer of the daemon at this URL. `what` happened, in fixed words: the cause may
     /// quote the answer.
-    pub(crate) fn unavailable(url: &str, what: &str) -> Self {
-        Self { detail: format!(" at {url}: {what}"), ..Self::of_kind(Why::Unavailable) }
+    pub(crate) fn daemon_unavailable(url: &str, what: &str) -> Self {
+        Self { detail: format!(" at {url}: {what}"), ..Self::from_kind(Why::Unavailable) }
     }
 
-    pub(crate) fn caused_by(self, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+    pub(crate) fn with_cause(self, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self { cause: Some(Arc::from(error.into())), ..self }
     }
 
@@ -87,7 +87,7 @@ impl Refusal {
     }
 }
 
-fn is_code(text: &str) -> bool {
+fn is_reason_code(text: &str) -> bool {
     let is_word = |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
     text.len() <= MAX_CODE_LENGTH && text.split('-').all(is_word)
 }

@@ -2,7 +2,7 @@
 //! counts add up.
 
 use super::AuditRow;
-use super::duty::is_due;
+use super::duty::is_actor_needed;
 use clresolve_core::reason::{FixerRole, Reason, ReasonCode, ReasonEffect, ResolutionStep};
 
 /// The category of a name's first defect.
@@ -26,7 +26,7 @@ pub(super) enum DefectCategory {
 impl DefectCategory {
     /// Why `actor` must act on a row; `None` if the actor need not act.
     pub(super) fn for_actor(actor: FixerRole, row: &AuditRow) -> Option<Self> {
-        if !is_due(actor, row) {
+        if !is_actor_needed(actor, row) {
             return None;
         }
         let of_actor = |reason: &&Reason| reason.effect != ReasonEffect::Warn && reason.code.entry().fixer == actor;

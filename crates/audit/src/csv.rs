@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 
 use super::governance_log::GovernanceTableLayout;
-use super::on_chain::OnChainFact;
+use super::on_chain::OnChainFactKind;
 use super::waiver::{AppliedWaiver, Waiver};
 use super::words::joined_slugs;
-use super::{AuditReport, AuditRow, AuditRows, LogRowDraft};
+use super::{AuditReport, AuditRow, AuditRowSource, LogRowDraft};
 use clresolve_core::reason::{MAX_VALUE_BYTES, ReasonEffect};
 use clresolve_core::text::UntrustedText;
 
@@ -50,11 +50,11 @@ const RESOLUTION_ROW: usize = 23;
 /// Maximum length of a cell, in characters: a cell with some dozens of codes fits.
 const MAX_CELL_CHARACTERS: usize = 4 * MAX_VALUE_BYTES;
 
-pub(super) fn write_csv_report(report: &AuditReport, rows: &dyn AuditRows, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_csv_report(report: &AuditReport, rows: &dyn AuditRowSource, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "{}\r\n", COLUMNS.join(","))?;
     rows.for_each_row(&mut |row| {
         let mut cells = row_cells(report, row)
-            .map(|cell| UntrustedText::new(&cell).with_limit(MAX_CELL_CHARACTERS).csv().to_string());
+            .map(|cell| UntrustedText::new(&cell).with_limit(MAX_CELL_CHARACTERS).to_csv_cell().to_string());
         // The draft is already escaped and begins with a bar. It is read back verbatim.
         let draft = LogRowDraft::from_row(report, row)
             .map_or_else(String::new, |draft| draft.markdown(GovernanceTableLayout::Published));
@@ -63,7 +63,7 @@ pub(super) fn write_csv_report(report: &AuditReport, rows: &dyn AuditRows, out: 
     })?;
     match &report.warning {
         // The last row is a warning, so that an incomplete table does not look complete.
-        Some(warning) => write!(out, "{}\r\n", notice_row(warning)),
+        Some(warning) => write!(out, "{}\r\n", csv_notice_row(warning)),
         None => Ok(()),
     }
 }
@@ -103,8 +103,8 @@ fn row_cells(report: &AuditReport, row: &AuditRow) -> [String; 31] {
         String::new(),
         row.registry.and_then(|listing| listing.entry).map_or_else(String::new, |entry| entry.to_string()),
         row.unchanged_since.clone().unwrap_or_default(),
-        read(OnChainFact::Holder),
-        read(OnChainFact::Expiry),
+        read(OnChainFactKind::Holder),
+        read(OnChainFactKind::Expiry),
         row.carried.as_ref().map_or_else(String::new, |carried| carried.members.join(" ")),
         report.generated_at.map_or_else(String::new, |at| at.to_string()),
         waivers_text(report, row),
@@ -122,7 +122,7 @@ fn waivers_text(report: &AuditReport, row: &AuditRow) -> String {
 }
 
 /// A row with a text in the column `summary` and nothing else.
-fn notice_row(text: &str) -> String {
+fn csv_notice_row(text: &str) -> String {
     let cell = |column: &str| if column == "summary" { text } else { "" };
-    COLUMNS.map(|column| UntrustedText::new(cell(column)).csv().to_string()).join(",")
+    COLUMNS.map(|column| UntrustedText::new(cell(column)).to_csv_cell().to_string()).join(",")
 }

@@ -8,13 +8,13 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::layers::{self, PublishedSchemaRow};
-use super::on_chain::{OnChainFact, RecordsByKey};
+use super::on_chain::{OnChainFactKind, RecordsByKey};
 use super::past::{ComparableName, ComparableReport};
 use super::words::joined_slugs;
-use super::{AuditConditions, CardSnapshot, DecidedState, NameSnapshot, OnChainSnapshot, StateDecidingSettings};
+use super::{AuditConditions, CardSnapshot, DecidedTrustState, NameSnapshot, OnChainSnapshot, StateDecidingSettings};
 use clresolve_core::state::TrustState;
 use clresolve_verdict::check::edition;
-use clresolve_verdict::evidence::edition::CardEdition;
+use clresolve_verdict::evidence::edition::CardSuccessionFacts;
 use clresolve_verdict::verdict::ResolutionDepth;
 
 /// The schema identifier of the JSON form.
@@ -23,7 +23,7 @@ pub const SCHEMA: &str = "clresolve.audit-difference/1";
 /// The changes from one report to another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditDifference {
-    #[serde(skip_deserializing, default = "schema")]
+    #[serde(skip_deserializing, default = "difference_schema_id")]
     schema: &'static str,
     /// The rules of both reports.
     pub rules: BeforeAfterPair<AuditRules>,
@@ -33,7 +33,7 @@ pub struct AuditDifference {
     pub changes: Vec<AuditChange>,
 }
 
-const fn schema() -> &'static str {
+const fn difference_schema_id() -> &'static str {
     SCHEMA
 }
 
@@ -142,7 +142,7 @@ impl AuditChangeKind {
     }
 
     /// The names of a kind of change.
-    pub(super) const fn change_words(self) -> ChangeWords {
+    pub(super) const fn change_words(self) -> ChangeKindWords {
         let (word, log_words): (_, &[_]) = match self {
             Self::Added => ("added", &["added"]),
             Self::Removed => ("removed", &["removed"]),
@@ -161,13 +161,13 @@ impl AuditChangeKind {
             Self::Endpoint => ("endpoint", &["endpoint"]),
             Self::Schema => ("schema", &[]),
         };
-        ChangeWords { word, log_words }
+        ChangeKindWords { word, log_words }
     }
 }
 
 /// How a change is named in a report and in a governance log.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ChangeWords {
+pub(super) struct ChangeKindWords {
     word: &'static str,
     /// Words by which a row of a governance log mentions the change, besides its values. Empty if no row is needed.
     pub(super) log_words: &'static [&'static str],
@@ -181,7 +181,7 @@ impl fmt::Display for AuditChangeKind {
 
 /// The result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ComparisonOutcome {
+pub enum ReportComparisonOutcome {
     /// Nothing changed.
     Same,
     /// Something changed.
@@ -246,12 +246,12 @@ impl AuditDifference {
     }
 
     /// The result for changes of these kinds. An empty list selects all kinds.
-    pub fn outcome(&self, kinds: &[AuditChangeKind]) -> ComparisonOutcome {
+    pub fn outcome(&self, kinds: &[AuditChangeKind]) -> ReportComparisonOutcome {
         let counts = |change: &AuditChange| kinds.is_empty() || kinds.contains(&change.kind);
         if self.changes.iter().any(counts) {
-            return ComparisonOutcome::Differs;
+            return ReportComparisonOutcome::Differs;
         }
-        if self.is_complete() { ComparisonOutcome::Same } else { ComparisonOutcome::Undecided }
+        if self.is_complete() { ReportComparisonOutcome::Same } else { ReportComparisonOutcome::Undecided }
     }
 
     /// Whether both reports contain all names of their lists.
@@ -299,12 +299,12 @@ impl ChangeCollector {
     fn compare_names(&mut self, before: &ComparableName, after: &ComparableName) {
         self.compare_states(before, after);
         let codes = |name: &ComparableName| Some(joined_slugs(&name.codes(), ", ")).filter(|codes| !codes.is_empty());
-        self.compare(AuditChangeKind::Findings, codes(before), codes(after));
+        self.compare_values(AuditChangeKind::Findings, codes(before), codes(after));
         let (before, after) = (&before.known, &after.known);
-        if let Some((before, after)) = other_card(before, after) {
+        if let Some((before, after)) = first_differing_cards(before, after) {
             self.compare_cards(before, after);
         }
-        self.compare_facts(AuditChangeKind::Records, before.read_records(), after.read_records());
+        self.compare_read_values(AuditChangeKind::Records, before.records_digest(), after.records_digest());
         if let (Some(before), Some(after)) = (&before.edition, &after.edition) {
             self.compare_editions(before, after);
         }
@@ -315,13 +315,15 @@ impl ChangeCollector {
 
     fn compare_states(&mut self, before: &ComparableName, after: &ComparableName) {
         let kind = match (before.last_decided_state(), after.state) {
-            (Some(DecidedState::Trusted), TrustState::Untrusted) => AuditChangeKind::NewlyBroken,
-            (None | Some(DecidedState::Untrusted), TrustState::Trusted) => AuditChangeKind::NewlyTrusted,
+            (Some(DecidedTrustState::Trusted), TrustState::Untrusted) => AuditChangeKind::NewlyBroken,
+            (None | Some(DecidedTrustState::Untrusted), TrustState::Trusted) => AuditChangeKind::NewlyTrusted,
             _ => AuditChangeKind::State,
         };
         let was = match (before.state, before.last_decided_state()) {
-            (TrustState::Indeterminate, Some(DecidedState::Trusted)) => "indeterminate, trusted before".to_owned(),
-            (TrustState::Indeterminate, Some(DecidedState::Untrusted)) => "indeterminate, untrusted before".to_owned(),
+            (TrustState::Indeterminate, Some(DecidedTrustState::Trusted)) => "indeterminate, trusted before".to_owned(),
+            (TrustState::Indeterminate, Some(DecidedTrustState::Untrusted)) => {
+                "indeterminate, untrusted before".to_owned()
+            }
             (state, _) => state.to_string(),
         };
         if before.state != after.state {
@@ -331,42 +333,47 @@ impl ChangeCollector {
 
     fn compare_cards(&mut self, before: &CardSnapshot, after: &CardSnapshot) {
         self.push(AuditChangeKind::Bytes, Some(before.sha256.to_string()), Some(after.sha256.to_string()));
-        self.compare_known(AuditChangeKind::Version, &before.version, &after.version);
+        self.compare_present_values(AuditChangeKind::Version, &before.version, &after.version);
     }
 
-    fn compare_editions(&mut self, before: &CardEdition, after: &CardEdition) {
+    fn compare_editions(&mut self, before: &CardSuccessionFacts, after: &CardSuccessionFacts) {
         for reason in edition::check_succession(before, after) {
             self.push(AuditChangeKind::UpdateMissing, None, Some(format!("{}: {}", reason.code, reason.message)));
         }
     }
 
     fn compare_chain_data(&mut self, before: &OnChainSnapshot, after: &OnChainSnapshot) {
-        self.compare_facts(
+        self.compare_read_values(
             AuditChangeKind::Owner,
-            before.fact_value(OnChainFact::Holder),
-            after.fact_value(OnChainFact::Holder),
+            before.fact_value(OnChainFactKind::Holder),
+            after.fact_value(OnChainFactKind::Holder),
         );
-        self.compare(AuditChangeKind::Resolver, before.resolver.clone(), after.resolver.clone());
-        self.compare_facts(
+        self.compare_values(AuditChangeKind::Resolver, before.resolver.clone(), after.resolver.clone());
+        self.compare_read_values(
             AuditChangeKind::Expiry,
-            before.fact_value(OnChainFact::Expiry),
-            after.fact_value(OnChainFact::Expiry),
+            before.fact_value(OnChainFactKind::Expiry),
+            after.fact_value(OnChainFactKind::Expiry),
         );
         self.compare_records(AuditChangeKind::Payee, (before, &before.addresses), (after, &after.addresses));
         self.compare_records(AuditChangeKind::Endpoint, (before, &before.endpoints), (after, &after.endpoints));
     }
 
     /// Compares what both sides read, which may be the absence of a value.
-    fn compare_facts(&mut self, kind: AuditChangeKind, before: Option<Option<&str>>, after: Option<Option<&str>>) {
+    fn compare_read_values(
+        &mut self,
+        kind: AuditChangeKind,
+        before: Option<Option<&str>>,
+        after: Option<Option<&str>>,
+    ) {
         if let (Some(before), Some(after)) = (before, after) {
-            self.compare(kind, before.map(str::to_owned), after.map(str::to_owned));
+            self.compare_values(kind, before.map(str::to_owned), after.map(str::to_owned));
         }
     }
 
     fn compare_layers(&mut self, before: &[PublishedSchemaRow], after: &[PublishedSchemaRow]) {
-        for (schema, [before, after]) in layers::paired_findings(before, after) {
+        for (schema, [before, after]) in layers::findings_by_schema(before, after) {
             self.of = schema;
-            self.compare(AuditChangeKind::Schema, before, after);
+            self.compare_values(AuditChangeKind::Schema, before, after);
         }
     }
 
@@ -383,19 +390,19 @@ impl ChangeCollector {
                 chain.record_value(records, key).map(|value| value.map(|value| format!("{key}: {value}")))
             };
             if let (Some(before), Some(after)) = (read(before), read(after)) {
-                self.compare(kind, before, after);
+                self.compare_values(kind, before, after);
             }
         }
     }
 
     /// Compares values for which absence may mean that they could not be read.
-    fn compare_known(&mut self, kind: AuditChangeKind, before: &Option<String>, after: &Option<String>) {
+    fn compare_present_values(&mut self, kind: AuditChangeKind, before: &Option<String>, after: &Option<String>) {
         if before.is_some() && after.is_some() {
-            self.compare(kind, before.clone(), after.clone());
+            self.compare_values(kind, before.clone(), after.clone());
         }
     }
 
-    fn compare(&mut self, kind: AuditChangeKind, before: Option<String>, after: Option<String>) {
+    fn compare_values(&mut self, kind: AuditChangeKind, before: Option<String>, after: Option<String>) {
         if before != after {
             self.push(kind, before, after);
         }
@@ -407,7 +414,10 @@ impl ChangeCollector {
 }
 
 /// Both cards if they differ, from the best source that both sides saw.
-fn other_card<'a>(before: &'a NameSnapshot, after: &'a NameSnapshot) -> Option<(&'a CardSnapshot, &'a CardSnapshot)> {
+fn first_differing_cards<'a>(
+    before: &'a NameSnapshot,
+    after: &'a NameSnapshot,
+) -> Option<(&'a CardSnapshot, &'a CardSnapshot)> {
     let sources = [(&before.proven, &after.proven), (&before.served, &after.served)];
     let mut seen = sources.into_iter().filter_map(|(before, after)| before.as_ref().zip(after.as_ref()));
     seen.find(|(before, after)| before.sha256 != after.sha256)

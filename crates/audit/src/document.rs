@@ -6,8 +6,8 @@ use super::counts::AuditCounts;
 use super::difference::AuditDifference;
 use super::history::ReportStateCounts;
 use super::layers::PublishedSchemaRow;
-use super::scope::{AuditConditions, AuditedNameList};
-use super::waiver::Waivers;
+use super::scope::{AuditConditions, NameListReference};
+use super::waiver::AppliedWaivers;
 use super::words;
 use clresolve_core::state::TrustState;
 use clresolve_verdict::verdict::ToolVersion;
@@ -33,13 +33,13 @@ pub struct AuditReport {
     /// [`MAX_EARLIER_REPORTS`](crate::history::MAX_EARLIER_REPORTS).
     pub earlier: Vec<ReportStateCounts>,
     /// The audited list.
-    pub list: AuditedNameList,
+    pub list: NameListReference,
     /// The published schemas of the layers, if they were checked.
     pub schema_layers: Option<Vec<PublishedSchemaRow>>,
     /// The command-line flags that select this audit's network, one word each.
     pub flags: Vec<String>,
     /// The waivers applied.
-    pub waivers: Waivers,
+    pub waivers: AppliedWaivers,
 }
 
 impl AuditReport {
@@ -47,13 +47,13 @@ impl AuditReport {
         self.warning.is_none()
     }
 
-    pub(super) fn block_time(&self) -> Option<Timestamp> {
+    pub(super) fn last_block_time(&self) -> Option<Timestamp> {
         self.counts.checked.map(|(_, last)| last)
     }
 
     /// One sentence that compares registry and chain; `None` if no registry is audited.
     pub(super) fn registry_sentence(&self) -> Option<String> {
-        self.scope.registry.as_ref().map(|registry| self.counts.registry.sentence(registry))
+        self.scope.registry.as_ref().map(|registry| self.counts.registry.summary_sentence(registry))
     }
 
     /// One sentence on the schema layers; `None` if they were not checked.
@@ -85,13 +85,13 @@ impl AuditReport {
     }
 
     /// The range of blocks read.
-    pub(super) fn blocks(&self) -> Option<String> {
+    pub(super) fn block_range_text(&self) -> Option<String> {
         let (first, last) = self.counts.blocks?;
         Some(if first == last { format!("block {first}") } else { format!("blocks {first} to {last}") })
     }
 
     /// Labels and values for the head of the report.
-    pub(super) fn facts(&self) -> Vec<(&'static str, String)> {
+    pub(super) fn labelled_facts(&self) -> Vec<(&'static str, String)> {
         let scope = &self.scope;
         let mut facts = vec![
             ("rules (profile)", format!("{} {}", scope.profile.id, scope.profile.digest)),
@@ -102,7 +102,7 @@ impl AuditReport {
             [("proof demanded", demands.in_words()), ("other settings", demands.settings.clone())]
         }));
         facts.extend(scope.registry.as_ref().map(|registry| ("registry", registry.in_words())));
-        facts.extend(self.blocks().map(|blocks| ("read at", format!("{blocks} ({})", scope.block))));
+        facts.extend(self.block_range_text().map(|blocks| ("read at", format!("{blocks} ({})", scope.block))));
         if let Some((first, last)) = self.counts.checked {
             facts.push(("block time", range_text(format!("{first:.0}"), format!("{last:.0}"))));
         }

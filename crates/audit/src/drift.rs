@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect, ResolutionStep};
-use clresolve_core::records::RecordKey;
+use clresolve_core::records::TextRecordKey;
 use clresolve_core::text;
 use clresolve_verdict::verdict::{StepReport, StepStatus, Verdict};
 
 /// Pairwise comparison of one name's sources.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SourceComparison {
+pub struct CardSourceComparison {
     /// The digest in `cl.checksum.agentcard`.
     pub claimed: Option<Digest>,
     /// The digest of the bytes that the card's URL served.
@@ -88,20 +88,20 @@ impl From<StepStatus> for SourceAgreement {
     }
 }
 
-impl SourceComparison {
+impl CardSourceComparison {
     /// The compared pairs, as named in the columns of reports.
     pub const PAIRS: [&str; 6] =
         ["TXT = HTTPS", "TXT = IPFS", "HTTPS = IPFS", "TXT = card", "card = manifest", "schemas = manifest"];
 
     /// Compares the sources of a verdict.
     pub fn from_verdict(verdict: &Verdict) -> Self {
-        let facts = VerdictFacts(verdict);
+        let facts = VerdictAccessor(verdict);
         let (claimed, served, proven) =
             (facts.claimed_digest(), facts.digest(ResolutionStep::FetchHttps), facts.digest(ResolutionStep::FetchIpfs));
         let walk_failed = facts.status(ResolutionStep::FetchIpfs) == StepStatus::Fail;
         let has_card = facts.status(ResolutionStep::Card) != StepStatus::Skip;
         let unlike_card =
-            has_card && [RecordKey::Entry, RecordKey::Owner].into_iter().any(|key| facts.record_fails(key));
+            has_card && [TextRecordKey::Entry, TextRecordKey::Owner].into_iter().any(|key| facts.record_fails(key));
         Self {
             claimed,
             served,
@@ -151,33 +151,36 @@ impl std::fmt::Display for TextRecordFix {
 /// defect: a corrected card gets another CID and checksum anyway.
 ///
 /// Served but unproven bytes are never proposed.
-pub fn fixing_lines(verdict: &Verdict) -> Vec<TextRecordFix> {
-    let facts = VerdictFacts(verdict);
+pub fn text_record_fixes(verdict: &Verdict) -> Vec<TextRecordFix> {
+    let facts = VerdictAccessor(verdict);
     let Some(proven) = facts.digest(ResolutionStep::FetchIpfs) else { return Vec::new() };
     if !facts.card_is_sound() {
         return Vec::new();
     }
-    let identity = verdict.identity.as_ref().filter(|identity| identity.card.sha256 == proven.hex());
+    let identity = verdict.identity.as_ref().filter(|identity| identity.card.sha256 == proven.to_hex());
     let owner = identity.and_then(|_| facts.owner_of_card());
     let values = [
-        (RecordKey::Checksum, Some(proven.to_string()).filter(|_| facts.checksum_differs_from(proven))),
-        (RecordKey::Entry, identity.and_then(|i| i.entry.clone()).filter(|_| facts.record_fails(RecordKey::Entry))),
-        (RecordKey::Owner, owner.filter(|_| facts.record_fails(RecordKey::Owner))),
+        (TextRecordKey::Checksum, Some(proven.to_string()).filter(|_| facts.checksum_differs_from(proven))),
+        (
+            TextRecordKey::Entry,
+            identity.and_then(|i| i.entry.clone()).filter(|_| facts.record_fails(TextRecordKey::Entry)),
+        ),
+        (TextRecordKey::Owner, owner.filter(|_| facts.record_fails(TextRecordKey::Owner))),
     ];
-    let proposed = values.into_iter().filter_map(|(key, value)| Some((key, value.filter(|v| can_be_copied(v))?)));
+    let proposed = values.into_iter().filter_map(|(key, value)| Some((key, value.filter(|v| is_copyable_value(v))?)));
     proposed.map(|(key, value)| TextRecordFix { key: key.as_str().to_owned(), value }).collect()
 }
 
 /// Whether a report shows a value exactly as it must be set.
-fn can_be_copied(value: &str) -> bool {
+fn is_copyable_value(value: &str) -> bool {
     value.chars().count() <= text::SHOWN_CHARACTERS
         && value.chars().all(|c| c.is_ascii_graphic() && !matches!(c, '\\' | '|' | '`'))
 }
 
 /// The facts in a verdict's steps and reasons.
-struct VerdictFacts<'a>(&'a Verdict);
+struct VerdictAccessor<'a>(&'a Verdict);
 
-impl<'a> VerdictFacts<'a> {
+impl<'a> VerdictAccessor<'a> {
     fn step(&self, step: ResolutionStep) -> Option<&'a StepReport> {
         self.0.steps.iter().find(|report| report.step == step)
     }
@@ -192,7 +195,7 @@ impl<'a> VerdictFacts<'a> {
 
     fn claimed_digest(&self) -> Option<Digest> {
         let records = &self.step(ResolutionStep::Records)?.evidence["records"];
-        records[RecordKey::Checksum.as_str()].as_str()?.trim().parse().ok()
+        records[TextRecordKey::Checksum.as_str()].as_str()?.trim().parse().ok()
     }
 
     fn owner_of_card(&self) -> Option<String> {
@@ -205,7 +208,7 @@ impl<'a> VerdictFacts<'a> {
 
     /// Whether a reason rejects the value of the record under `key`. Who may publish and who holds the name does not
     /// count.
-    fn record_fails(&self, key: RecordKey) -> bool {
+    fn record_fails(&self, key: TextRecordKey) -> bool {
         let here =
             |reason: &&Reason| reason.effect == ReasonEffect::Fail && reason.place.as_deref() == Some(key.as_str());
         let of_value =
@@ -216,7 +219,7 @@ impl<'a> VerdictFacts<'a> {
     /// Whether the checksum record must change to name the `proven` bytes.
     fn checksum_differs_from(&self, proven: Digest) -> bool {
         let differs = self.claimed_digest().is_some_and(|claimed| claimed != proven);
-        (differs && self.has_failure(ReasonCode::ChecksumMismatch)) || self.record_fails(RecordKey::Checksum)
+        (differs && self.has_failure(ReasonCode::ChecksumMismatch)) || self.record_fails(TextRecordKey::Checksum)
     }
 
     /// Whether the card itself has no known defect.

@@ -27,13 +27,13 @@ impl RepairTask {
         Self { what: what.into(), line: None }
     }
 
-    fn with_line(self, line: String) -> Self {
+    fn with_verbatim_line(self, line: String) -> Self {
         Self { line: Some(line), ..self }
     }
 }
 
 /// Whether an actor must act before the name is trusted, or before its sources agree.
-pub(super) fn is_due(actor: FixerRole, row: &AuditRow) -> bool {
+pub(super) fn is_actor_needed(actor: FixerRole, row: &AuditRow) -> bool {
     let mut decisive = row.reasons.iter().filter(|reason| reason.effect != ReasonEffect::Warn).peekable();
     if decisive.peek().is_none() {
         // The sources differ although nothing fails: the publisher owns their content.
@@ -63,13 +63,13 @@ pub(super) fn repair_tasks(actor: FixerRole, report: &AuditReport, row: &AuditRo
 }
 
 fn asker_task(row: &AuditRow) -> RepairTask {
-    match (row.registry_fault(), row.entry()) {
+    match (row.registry_finding_code(), row.registry_only_entry()) {
         (Some(ReasonCode::RegistryUnreachable), _) => {
             RepairTask::new("Audit again once this registry responds, or give another location of it with --registry:")
-                .with_line(row.input.clone())
+                .with_verbatim_line(row.input.clone())
         }
         (Some(_), _) => RepairTask::new("Have this registry corrected, or name another one with --registry:")
-            .with_line(row.input.clone()),
+            .with_verbatim_line(row.input.clone()),
         (None, Some(entry)) => {
             RepairTask::new(format!("Take entry {entry} out of the registry, or correct its spelling."))
         }
@@ -80,14 +80,17 @@ fn asker_task(row: &AuditRow) -> RepairTask {
 fn waiting_task(report: &AuditReport, row: &AuditRow) -> RepairTask {
     let duty = RepairTask::new("Wait until the newer block is final, some 15 minutes, then ask again:");
     match row_command_line(report, row, "verify") {
-        Some(line) => duty.with_line(line),
+        Some(line) => duty.with_verbatim_line(line),
         None => duty,
     }
 }
 
 fn publisher_tasks(report: &AuditReport, row: &AuditRow) -> Vec<RepairTask> {
-    let mut duties: Vec<RepairTask> =
-        row.txt.iter().map(|line| RepairTask::new("Set this text record:").with_line(line.to_string())).collect();
+    let mut duties: Vec<RepairTask> = row
+        .txt
+        .iter()
+        .map(|line| RepairTask::new("Set this text record:").with_verbatim_line(line.to_string()))
+        .collect();
     if host_is_at_fault(row) {
         duties.push(RepairTask::new("Restore the released bytes at the card's URL."));
     }
@@ -95,7 +98,7 @@ fn publisher_tasks(report: &AuditReport, row: &AuditRow) -> Vec<RepairTask> {
         duties.push(RepairTask::new("Pin the content of cl.cid.agentcard where public gateways find it."));
     }
     let last = if duties.is_empty() { "Correct what the findings name, then check:" } else { "Then check:" };
-    duties.extend(row_command_line(report, row, "verify").map(|line| RepairTask::new(last).with_line(line)));
+    duties.extend(row_command_line(report, row, "verify").map(|line| RepairTask::new(last).with_verbatim_line(line)));
     if duties.is_empty() {
         duties.push(RepairTask::new("Correct what the findings name."));
     }
@@ -105,7 +108,7 @@ fn publisher_tasks(report: &AuditReport, row: &AuditRow) -> Vec<RepairTask> {
 fn operator_tasks(report: &AuditReport, row: &AuditRow) -> Vec<RepairTask> {
     let duty = RepairTask::new("See which endpoint or gateway failed, and which rule decided:");
     vec![match row_command_line(report, row, "trace") {
-        Some(line) => duty.with_line(line),
+        Some(line) => duty.with_verbatim_line(line),
         None => duty,
     }]
 }

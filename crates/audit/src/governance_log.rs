@@ -45,7 +45,7 @@ pub enum GovernanceTableLayout {
     Plain,
 }
 
-struct LogTableColumns {
+struct LogTableColumnSpec {
     names: &'static [&'static str],
     /// Reported for a row with another number of cells.
     expected: &'static str,
@@ -56,14 +56,14 @@ struct LogTableColumns {
 impl GovernanceTableLayout {
     const ALL: [Self; 2] = [Self::Published, Self::Plain];
 
-    const fn columns(self) -> LogTableColumns {
+    const fn columns(self) -> LogTableColumnSpec {
         match self {
-            Self::Published => LogTableColumns {
+            Self::Published => LogTableColumnSpec {
                 names: &["Date", "Agent Name(s)", "Action", "Reason", "Resolution", "Approver(s)"],
                 expected: "expected six cells: date, agent names, action, reason, resolution, approvers",
                 delimiter: "expected |---|---|---|---|---|---| below the head",
             },
-            Self::Plain => LogTableColumns {
+            Self::Plain => LogTableColumnSpec {
                 names: &["date", "subject", "kind", "decision", "reason"],
                 expected: "expected five cells: date, subject, kind, decision, reason",
                 delimiter: "expected |---|---|---|---|---| below the head",
@@ -72,7 +72,7 @@ impl GovernanceTableLayout {
     }
 
     /// The head of a table and its delimiter.
-    pub fn head(self) -> String {
+    pub fn table_head_markdown(self) -> String {
         let names = self.columns().names;
         format!("| {} |\n{}|\n", names.join(" | "), "|---".repeat(names.len()))
     }
@@ -232,14 +232,14 @@ impl GovernanceLog {
     /// The rows that record events, by the names in their subjects.
     pub fn rows_by_name(&self) -> BTreeMap<&str, Vec<&GovernanceLogRow>> {
         let mut rows = BTreeMap::<&str, Vec<&GovernanceLogRow>>::new();
-        for row in self.events() {
+        for row in self.event_rows() {
             row.names.iter().for_each(|name| rows.entry(name).or_default().push(row));
         }
         rows
     }
 
     /// The rows that record events.
-    pub fn events(&self) -> impl Iterator<Item = &GovernanceLogRow> {
+    pub fn event_rows(&self) -> impl Iterator<Item = &GovernanceLogRow> {
         self.rows.iter().filter(|row| row.kind != GovernanceEventKind::Decision)
     }
 }
@@ -326,7 +326,7 @@ impl GovernanceLogParser {
 
     /// Processes a line. A line that is not UTF-8 is never a row, but its text may still start or end a table.
     fn process_line(&mut self, line: usize, bytes: &[u8], text: &str, block: MarkdownBlockKind) {
-        let found = self.advance(line, text, block);
+        let found = self.advance_state(line, text, block);
         self.has_parts |= found.is_err();
         match (std::str::from_utf8(bytes), found) {
             (Ok(_), Ok(row)) => self.log.rows.extend(row),
@@ -339,7 +339,7 @@ impl GovernanceLogParser {
     }
 
     /// Advances the state, and returns the row of this line.
-    fn advance(&mut self, line: usize, text: &str, block: MarkdownBlockKind) -> LogLineResult {
+    fn advance_state(&mut self, line: usize, text: &str, block: MarkdownBlockKind) -> LogLineResult {
         match (std::mem::take(&mut self.position), block) {
             (TablePosition::Outside, MarkdownBlockKind::Hidden) => Ok(None),
             (TablePosition::Outside, _) => self.parse_outside_table(line, text, block),
@@ -351,7 +351,7 @@ impl GovernanceLogParser {
     /// A line outside of the log's tables.
     fn parse_outside_table(&mut self, line: usize, text: &str, block: MarkdownBlockKind) -> LogLineResult {
         let Some(cells) = split_cells(text) else {
-            if is_bare_head(text) {
+            if is_borderless_table_head(text) {
                 return Err(malformed_row(line, "expected | at the start of each line of the table"));
             }
             return Ok(None);
@@ -500,7 +500,7 @@ fn split_cells(line: &str) -> Option<Vec<TableCell>> {
 }
 
 /// Whether a line is a table's head without outer borders, which Markdown permits.
-fn is_bare_head(line: &str) -> bool {
+fn is_borderless_table_head(line: &str) -> bool {
     GovernanceTableLayout::from_column_heads(line.trim_end_matches('|').split('|')).is_some()
 }
 
@@ -541,7 +541,7 @@ impl GovernanceLogRow {
                 Self::from_plain_cells(line, [date, subject, kind, decision, reason])
             }
             _ => {
-                let LogTableColumns { names, expected, .. } = form.columns();
+                let LogTableColumnSpec { names, expected, .. } = form.columns();
                 let column = cells.get(names.len()).or_else(|| cells.last()).map_or(1, |cell| cell.column);
                 return Err(MalformedLogRow { line, column, why: expected.into() });
             }
@@ -724,7 +724,7 @@ mod tests {
                 decision: "draft: set `x`".to_owned(),
                 reason: "`a` | / <b>".to_owned(),
             };
-            let log = GovernanceLog::parse(form.head() + &draft.markdown(form) + "\n");
+            let log = GovernanceLog::parse(form.table_head_markdown() + &draft.markdown(form) + "\n");
             let [row] = &log.rows[..] else { panic!("{log:?}") };
             assert!(row.is_draft() && row.names == [subject] && log.form == form, "{row:?}");
             let GovernanceLogRow { date, subject, kind, action, decision, reason, .. } = row.clone();
@@ -805,7 +805,7 @@ mod tests {
     #[test]
     fn the_projects_own_log_can_be_read() {
         let log = GovernanceLog::parse(include_str!("../../../RESOLUTION.md"));
-        assert!(log.rows.len() > 10 && log.events().count() == 0);
+        assert!(log.rows.len() > 10 && log.event_rows().count() == 0);
     }
 
     #[test]

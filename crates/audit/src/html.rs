@@ -18,8 +18,8 @@ use maud::{DOCTYPE, Markup, PreEscaped, Render as _, html};
 
 use self::markup::{
     HtmlColumn, SLOT, actor_word, cells_markup, code_markup, join_markup, line_markup, more_items_note, name_link,
-    omitted_note, plain_text, role_sentence, row_markup, section_markup, small_print, table_markup, write_around,
-    write_part,
+    omitted_note, role_sentence, row_markup, section_markup, small_print, table_markup, text_runs_plain_text,
+    write_framed_content, write_markup_line,
 };
 use self::picture::STATES;
 use super::cause::DefectCategory;
@@ -31,7 +31,7 @@ use super::page::{
     self, ItemQuota, audit_subject, headline, name_count_text as counted, rules_network_and_time, utc_day,
 };
 use super::words::{self, actor_noun, effect_word, plural_duty_phrase, role_in_words, role_slug};
-use super::{AuditReport, AuditRows, ReasonSummary, opening};
+use super::{AuditReport, AuditRowSource, ReasonSummary, opening};
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::FixerRole;
 use clresolve_core::text::{UntrustedText, capitalize_first};
@@ -60,26 +60,30 @@ const REASON_COLUMNS: [HtmlColumn; 7] = [
     ("wide", "examples"),
 ];
 
-pub(super) fn write_html_report(report: &AuditReport, rows: &dyn AuditRows, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_html_report(
+    report: &AuditReport,
+    rows: &dyn AuditRowSource,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let overview = AuditOverview::from_rows(report, rows)?;
-    let table = overview.lines_shown();
-    write_around(page_frame(report, &overview), out, |out| {
-        write_part(summary_section(report, &overview), out)?;
-        write_part(actors_section(&overview), out)?;
-        write_part(table_of_contents(report, &overview), out)?;
-        write_part(changes::changes_section(report, rows, &table)?, out)?;
-        write_part(waivers::waivers_section(report), out)?;
-        let shown = work::write_articles(report, &overview, rows, &table, out)?;
-        write_part(registry_section(report, rows, &table)?, out)?;
-        write_part(layers::layers_section(report), out)?;
-        write_part(checks_section(&overview), out)?;
-        write_part(state_history_section(report), out)?;
-        write_part(expiries_section(report, &overview), out)?;
-        write_part(reasons_section(report), out)?;
+    let table = overview.shown_list_lines();
+    write_framed_content(page_frame(report, &overview), out, |out| {
+        write_markup_line(summary_section(report, &overview), out)?;
+        write_markup_line(actors_section(&overview), out)?;
+        write_markup_line(table_of_contents(report, &overview), out)?;
+        write_markup_line(changes::changes_section(report, rows, &table)?, out)?;
+        write_markup_line(waivers::waivers_section(report), out)?;
+        let shown = work::write_row_articles(report, &overview, rows, &table, out)?;
+        write_markup_line(registry_section(report, rows, &table)?, out)?;
+        write_markup_line(layers::layers_section(report), out)?;
+        write_markup_line(checks_section(&overview), out)?;
+        write_markup_line(state_history_section(report), out)?;
+        write_markup_line(expiries_section(report, &overview), out)?;
+        write_markup_line(reasons_section(report), out)?;
         names::write_names_table(report, rows, &table, &shown, out)?;
-        write_part(work::records_section(rows, &table)?, out)?;
-        write_part(work::drafts_section(report, rows)?, out)?;
-        write_part(scope_section(report), out)
+        write_markup_line(work::records_section(rows, &table)?, out)?;
+        write_markup_line(work::drafts_section(report, rows)?, out)?;
+        write_markup_line(scope_section(report), out)
     })
 }
 
@@ -96,7 +100,8 @@ fn content_security_policy() -> String {
 /// The page around its sections.
 fn page_frame(report: &AuditReport, overview: &AuditOverview) -> Markup {
     let title = headline(report, overview);
-    let circumstances: Vec<String> = rules_network_and_time(report).iter().map(|fact| plain_text(fact)).collect();
+    let circumstances: Vec<String> =
+        rules_network_and_time(report).iter().map(|fact| text_runs_plain_text(fact)).collect();
     // Only style and script are `PreEscaped`: they are files of this crate, without foreign text.
     html! {
         (DOCTYPE)
@@ -105,7 +110,7 @@ fn page_frame(report: &AuditReport, overview: &AuditOverview) -> Markup {
                 meta charset="utf-8";
                 meta http-equiv="Content-Security-Policy" content=(content_security_policy());
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                title { "Audit of " (plain_text(&audit_subject(report))) ", " (circumstances.join(", ")) ": " (title) }
+                title { "Audit of " (text_runs_plain_text(&audit_subject(report))) ", " (circumstances.join(", ")) ": " (title) }
                 style { (PreEscaped(STYLE)) }
             }
             body {
@@ -134,7 +139,7 @@ fn page_frame(report: &AuditReport, overview: &AuditOverview) -> Markup {
 fn summary_section(report: &AuditReport, overview: &AuditOverview) -> Markup {
     let now = report_state_counts(report);
     let before = report.before.as_ref();
-    let besides = other_actor_duties(overview);
+    let besides = other_actor_sentences(overview);
     html! {
         section #states aria-label="States" {
             div.lane.now { span { "now" } (picture::states_bar("now", "States now", now)) }
@@ -178,7 +183,7 @@ fn count_change(before: u64, now: u64) -> String {
 }
 
 /// The actors other than the first: their roles, and on how many names they must act.
-fn other_actor_duties(overview: &AuditOverview) -> Vec<String> {
+fn other_actor_sentences(overview: &AuditOverview) -> Vec<String> {
     let most = overview.busiest_actor().map(|(actor, _)| actor);
     let due = ACTORS.into_iter().zip(overview.due).filter(|(actor, due)| *due > 0 && Some(*actor) != most);
     let mut sentences: Vec<String> = due
@@ -203,7 +208,7 @@ fn other_actor_duties(overview: &AuditOverview) -> Vec<String> {
 
 /// Who must act, on how many names, and why.
 fn actors_section(overview: &AuditOverview) -> Markup {
-    let longest = longest_bar(overview);
+    let longest = max_bar_count(overview);
     let content = html! {
         ul.actors {
             @for (actor, due) in ACTORS.into_iter().zip(overview.due) {
@@ -225,7 +230,7 @@ fn actors_section(overview: &AuditOverview) -> Markup {
 }
 
 /// Number of names for a bar of full width. All actors share one scale.
-fn longest_bar(overview: &AuditOverview) -> u64 {
+fn max_bar_count(overview: &AuditOverview) -> u64 {
     let of_actor = |actor| {
         let [most, others] = split_top_causes(overview, actor);
         most.iter().map(|(_, names)| *names).chain([total_names(&others)]).max()
@@ -251,7 +256,7 @@ fn causes_markup(overview: &AuditOverview, actor: FixerRole, longest: u64) -> Ma
         html! {
             li {
                 a href={ "#" (work::cause_anchor(actor, cause)) } { (words) }
-                (picture::length_bar(class, names, longest))
+                (picture::proportional_bar(class, names, longest))
                 b { (names) }
             }
         }
@@ -268,7 +273,7 @@ fn causes_markup(overview: &AuditOverview, actor: FixerRole, longest: u64) -> Ma
 
 /// The owners of the names on which publishers must act: the owner of the most, and the others.
 fn owners_markup(overview: &AuditOverview, due: u64) -> Markup {
-    let most = overview.owners.sorted_by_names();
+    let most = overview.owners.sorted_by_name_count();
     let Some(((owner, owned), others)) = most.split_first() else { return html! {} };
     let mut rows = vec![(owner_in_words(owner), owned.names)];
     match (others, due - owned.names) {
@@ -301,7 +306,7 @@ fn table_of_contents(report: &AuditReport, overview: &AuditOverview) -> Markup {
     let has_expiries = overview.expiries.as_ref().is_some_and(|expiries| expiries.known_expiries() > 0);
     let sections = [
         ("changes", "Changes", report.since.is_some()),
-        ("waivers", "Waivers", !report.waivers.all().is_empty()),
+        ("waivers", "Waivers", !report.waivers.as_slice().is_empty()),
         ("act", "What to do", true),
         ("registry", "Registry", report.scope.registry.is_some()),
         ("layers", "Schema layers", report.schema_layers.is_some()),
@@ -322,7 +327,7 @@ fn table_of_contents(report: &AuditReport, overview: &AuditOverview) -> Markup {
 }
 
 /// The names on which registry and chain disagree.
-fn registry_section(report: &AuditReport, rows: &dyn AuditRows, table_has: &BTreeSet<u64>) -> io::Result<Markup> {
+fn registry_section(report: &AuditReport, rows: &dyn AuditRowSource, table_has: &BTreeSet<u64>) -> io::Result<Markup> {
     const COLUMNS: [HtmlColumn; 2] = [("subject", "name"), ("", "is")];
     let Some(counts) = report.registry_sentence() else { return Ok(html! {}) };
     let mut quota = ItemQuota::with_limit(MAX_REGISTRY_FINDINGS_SHOWN);
@@ -347,7 +352,7 @@ fn checks_section(overview: &AuditOverview) -> Markup {
         [("subject", "check"), ("number", "passes"), ("number", "fails"), ("number", "open"), ("wide", "share")];
     let row = |(check, counts): (&str, [u64; 3])| {
         let [passes, fails, open] = counts.map(|count| count.render());
-        let share = html! { td.wide { (picture::small_bar(counts)) } };
+        let share = html! { td.wide { (picture::small_states_bar(counts)) } };
         html! { tr { (cells_markup(&COLUMNS, &[check.render(), passes, fails, open])) (share) } }
     };
     let rows: Vec<Markup> = CHECKS.into_iter().zip(overview.checks).map(row).collect();
@@ -442,7 +447,6 @@ fn reason_anchor(report: &AuditReport, group: &ReasonSummary) -> Option<String> 
 
 /// The scope and rules of the audit, in full.
 fn scope_section(report: &AuditReport) -> Markup {
-    let content =
-        html! { dl { @for (what, value) in report.facts() { dt { (what) } dd { (UntrustedText::new(&value)) } } } };
+    let content = html! { dl { @for (what, value) in report.labelled_facts() { dt { (what) } dd { (UntrustedText::new(&value)) } } } };
     section_markup("about", "About this report", &content)
 }

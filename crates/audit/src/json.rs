@@ -7,34 +7,38 @@ use serde_json::{Value, json};
 
 use super::past::{DIGEST_LINE, END};
 use super::registry::RegistryChainMismatch;
-use super::words::fixer_word;
-use super::{AuditReport, AuditRows, LogRowDraft, SCHEMA, page};
+use super::words::fixer_slug;
+use super::{AuditReport, AuditRowSource, LogRowDraft, SCHEMA, page};
 use clresolve_core::digest::Digester;
 use clresolve_core::text::escape_unsafe_json;
 
-pub(super) fn write_json_report(report: &AuditReport, rows: &dyn AuditRows, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_json_report(
+    report: &AuditReport,
+    rows: &dyn AuditRowSource,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let mut digesting = DigestWriter { out, written: Digester::default() };
-    write_lines(report, rows, &mut digesting)?;
+    write_report_lines(report, rows, &mut digesting)?;
     let DigestWriter { out, written } = digesting;
-    writeln!(out, "{DIGEST_LINE}{}", json_line(&written.digest())?)?;
+    writeln!(out, "{DIGEST_LINE}{}", safe_json_line(&written.finalize())?)?;
     out.write_all(END)
 }
 
 /// Writes all lines except those with the digest over them.
-fn write_lines(report: &AuditReport, rows: &dyn AuditRows, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{{\n\"schema\": {},", json_line(&SCHEMA)?)?;
-    writeln!(out, "\"tool\": {},", json_line(&report.tool)?)?;
-    writeln!(out, "\"generated_at\": {},", json_line(&report.generated_at)?)?;
-    writeln!(out, "\"block_time\": {},", json_line(&report.block_time())?)?;
+fn write_report_lines(report: &AuditReport, rows: &dyn AuditRowSource, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{{\n\"schema\": {},", safe_json_line(&SCHEMA)?)?;
+    writeln!(out, "\"tool\": {},", safe_json_line(&report.tool)?)?;
+    writeln!(out, "\"generated_at\": {},", safe_json_line(&report.generated_at)?)?;
+    writeln!(out, "\"block_time\": {},", safe_json_line(&report.last_block_time())?)?;
     writeln!(out, "\"complete\": {},", report.is_complete())?;
-    writeln!(out, "\"warning\": {},", json_line(&report.warning)?)?;
-    writeln!(out, "\"scope\": {},", json_line(&report.scope)?)?;
-    writeln!(out, "\"list\": {},", json_line(&report.list)?)?;
-    writeln!(out, "\"flags\": {},", json_line(&report.flags)?)?;
-    writeln!(out, "\"counts\": {},", json_line(&counts_json(report))?)?;
-    writeln!(out, "\"waivers\": {},", json_line(&report.waivers)?)?;
-    writeln!(out, "\"reasons\": {},", json_line(&groups_json(report))?)?;
-    writeln!(out, "\"schema_layers\": {},", json_line(&report.schema_layers)?)?;
+    writeln!(out, "\"warning\": {},", safe_json_line(&report.warning)?)?;
+    writeln!(out, "\"scope\": {},", safe_json_line(&report.scope)?)?;
+    writeln!(out, "\"list\": {},", safe_json_line(&report.list)?)?;
+    writeln!(out, "\"flags\": {},", safe_json_line(&report.flags)?)?;
+    writeln!(out, "\"counts\": {},", safe_json_line(&counts_json(report))?)?;
+    writeln!(out, "\"waivers\": {},", safe_json_line(&report.waivers)?)?;
+    writeln!(out, "\"reasons\": {},", safe_json_line(&groups_json(report))?)?;
+    writeln!(out, "\"schema_layers\": {},", safe_json_line(&report.schema_layers)?)?;
     let mut list = JsonArrayWriter::start(out, "rows")?;
     rows.for_each_row(&mut |row| list.push(row))?;
     list.end(",")?;
@@ -45,20 +49,20 @@ fn write_lines(report: &AuditReport, rows: &dyn AuditRows, out: &mut dyn Write) 
     })?;
     list.end(",")?;
     write_registry_comparison(report, rows, out)?;
-    writeln!(out, "\"before\": {},", json_line(&report.before)?)?;
-    writeln!(out, "\"earlier\": {},", json_line(&report.earlier)?)?;
-    writeln!(out, "\"since\": {},", json_line(&report.since)?)
+    writeln!(out, "\"before\": {},", safe_json_line(&report.before)?)?;
+    writeln!(out, "\"earlier\": {},", safe_json_line(&report.earlier)?)?;
+    writeln!(out, "\"since\": {},", safe_json_line(&report.since)?)
 }
 
 /// The names on which registry and chain disagree; null if no registry is audited.
-fn write_registry_comparison(report: &AuditReport, rows: &dyn AuditRows, out: &mut dyn Write) -> io::Result<()> {
+fn write_registry_comparison(report: &AuditReport, rows: &dyn AuditRowSource, out: &mut dyn Write) -> io::Result<()> {
     if report.scope.registry.is_none() {
         return writeln!(out, "\"registry\": null,");
     }
     let counts = &report.counts.registry;
     writeln!(out, "\"registry\": {{\n\"agreeing\": {},", counts.agreeing_names())?;
     for finding in RegistryChainMismatch::ALL {
-        writeln!(out, "{}: {},", json_line(&finding.member())?, counts.finding_count(finding))?;
+        writeln!(out, "{}: {},", safe_json_line(&finding.json_member())?, counts.finding_count(finding))?;
     }
     let mut list = JsonArrayWriter::start(out, "findings")?;
     page::for_each_registry_mismatch(rows, &mut |finding, row| {
@@ -110,7 +114,7 @@ fn groups_json(report: &AuditReport) -> Vec<Value> {
             "code": group.code,
             "effect": group.effect,
             "requirement": Some(entry.requirement).filter(|r| !r.is_empty()),
-            "fixer": fixer_word(group.code),
+            "fixer": fixer_slug(group.code),
             "title": entry.title,
             "names": group.names,
             "examples": group.examples,
@@ -133,7 +137,7 @@ impl<'a> JsonArrayWriter<'a> {
 
     pub(super) fn push(&mut self, value: &impl Serialize) -> io::Result<()> {
         let separator = if std::mem::take(&mut self.empty) { "\n" } else { ",\n" };
-        write!(self.out, "{separator}{}", json_line(value)?)
+        write!(self.out, "{separator}{}", safe_json_line(value)?)
     }
 
     pub(super) fn end(self, after: &str) -> io::Result<()> {
@@ -143,6 +147,6 @@ impl<'a> JsonArrayWriter<'a> {
 }
 
 /// JSON without characters that could mislead a reader of a terminal.
-pub(super) fn json_line(value: &impl Serialize) -> io::Result<String> {
+pub(super) fn safe_json_line(value: &impl Serialize) -> io::Result<String> {
     Ok(escape_unsafe_json(&serde_json::to_string(value)?))
 }

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::SourceComparison;
-use super::on_chain::{OnChainFact, OnChainSnapshot, copy_missing_value};
+use super::CardSourceComparison;
+use super::on_chain::{OnChainFactKind, OnChainSnapshot, copy_missing_value};
 use clresolve_core::digest::Digest;
 use clresolve_core::state::TrustState;
 use clresolve_core::text::excerpt_text;
-use clresolve_verdict::evidence::edition::CardEdition;
+use clresolve_verdict::evidence::edition::CardSuccessionFacts;
 use clresolve_verdict::verdict::Verdict;
 
 /// What a later audit compares of a name: cards, records and chain data.
@@ -16,7 +16,7 @@ use clresolve_verdict::verdict::Verdict;
 pub struct NameSnapshot {
     /// The reference for the card in a later audit; only for a trusted name.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub edition: Option<CardEdition>,
+    pub edition: Option<CardSuccessionFacts>,
     /// The card that the CID proves, trusted or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proven: Option<CardSnapshot>,
@@ -44,18 +44,18 @@ pub struct CardSnapshot {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CarriedOverFacts {
     /// The last decided state, if any.
-    pub state: Option<DecidedState>,
+    pub state: Option<DecidedTrustState>,
     /// The copied members of the row, such as `proven`, or `on_chain.holder` if only a part of `on_chain` was copied.
     pub members: Vec<String>,
 }
 
 impl CarriedOverFacts {
     /// Whether a fact about the name on the chain was copied.
-    pub(super) fn contains_fact(&self, fact: OnChainFact) -> bool {
+    pub(super) fn contains_fact(&self, fact: OnChainFactKind) -> bool {
         let member = match fact {
-            OnChainFact::Holder => "on_chain.holder",
-            OnChainFact::Expiry => "on_chain.expiry",
-            OnChainFact::Records => "records",
+            OnChainFactKind::Holder => "on_chain.holder",
+            OnChainFactKind::Expiry => "on_chain.expiry",
+            OnChainFactKind::Records => "records",
         };
         self.members.iter().any(|taken| taken == "on_chain" || taken == member)
     }
@@ -64,14 +64,14 @@ impl CarriedOverFacts {
 /// A decided state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum DecidedState {
+pub enum DecidedTrustState {
     /// [`TrustState::Trusted`]
     Trusted,
     /// [`TrustState::Untrusted`]
     Untrusted,
 }
 
-impl DecidedState {
+impl DecidedTrustState {
     /// The state, if it is decided.
     pub const fn from_state(state: TrustState) -> Option<Self> {
         match state {
@@ -84,10 +84,10 @@ impl DecidedState {
 
 impl NameSnapshot {
     /// The facts in a verdict with this drift, except the edition, which requires the card itself.
-    pub fn from_verdict(verdict: &Verdict, drift: &SourceComparison) -> Self {
+    pub fn from_verdict(verdict: &Verdict, drift: &CardSourceComparison) -> Self {
         let judged = verdict.identity.as_ref();
         let seen = |sha256: Digest| {
-            let judged = judged.filter(|identity| identity.card.sha256 == sha256.hex());
+            let judged = judged.filter(|identity| identity.card.sha256 == sha256.to_hex());
             CardSnapshot { sha256, version: judged.and_then(|identity| identity.version.as_deref()).map(excerpt_text) }
         };
         Self {
@@ -115,7 +115,7 @@ impl NameSnapshot {
     }
 
     /// The digest of the records, if they were read. The inner `None` means that the name has no records.
-    pub(super) fn read_records(&self) -> Option<Option<&str>> {
+    pub(super) fn records_digest(&self) -> Option<Option<&str>> {
         let absent = || self.on_chain.as_ref().is_some_and(OnChainSnapshot::has_no_records).then_some(None);
         self.records.as_deref().map(Some).or_else(absent)
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::words::joined_slugs;
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
 use clresolve_core::state::TrustState;
-use clresolve_verdict::card::SchemaSide;
+use clresolve_verdict::card::SchemaRole;
 use clresolve_verdict::manifest::ManifestVerb;
 
 /// The row of a report about one published schema of a layer: its state, and what is wrong with it.
@@ -18,7 +18,7 @@ pub struct PublishedSchemaRow {
     /// The verb.
     pub verb: String,
     /// The side of the schema.
-    pub side: SchemaSide,
+    pub side: SchemaRole,
     /// The path in the publisher's repository.
     pub path: String,
     /// Trusted if the canonical location serves the pinned bytes, and so does each mirror that responds.
@@ -29,7 +29,7 @@ pub struct PublishedSchemaRow {
 
 impl PublishedSchemaRow {
     /// The schema of a verb with these findings.
-    pub fn new(layer: &str, verb: &ManifestVerb, side: SchemaSide, reasons: Vec<Reason>) -> Self {
+    pub fn new(layer: &str, verb: &ManifestVerb, side: SchemaRole, reasons: Vec<Reason>) -> Self {
         let has = |effect| reasons.iter().any(|reason: &Reason| reason.effect == effect);
         let state = match (has(ReasonEffect::Fail), has(ReasonEffect::Unknown)) {
             (true, _) => TrustState::Untrusted,
@@ -52,8 +52,8 @@ impl PublishedSchemaRow {
     /// The side in words.
     pub const fn side_in_words(&self) -> &'static str {
         match self.side {
-            SchemaSide::Request => "request",
-            SchemaSide::Receipt => "receipt",
+            SchemaRole::Request => "request",
+            SchemaRole::Receipt => "receipt",
         }
     }
 
@@ -77,7 +77,7 @@ impl PublishedSchemaRow {
 }
 
 /// The findings of both audits on each schema that either of them contains, by key.
-pub(super) fn paired_findings(
+pub(super) fn findings_by_schema(
     before: &[PublishedSchemaRow],
     after: &[PublishedSchemaRow],
 ) -> BTreeMap<String, [Option<String>; 2]> {

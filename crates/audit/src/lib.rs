@@ -1,6 +1,6 @@
 //! The audit report: many verdicts in, one document out. Pure.
 //!
-//! A verdict becomes an [`AuditRow`]. [`AuditCounts`] counts it, and the caller keeps it ([`AuditRows`]), so that
+//! A verdict becomes an [`AuditRow`]. [`AuditCounts`] counts it, and the caller keeps it ([`AuditRowSource`]), so that
 //! memory use does not grow with the number of names. [`AuditReport::write`] writes the document. [`ComparableReport`]
 //! parses a document, and [`AuditDifference`] compares two of them in memory.
 
@@ -41,17 +41,17 @@ use std::io::{self, Write};
 pub use self::counts::{AuditCounts, ReasonSummary};
 pub use self::difference::AuditDifference;
 pub use self::document::AuditReport;
-pub use self::drift::{SourceAgreement, SourceComparison};
+pub use self::drift::{CardSourceComparison, SourceAgreement};
 pub use self::history::ReportStateCounts;
-pub use self::known::{CardSnapshot, DecidedState, NameSnapshot};
+pub use self::known::{CardSnapshot, DecidedTrustState, NameSnapshot};
 pub use self::layers::PublishedSchemaRow;
 pub use self::on_chain::OnChainSnapshot;
 pub use self::past::{AuditReportError, ComparableReport};
 pub use self::registry::{AuditedRegistryManifest, OnChainAgentPresence, RegistryChainComparison};
 pub use self::resolution::LogRowDraft;
-pub use self::row::{AuditRow, AuditRows, MAX_NAME_BYTES, truncate_input};
-pub use self::scope::{AuditConditions, AuditEnding, AuditedNameList, SCHEMA, StateDecidingSettings};
-pub use self::waiver::{Waiver, Waivers};
+pub use self::row::{AuditRow, AuditRowSource, MAX_NAME_BYTES, truncate_input};
+pub use self::scope::{AuditConditions, AuditEnding, NameListReference, SCHEMA, StateDecidingSettings};
+pub use self::waiver::{AppliedWaivers, Waiver};
 
 /// The format of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,7 +74,7 @@ impl AuditReport {
     ///
     /// # Errors
     /// If a row cannot be read or `out` cannot be written.
-    pub fn write(&self, format: AuditReportFormat, rows: &dyn AuditRows, out: &mut dyn Write) -> io::Result<()> {
+    pub fn write(&self, format: AuditReportFormat, rows: &dyn AuditRowSource, out: &mut dyn Write) -> io::Result<()> {
         match format {
             AuditReportFormat::Markdown => markdown::write_markdown_report(self, rows, out),
             AuditReportFormat::Json => json::write_json_report(self, rows, out),

@@ -26,7 +26,7 @@ impl ListDigester {
 
     /// The digest of all added lines.
     pub fn digest(self) -> Digest {
-        self.0.digest()
+        self.0.finalize()
     }
 }
 

@@ -13,9 +13,9 @@ use super::duty::only_asker_can_fix;
 use super::governance_log::{
     DRAFT, GovernanceAction, GovernanceEventKind, GovernanceLog, GovernanceLogRow, MalformedLogRow,
 };
-use super::log_words::{self, shortened};
+use super::log_words::{self, shorten_value};
 use super::past::{ComparableName, ComparableReport};
-use super::{AuditDifference, DecidedState, LogRowDraft};
+use super::{AuditDifference, DecidedTrustState, LogRowDraft};
 use clresolve_core::reason::ReasonCode;
 use clresolve_core::state::TrustState;
 use clresolve_core::text::UntrustedText;
@@ -96,7 +96,7 @@ impl GovernanceLogCheck {
     ///
     /// # Errors
     /// [`GovernanceLogCheckError`]
-    pub fn compare(
+    pub fn compare_with_reports(
         log: &GovernanceLog,
         earlier: Option<&ComparableReport>,
         latest: &ComparableReport,
@@ -104,7 +104,7 @@ impl GovernanceLogCheck {
         let difference = earlier.map(|earlier| AuditDifference::between(earlier, latest)).transpose()?;
         let span = ReportDaySpan::from_reports(earlier, latest)?;
         let changes = difference.as_ref().map_or(&[][..], |difference| &difference.changes);
-        let rows = counted_rows(log, &span);
+        let rows = relevant_rows_by_name(log, &span);
         let judge = GovernanceLogComparer {
             undone: corrected_names(&rows, &span),
             rows,
@@ -136,14 +136,14 @@ impl GovernanceLogCheck {
         let undecided = latest.names.iter().filter(|(_, now)| now.state == TrustState::Indeterminate);
         check.undecided = undecided.map(|(name, _)| name.clone()).collect();
         let missing: BTreeSet<&str> = check.missing.iter().map(|missing| missing.name.as_str()).collect();
-        for row in log.events() {
+        for row in log.event_rows() {
             for name in &row.names {
                 if row.is_draft() {
                     check.undecided_rows.push(named(row, name));
-                } else if !judge.span.contains_row(row) && missing.contains(name.as_str()) {
+                } else if !judge.span.is_row_not_after_end(row) && missing.contains(name.as_str()) {
                     check.later.push(named(row, name));
                 } else if judge.span.is_within_days(row) && earlier.is_some() {
-                    match judge.is_observed(row, name) {
+                    match judge.is_row_observed(row, name) {
                         Some(true) => {}
                         Some(false) => check.unobserved.push(named(row, name)),
                         None => check.unknown.push(named(row, name)),
@@ -190,22 +190,25 @@ impl ReportDaySpan {
         Ok(Self { since: before.map(utc_date), last: now.map(utc_date) })
     }
 
-    fn contains_row(&self, row: &GovernanceLogRow) -> bool {
+    fn is_row_not_after_end(&self, row: &GovernanceLogRow) -> bool {
         self.last.is_none_or(|last| row.date <= last)
     }
 
     /// Whether a row belongs to these days. Two audits of one day share its rows.
     fn is_within_days(&self, row: &GovernanceLogRow) -> bool {
-        self.contains_row(row)
+        self.is_row_not_after_end(row)
             && self.since.is_none_or(|since| row.date > since || (row.date == since && self.last == self.since))
     }
 }
 
 /// The rows that count, by name and ordered by day.
-fn counted_rows<'l>(log: &'l GovernanceLog, span: &ReportDaySpan) -> BTreeMap<&'l str, Vec<&'l GovernanceLogRow>> {
+fn relevant_rows_by_name<'l>(
+    log: &'l GovernanceLog,
+    span: &ReportDaySpan,
+) -> BTreeMap<&'l str, Vec<&'l GovernanceLogRow>> {
     let mut rows = log.rows_by_name();
     for rows in rows.values_mut() {
-        rows.retain(|row| span.contains_row(row) && !row.is_draft());
+        rows.retain(|row| span.is_row_not_after_end(row) && !row.is_draft());
         rows.sort_by_key(|row| row.date);
     }
     rows
@@ -250,7 +253,7 @@ impl GovernanceLogComparer<'_> {
         let removed = |(name, changes): (&&str, &&[AuditChange])| {
             let change = changes.iter().find(|change| change.kind == AuditChangeKind::Removed)?;
             let was = self.earlier_name(name).filter(|was| !only_list_is_wrong(was))?;
-            let is_missing = !self.has_row(name, change, is_broken(was));
+            let is_missing = !self.has_row_for_change(name, change, is_untrusted_name(was));
             is_missing.then(|| {
                 MissingLogRow::new(
                     name,
@@ -270,24 +273,28 @@ impl GovernanceLogComparer<'_> {
         if self.is_list_mistake(name, now) {
             return Vec::new();
         }
-        let changes =
-            self.changes_to_log(name).filter(|change| !self.has_row(name, change, is_broken(now))).map(change_text);
-        let codes = now.failures().into_iter().filter(|code| !self.is_logged(name, *code));
+        let changes = self
+            .changes_to_log(name)
+            .filter(|change| !self.has_row_for_change(name, change, is_untrusted_name(now)))
+            .map(change_text);
+        let codes = now.failures().into_iter().filter(|code| !self.is_code_logged(name, *code));
         let codes = codes.map(|code| code.slug().to_owned()).collect();
         let happened = match now.state {
             TrustState::Untrusted => Some((GovernanceEventKind::Incident, codes)),
-            TrustState::Trusted if self.was_broken(name) && !self.is_corrected(name, now) => {
+            TrustState::Trusted if self.was_broken(name) && !self.is_correction_logged(name, now) => {
                 Some((GovernanceEventKind::Correction, vec!["it is trusted again".to_owned()]))
             }
             _ => None,
         };
         let missing = happened.into_iter().chain([(GovernanceEventKind::Change, changes.collect::<Vec<_>>())]);
         let missing = missing.filter(|(_, what)| !what.is_empty());
-        missing.map(|(kind, what)| MissingLogRow::new(name, kind, self.action(name, kind, now), what)).collect()
+        missing
+            .map(|(kind, what)| MissingLogRow::new(name, kind, self.governance_action(name, kind, now), what))
+            .collect()
     }
 
     /// The action on a name of the latest report.
-    fn action(&self, name: &str, kind: GovernanceEventKind, now: &ComparableName) -> GovernanceAction {
+    fn governance_action(&self, name: &str, kind: GovernanceEventKind, now: &ComparableName) -> GovernanceAction {
         let is_added = self.changes_of(name).iter().any(|change| change.kind == AuditChangeKind::Added);
         match kind {
             GovernanceEventKind::Change if is_added => GovernanceAction::Added,
@@ -301,8 +308,9 @@ impl GovernanceLogComparer<'_> {
 
     /// Whether only the list is wrong: no earlier audit found the name trusted, and its publisher has nothing to fix.
     fn is_list_mistake(&self, name: &str, now: &ComparableName) -> bool {
-        let was_trusted =
-            self.earlier_name(name).is_some_and(|before| before.last_decided_state() == Some(DecidedState::Trusted));
+        let was_trusted = self
+            .earlier_name(name)
+            .is_some_and(|before| before.last_decided_state() == Some(DecidedTrustState::Trusted));
         !was_trusted && only_list_is_wrong(now)
     }
 
@@ -313,13 +321,13 @@ impl GovernanceLogComparer<'_> {
 
     /// Whether the previous audit or the log says that the name was broken.
     fn was_broken(&self, name: &str) -> bool {
-        self.earlier_name(name).is_some_and(is_broken)
-            || self.last_event(name).is_some_and(|row| row.kind == GovernanceEventKind::Incident)
+        self.earlier_name(name).is_some_and(is_untrusted_name)
+            || self.last_incident_or_correction(name).is_some_and(|row| row.kind == GovernanceEventKind::Incident)
     }
 
     /// Whether a row of these days mentions a change. The row of an incident or correction may also mention related
     /// changes.
-    fn has_row(&self, name: &str, change: &AuditChange, is_broken: bool) -> bool {
+    fn has_row_for_change(&self, name: &str, change: &AuditChange, is_broken: bool) -> bool {
         let kinds = [
             GovernanceEventKind::Change,
             if is_broken { GovernanceEventKind::Incident } else { GovernanceEventKind::Correction },
@@ -336,7 +344,7 @@ impl GovernanceLogComparer<'_> {
     /// Whether an incident since the last correction names a code. If the previous audit decided the name without
     /// finding the code, only rows of these days count. An undecided name has no codes, which does not make a code
     /// new.
-    fn is_logged(&self, name: &str, code: ReasonCode) -> bool {
+    fn is_code_logged(&self, name: &str, code: ReasonCode) -> bool {
         let rows = self.rows_about(name);
         let corrected = rows.iter().rposition(|row| row.kind == GovernanceEventKind::Correction);
         let since = &rows[corrected.map_or(0, |at| at + 1)..];
@@ -349,10 +357,10 @@ impl GovernanceLogComparer<'_> {
     }
 
     /// Whether the last incident or correction of the name is a matching correction.
-    fn is_corrected(&self, name: &str, now: &ComparableName) -> bool {
+    fn is_correction_logged(&self, name: &str, now: &ComparableName) -> bool {
         let is_of_these_days =
             self.earlier_name(name).is_some_and(|before| before.last_decided_state() != now.last_decided_state());
-        self.last_event(name).is_some_and(|row| {
+        self.last_incident_or_correction(name).is_some_and(|row| {
             row.kind == GovernanceEventKind::Correction
                 && (self.span.is_within_days(row) || !is_of_these_days)
                 && self.mentions_correction(row, name)
@@ -367,13 +375,13 @@ impl GovernanceLogComparer<'_> {
     }
 
     /// The last incident or correction of the name.
-    fn last_event(&self, name: &str) -> Option<&GovernanceLogRow> {
+    fn last_incident_or_correction(&self, name: &str) -> Option<&GovernanceLogRow> {
         let rows = self.rows_about(name).iter().copied();
         rows.rev().find(|row| matches!(row.kind, GovernanceEventKind::Incident | GovernanceEventKind::Correction))
     }
 
     /// Whether the reports show what a row records; `None` if they cannot.
-    fn is_observed(&self, row: &GovernanceLogRow, name: &str) -> Option<bool> {
+    fn is_row_observed(&self, row: &GovernanceLogRow, name: &str) -> Option<bool> {
         let tells_of_change = self.changes_to_log(name).any(|change| log_words::mentions_change(row, change));
         let (Some(before), Some(now)) = (self.earlier_name(name), self.latest.names.get(name)) else {
             return (row.kind == GovernanceEventKind::Change && tells_of_change).then_some(true);
@@ -384,15 +392,15 @@ impl GovernanceLogComparer<'_> {
         let is_seen = match row.kind {
             GovernanceEventKind::Incident => {
                 let mut codes =
-                    [before, now].into_iter().filter(|name| is_broken(name)).flat_map(ComparableName::failures);
-                codes.any(|code| log_words::mentions_code(row, code)) || (tells_of_change && is_broken(now))
+                    [before, now].into_iter().filter(|name| is_untrusted_name(name)).flat_map(ComparableName::failures);
+                codes.any(|code| log_words::mentions_code(row, code)) || (tells_of_change && is_untrusted_name(now))
             }
             GovernanceEventKind::Correction => {
-                is_broken(before) && !is_broken(now) && self.mentions_correction(row, name)
+                is_untrusted_name(before) && !is_untrusted_name(now) && self.mentions_correction(row, name)
             }
             GovernanceEventKind::Change | GovernanceEventKind::Decision => {
                 let is_read =
-                    |name: &ComparableName| name.known.on_chain.is_some() && name.known.read_records().is_some();
+                    |name: &ComparableName| name.known.on_chain.is_some() && name.known.records_digest().is_some();
                 if !(is_read(before) && is_read(now)) {
                     return None;
                 }
@@ -400,16 +408,17 @@ impl GovernanceLogComparer<'_> {
             }
         };
         // A change that was undone between the reports appears in neither.
-        let is_hidden = !is_broken(before) && !is_broken(now) && self.undone.contains(name);
+        let is_hidden = !is_untrusted_name(before) && !is_untrusted_name(now) && self.undone.contains(name);
         // The earlier report carries over the state of an older audit, but not its findings.
-        let is_carried =
-            row.kind == GovernanceEventKind::Incident && before.state == TrustState::Indeterminate && is_broken(before);
+        let is_carried = row.kind == GovernanceEventKind::Incident
+            && before.state == TrustState::Indeterminate
+            && is_untrusted_name(before);
         (is_seen || !(is_hidden || is_carried)).then_some(is_seen)
     }
 }
 
-fn is_broken(name: &ComparableName) -> bool {
-    name.last_decided_state() == Some(DecidedState::Untrusted)
+fn is_untrusted_name(name: &ComparableName) -> bool {
+    name.last_decided_state() == Some(DecidedTrustState::Untrusted)
 }
 
 /// Whether a broken name's publisher has nothing to fix.
@@ -418,7 +427,7 @@ fn only_list_is_wrong(name: &ComparableName) -> bool {
 }
 
 fn change_text(change: &AuditChange) -> String {
-    let value = |value: &Option<String>| value.as_deref().map_or_else(|| "nothing".to_owned(), shortened);
+    let value = |value: &Option<String>| value.as_deref().map_or_else(|| "nothing".to_owned(), shorten_value);
     format!("{}: {} → {}", change.kind, value(&change.before), value(&change.after))
 }
 
@@ -438,7 +447,8 @@ impl MissingLogRow {
                 "accepted, or not to be paid until its publisher has announced it"
             }
         };
-        let what: Vec<String> = self.what.iter().map(|what| UntrustedText::new(what).markdown().to_string()).collect();
+        let what: Vec<String> =
+            self.what.iter().map(|what| UntrustedText::new(what).to_markdown_code_span().to_string()).collect();
         LogRowDraft {
             date: today.to_owned(),
             subject: self.name.clone(),
@@ -504,7 +514,8 @@ mod tests {
         let head = "# Log\n\n| Date | subject | kind | decision | reason |\n|---|---|---|---|---|\n";
         let log = GovernanceLog::parse(head);
         let held = |earlier, latest| {
-            GovernanceLogCheck::compare(&log, Some(&past(earlier)), &past(latest)).map(|check| check.is_consistent())
+            GovernanceLogCheck::compare_with_reports(&log, Some(&past(earlier)), &past(latest))
+                .map(|check| check.is_consistent())
         };
         assert_eq!(held(1, 2), Ok(true));
         assert_eq!(held(2, 1), Err(GovernanceLogCheckError::Swapped));

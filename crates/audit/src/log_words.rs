@@ -23,12 +23,12 @@ const LEAST_CHARACTERS: usize = 8;
 const LEAST_DIGITS: usize = 8;
 
 /// A value as a draft contains it. The digest of a long value keeps truncated values distinct.
-pub(super) fn shortened(value: &str) -> String {
+pub(super) fn shorten_value(value: &str) -> String {
     if value.chars().count() <= MAX_VALUE_CHARACTERS {
         return value.to_owned();
     }
     let start: String = value.chars().take(KEPT_CHARACTERS).collect();
-    format!("{start}… (sha256:{})", &Digest::compute(value.as_bytes()).hex()[..DIGEST_DIGITS])
+    format!("{start}… (sha256:{})", &Digest::compute(value.as_bytes()).to_hex()[..DIGEST_DIGITS])
 }
 
 /// Whether a row mentions a change: by a word for what changed, or by its old or new value.
@@ -68,8 +68,11 @@ fn mentions_value(text: &str, value: &str) -> bool {
     // Addresses follow their coin type, and missing updates precede their message.
     let parts = [value, value.split_once(": ").map_or(value, |(_, part)| part)];
     parts.into_iter().any(|part| {
-        let forms =
-            [UntrustedText::new(part).to_string(), shortened(part), hex_prefix(part).unwrap_or_default().to_owned()];
+        let forms = [
+            UntrustedText::new(part).to_string(),
+            shorten_value(part),
+            hex_prefix(part).unwrap_or_default().to_owned(),
+        ];
         let mut forms = forms.into_iter().filter(|form| form.chars().count() >= LEAST_CHARACTERS);
         forms.any(|form| text.contains(&form.to_lowercase()))
     })
@@ -141,7 +144,7 @@ mod tests {
 
     #[test]
     fn two_long_values_stay_apart_when_they_are_shortened() {
-        let [old, new] = [OLD, NEW].map(shortened);
+        let [old, new] = [OLD, NEW].map(shorten_value);
         assert!(
             old != new && old.starts_with("https://runtime.example/") && old.chars().count() <= MAX_VALUE_CHARACTERS
         );
@@ -161,7 +164,7 @@ mod tests {
             let change = AuditChange { name: subject, kind, before, after };
             let draft = draft_of(&change);
             for form in [GovernanceTableLayout::Published, GovernanceTableLayout::Plain] {
-                let log = GovernanceLog::parse(format!("{}{}\n", form.head(), draft.markdown(form)));
+                let log = GovernanceLog::parse(format!("{}{}\n", form.table_head_markdown(), draft.markdown(form)));
                 let row = log.rows.into_iter().next().expect("a row");
                 prop_assert!(mentions_change(&row, &change), "{:?}", row);
                 let read = crate::LogRowDraft {

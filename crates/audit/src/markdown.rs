@@ -5,18 +5,18 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::cause::DefectCategory;
-use super::duty::{AWAITED, is_due, repair_tasks};
+use super::duty::{AWAITED, is_actor_needed, repair_tasks};
 use super::governance_log::GovernanceTableLayout;
 use super::overview::AuditOverview;
 use super::owners::OnChainOwner;
 use super::page::{
-    BulletPoint, TextRun, audit_subject, finding_points, headline, item_list, rules_network_and_time,
-    same_findings_note, shown_names_text, source_digests_point,
+    BulletPoint, TextRun, audit_subject, comma_separated_runs, finding_points, headline, rules_network_and_time,
+    same_findings_note, source_digests_point, truncated_names_text,
 };
 use super::row::AS_OF_BEFORE;
 use super::waiver::{AppliedWaiver, Waiver};
 use super::words::{effect_word, joined_slugs, role_in_words, singular_duty_phrase};
-use super::{AuditReport, AuditRow, AuditRows, LogRowDraft, ReasonSummary, SourceComparison, opening, page};
+use super::{AuditReport, AuditRow, AuditRowSource, CardSourceComparison, LogRowDraft, ReasonSummary, opening, page};
 use clresolve_core::reason::{FixerRole, ReasonEffect};
 use clresolve_core::text::UntrustedText;
 
@@ -40,7 +40,11 @@ const _: () = assert!(
         < MAX_ISSUE_BYTES
 );
 
-pub(super) fn write_markdown_report(report: &AuditReport, rows: &dyn AuditRows, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_markdown_report(
+    report: &AuditReport,
+    rows: &dyn AuditRowSource,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let overview = AuditOverview::from_rows(report, rows)?;
     writeln!(out, "# Audit of {}", report_title(report))?;
     summary_section(report, &overview).write(out)?;
@@ -140,7 +144,7 @@ fn summary_section(report: &AuditReport, overview: &AuditOverview) -> SizeLimite
         section.push(&format!("- **{}**{}\n", opening.label, line_text(&opening.pieces)));
     }
     if let Some(warning) = &report.warning {
-        section.push(&format!("\n**Incomplete.** {}\n", UntrustedText::new(warning).markdown()));
+        section.push(&format!("\n**Incomplete.** {}\n", UntrustedText::new(warning).to_markdown_code_span()));
     }
     if let Some(counts) = report.registry_sentence() {
         section.push(&format!("\n{counts}\n"));
@@ -152,8 +156,8 @@ fn summary_section(report: &AuditReport, overview: &AuditOverview) -> SizeLimite
     section.push(&actors_text(overview));
     section.push(&owners_text(overview));
     let mut facts = "\n| | |\n|---|---|\n".to_owned();
-    for (what, value) in report.facts() {
-        let _ = writeln!(facts, "| {what} | {} |", UntrustedText::new(&value).markdown());
+    for (what, value) in report.labelled_facts() {
+        let _ = writeln!(facts, "| {what} | {} |", UntrustedText::new(&value).to_markdown_code_span());
     }
     section.push(&facts);
     section
@@ -200,7 +204,7 @@ fn actors_text(overview: &AuditOverview) -> String {
 /// The owners of the names on which publishers must act.
 fn owners_text(overview: &AuditOverview) -> String {
     const MOST: usize = 5;
-    let most = overview.owners.sorted_by_names();
+    let most = overview.owners.sorted_by_name_count();
     if most.is_empty() {
         return String::new();
     }
@@ -256,7 +260,7 @@ fn changes_section(report: &AuditReport) -> Option<SizeLimitedSection> {
 
 /// The table of the waivers, with and without effect. `None` if the audit has no waivers.
 fn waivers_section(report: &AuditReport) -> Option<SizeLimitedSection> {
-    let waivers = report.waivers.all();
+    let waivers = report.waivers.as_slice();
     if waivers.is_empty() {
         return None;
     }
@@ -275,7 +279,7 @@ fn waivers_section(report: &AuditReport) -> Option<SizeLimitedSection> {
 }
 
 /// The names on which registry and chain disagree.
-fn registry_section(report: &AuditReport, rows: &dyn AuditRows) -> io::Result<Option<SizeLimitedSection>> {
+fn registry_section(report: &AuditReport, rows: &dyn AuditRowSource) -> io::Result<Option<SizeLimitedSection>> {
     if report.scope.registry.is_none() {
         return Ok(None);
     }
@@ -320,12 +324,12 @@ fn reason_text(group: &ReasonSummary) -> String {
         entry.requirement,
         role_in_words(group.code.entry().fixer),
         entry.title,
-        line_text(&shown_names_text(&group.examples, group.names))
+        line_text(&truncated_names_text(&group.examples, group.names))
     )
 }
 
 /// The findings of each name. Names with the same findings share them.
-fn findings_section(report: &AuditReport, rows: &dyn AuditRows) -> io::Result<SizeLimitedSection> {
+fn findings_section(report: &AuditReport, rows: &dyn AuditRowSource) -> io::Result<SizeLimitedSection> {
     let mut section = SizeLimitedSection::new(FINDINGS, String::new());
     rows.for_each_row(&mut |row| {
         let alike = report.counts.same_findings(row);
@@ -346,7 +350,7 @@ fn name_findings_text(report: &AuditReport, row: &AuditRow) -> String {
         let _ = writeln!(text, "\n{}", line_text(&same_findings_note(&alike.others, others)));
     }
     if row.normalized.as_deref() != Some(&row.input) {
-        let _ = writeln!(text, "\nTyped as {} in {}.", code_text(&row.input), row.place());
+        let _ = writeln!(text, "\nTyped as {} in {}.", code_text(&row.input), row.place_in_words());
     }
     text.push('\n');
     finding_points(row, &|_| true)
@@ -356,14 +360,14 @@ fn name_findings_text(report: &AuditReport, row: &AuditRow) -> String {
     if row.more_reasons > 0 {
         let _ = writeln!(text, "- and {} more", row.more_reasons);
     }
-    for actor in AWAITED.into_iter().filter(|actor| is_due(*actor, row)) {
+    for actor in AWAITED.into_iter().filter(|actor| is_actor_needed(*actor, row)) {
         for duty in repair_tasks(actor, report, row) {
             let run = duty.line.as_deref().map_or_else(String::new, |line| format!(" {}", code_text(line)));
             let _ = writeln!(text, "- **{}:** {}{run}", role_in_words(actor), duty.what);
         }
     }
     if !row.near_misses.is_empty() {
-        let _ = writeln!(text, "\nTrusted by the rules {}.", line_text(&item_list(&row.near_misses)));
+        let _ = writeln!(text, "\nTrusted by the rules {}.", line_text(&comma_separated_runs(&row.near_misses)));
     }
     text
 }
@@ -376,11 +380,13 @@ fn bullet_text(point: &BulletPoint<'_>) -> String {
     text
 }
 
-fn names_section(rows: &dyn AuditRows) -> io::Result<SizeLimitedSection> {
+fn names_section(rows: &dyn AuditRowSource) -> io::Result<SizeLimitedSection> {
     let legend = "\n✓ the sources agree, ✗ they differ, – one of them was not requested or did not respond.\n";
-    let marks = ":-:|".repeat(SourceComparison::PAIRS.len());
-    let head =
-        format!("{legend}\n| name | state | {} | codes |\n|---|---|{marks}---|\n", SourceComparison::PAIRS.join(" | "));
+    let marks = ":-:|".repeat(CardSourceComparison::PAIRS.len());
+    let head = format!(
+        "{legend}\n| name | state | {} | codes |\n|---|---|{marks}---|\n",
+        CardSourceComparison::PAIRS.join(" | ")
+    );
     let mut section = SizeLimitedSection::new(NAMES, head);
     rows.for_each_row(&mut |row| {
         let marks: String =
@@ -394,7 +400,7 @@ fn names_section(rows: &dyn AuditRows) -> io::Result<SizeLimitedSection> {
     Ok(section)
 }
 
-fn records_section(rows: &dyn AuditRows) -> io::Result<SizeLimitedSection> {
+fn records_section(rows: &dyn AuditRowSource) -> io::Result<SizeLimitedSection> {
     let why =
         "\nThe card under the name's CID proves these values. Values that only a host served are never proposed.\n";
     let mut section = SizeLimitedSection::new(RECORDS, why.to_owned() + &table_head(&["name", "record", "value"]));
@@ -411,8 +417,9 @@ fn records_section(rows: &dyn AuditRows) -> io::Result<SizeLimitedSection> {
     Ok(section)
 }
 
-fn drafts_section(report: &AuditReport, rows: &dyn AuditRows) -> io::Result<SizeLimitedSection> {
-    let mut section = SizeLimitedSection::new(DRAFTS, format!("\n{}", GovernanceTableLayout::Published.head()));
+fn drafts_section(report: &AuditReport, rows: &dyn AuditRowSource) -> io::Result<SizeLimitedSection> {
+    let mut section =
+        SizeLimitedSection::new(DRAFTS, format!("\n{}", GovernanceTableLayout::Published.table_head_markdown()));
     rows.for_each_row(&mut |row| {
         if let Some(draft) = LogRowDraft::from_row(report, row) {
             section.push_name_block(
@@ -443,5 +450,5 @@ fn markdown_run(piece: &TextRun<'_>) -> String {
 
 /// Foreign text as code.
 fn code_text(text: &str) -> String {
-    UntrustedText::new(text).markdown().to_string()
+    UntrustedText::new(text).to_markdown_code_span().to_string()
 }

@@ -28,7 +28,7 @@ pub struct OnChainSnapshot {
     /// Facts that were read and do not exist: a holder, an expiry, or a resolver. If holder or expiry has no value and
     /// is not listed, it was not read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub absent: Vec<OnChainFact>,
+    pub absent: Vec<OnChainFactKind>,
     /// Addresses by coin type.
     pub addresses: RecordsByKey,
     /// Endpoints by the key of the record.
@@ -38,7 +38,7 @@ pub struct OnChainSnapshot {
 /// A fact about a name that may be absent on the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum OnChainFact {
+pub enum OnChainFactKind {
     /// The holder.
     Holder,
     /// The expiry.
@@ -63,9 +63,9 @@ impl OnChainSnapshot {
         // registrar; other names expire only if they are wrapped, which was read too.
         let never_expires = unreadable.is_none() && evidence.get("expiry").is_some() && !is_second_level_eth(verdict);
         let facts = [
-            (OnChainFact::Holder, evidence.get("holder").is_some_and(Value::is_null)),
-            (OnChainFact::Expiry, expiry.is_none() && never_expires),
-            (OnChainFact::Records, answer != "records"),
+            (OnChainFactKind::Holder, evidence.get("holder").is_some_and(Value::is_null)),
+            (OnChainFactKind::Expiry, expiry.is_none() && never_expires),
+            (OnChainFactKind::Records, answer != "records"),
         ];
         Some(Self {
             holder: text("holder"),
@@ -79,33 +79,33 @@ impl OnChainSnapshot {
     }
 
     /// The value of a fact, or that it does not exist; `None` if it was not read.
-    pub(super) fn fact_value(&self, fact: OnChainFact) -> Option<Option<&str>> {
+    pub(super) fn fact_value(&self, fact: OnChainFactKind) -> Option<Option<&str>> {
         let value = match fact {
-            OnChainFact::Holder => &self.holder,
-            OnChainFact::Expiry => &self.expiry,
-            OnChainFact::Records => &None,
+            OnChainFactKind::Holder => &self.holder,
+            OnChainFactKind::Expiry => &self.expiry,
+            OnChainFactKind::Records => &None,
         };
         (value.is_some() || self.absent.contains(&fact)).then_some(value.as_deref())
     }
 
     /// Copies a fact that was not read. Returns whether the earlier report has it.
-    fn copy_fact_from(&mut self, fact: OnChainFact, earlier: &Self) -> bool {
+    fn copy_fact_from(&mut self, fact: OnChainFactKind, earlier: &Self) -> bool {
         let (None, Some(known)) = (self.fact_value(fact), earlier.fact_value(fact)) else { return false };
         let known = known.map(str::to_owned);
         if known.is_none() {
             self.absent.push(fact);
         }
         match fact {
-            OnChainFact::Holder => self.holder = known,
-            OnChainFact::Expiry => self.expiry = known,
-            OnChainFact::Records => {}
+            OnChainFactKind::Holder => self.holder = known,
+            OnChainFactKind::Expiry => self.expiry = known,
+            OnChainFactKind::Records => {}
         }
         true
     }
 
     /// Whether the chain proves that the name has no records.
     pub(super) fn has_no_records(&self) -> bool {
-        self.absent.contains(&OnChainFact::Records)
+        self.absent.contains(&OnChainFactKind::Records)
     }
 
     /// The value of a record, or that it is not set; `None` if it was not read.
@@ -120,8 +120,8 @@ impl OnChainSnapshot {
         let has_records = !self.has_no_records();
         let is_readable = self.unreadable.is_none();
         let taken = [
-            ("on_chain.holder", is_readable && self.copy_fact_from(OnChainFact::Holder, earlier)),
-            ("on_chain.expiry", is_readable && self.copy_fact_from(OnChainFact::Expiry, earlier)),
+            ("on_chain.holder", is_readable && self.copy_fact_from(OnChainFactKind::Holder, earlier)),
+            ("on_chain.expiry", is_readable && self.copy_fact_from(OnChainFactKind::Expiry, earlier)),
             ("on_chain.addresses", has_records && copy_missing_records(&mut self.addresses, &earlier.addresses)),
             ("on_chain.endpoints", has_records && copy_missing_records(&mut self.endpoints, &earlier.endpoints)),
         ];

@@ -4,7 +4,7 @@
 use super::cause::DefectCategory;
 use super::difference::{AuditChangeKind, AuditDifference};
 use super::document::AuditReport;
-use super::overview::{AuditOverview, NearMissCounts};
+use super::overview::{AuditOverview, ProfileNearMissCounts};
 use super::owners::OnChainOwner;
 use super::page::{TextRun, name_count_text, plain_run, untrusted_run, utc_day};
 use super::waiver::WaiverStatus;
@@ -55,8 +55,9 @@ fn network_line(report: &AuditReport) -> ReportSummaryLine<'_> {
         Some(name) => pieces.push(plain_run(format!("{name} ({})", scope.chain))),
         None => pieces.extend([plain_run("chain "), untrusted_run(&scope.chain)]),
     }
-    let read =
-        report.blocks().map_or_else(|| ". No block was read.".to_owned(), |blocks| format!(", read at {blocks}"));
+    let read = report
+        .block_range_text()
+        .map_or_else(|| ". No block was read.".to_owned(), |blocks| format!(", read at {blocks}"));
     pieces.push(plain_run(read));
     if let Some((first, last)) = report.counts.checked {
         let (first, last) = (utc_day(first), utc_day(last));
@@ -99,7 +100,7 @@ fn most_frequent_cause_text(cause: DefectCategory, on: u64, due: u64) -> String 
 
 /// The account that owns the most of the names.
 fn main_owner_text(overview: &AuditOverview, due: u64) -> Vec<TextRun<'_>> {
-    let most = overview.owners.sorted_by_names();
+    let most = overview.owners.sorted_by_name_count();
     let account = most.iter().find_map(|(owner, owned)| match owner {
         OnChainOwner::Account(account) => Some((account, owned.names)),
         OnChainOwner::Nobody | OnChainOwner::Unread => None,
@@ -173,7 +174,7 @@ fn other_changes_text(since: &AuditDifference) -> String {
 
 /// The number of accepted findings, and of waivers without effect.
 fn waivers_line(report: &AuditReport) -> Option<ReportSummaryLine<'_>> {
-    let waivers = report.waivers.all();
+    let waivers = report.waivers.as_slice();
     if waivers.is_empty() {
         return None;
     }
@@ -227,7 +228,7 @@ fn rules_line<'a>(report: &'a AuditReport, overview: &'a AuditOverview) -> Repor
 }
 
 /// The failures that the other profile accepts.
-fn profile_accepted_failures(misses: &NearMissCounts) -> String {
+fn profile_accepted_failures(misses: &ProfileNearMissCounts) -> String {
     let mut codes: Vec<_> = misses.codes.iter().collect();
     codes.sort_by_key(|(_, on)| std::cmp::Reverse(**on));
     let titles = codes.iter().take(MOST_CODES).map(|((_, code), _)| embed_sentence(code.entry().title));

@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::cause::DefectCategory;
-use super::duty::{ACTORS, AWAITED, is_due};
-use super::on_chain::OnChainFact;
+use super::duty::{ACTORS, AWAITED, is_actor_needed};
+use super::on_chain::OnChainFactKind;
 use super::owners::OwnerSummaries;
-use super::{AuditReport, AuditRow, AuditRows, SourceAgreement, SourceComparison};
+use super::{AuditReport, AuditRow, AuditRowSource, CardSourceComparison, SourceAgreement};
 use clresolve_core::reason::{FixerRole, Reason, ReasonCode, ReasonEffect, ResolutionStep};
 use clresolve_core::state::TrustState;
 use clresolve_verdict::verdict::StepStatus;
@@ -31,15 +31,15 @@ pub(super) const MAX_NAMES_SHOWN: usize = 2_000;
 pub(super) const ORDER: [TrustState; 3] = [TrustState::Untrusted, TrustState::Indeterminate, TrustState::Trusted];
 
 /// The counted checks: both depths, then the pairs of sources.
-pub(super) const CHECKS: [&str; 2 + SourceComparison::PAIRS.len()] = [
+pub(super) const CHECKS: [&str; 2 + CardSourceComparison::PAIRS.len()] = [
     "identity checks",
     "schema checks",
-    SourceComparison::PAIRS[0],
-    SourceComparison::PAIRS[1],
-    SourceComparison::PAIRS[2],
-    SourceComparison::PAIRS[3],
-    SourceComparison::PAIRS[4],
-    SourceComparison::PAIRS[5],
+    CardSourceComparison::PAIRS[0],
+    CardSourceComparison::PAIRS[1],
+    CardSourceComparison::PAIRS[2],
+    CardSourceComparison::PAIRS[3],
+    CardSourceComparison::PAIRS[4],
+    CardSourceComparison::PAIRS[5],
 ];
 
 #[derive(Debug, Default)]
@@ -55,7 +55,7 @@ pub(super) struct AuditOverview {
     /// The first lines of the list in each state of [`ORDER`].
     first_lines: [Vec<u64>; ORDER.len()],
     /// Names that would be trusted under other profiles, by profile.
-    pub(super) near_misses: BTreeMap<String, NearMissCounts>,
+    pub(super) near_misses: BTreeMap<String, ProfileNearMissCounts>,
     /// For each of [`CHECKS`]: the numbers of names that pass, fail, and are undecided.
     pub(super) checks: [[u64; 3]; CHECKS.len()],
     /// When names expire; `None` if the report has no date.
@@ -64,7 +64,7 @@ pub(super) struct AuditOverview {
 
 /// Names that would be trusted under another profile.
 #[derive(Debug, Default)]
-pub(super) struct NearMissCounts {
+pub(super) struct ProfileNearMissCounts {
     /// The number of names.
     pub(super) names: u64,
     /// The findings that prevent trust under the report's profile, with their numbers of names.
@@ -90,7 +90,7 @@ pub(super) struct ExpiryTimeline {
 }
 
 impl AuditOverview {
-    pub(super) fn from_rows(report: &AuditReport, rows: &dyn AuditRows) -> io::Result<Self> {
+    pub(super) fn from_rows(report: &AuditReport, rows: &dyn AuditRowSource) -> io::Result<Self> {
         let mut overview = Self {
             expiries: report.counts.checked.map(|(from, _)| ExpiryTimeline::starting_at(from)),
             ..Self::default()
@@ -103,7 +103,7 @@ impl AuditOverview {
     }
 
     /// The lines of the list in the page's table.
-    pub(super) fn lines_shown(&self) -> BTreeSet<u64> {
+    pub(super) fn shown_list_lines(&self) -> BTreeSet<u64> {
         self.first_lines.iter().flatten().copied().take(MAX_NAMES_SHOWN).collect()
     }
 
@@ -137,8 +137,8 @@ impl AuditOverview {
                 *causes.entry(cause).or_default() += 1;
             }
         }
-        self.shared += u64::from(ACTORS.into_iter().filter(|actor| is_due(*actor, row)).count() > 1);
-        if is_due(FixerRole::Publisher, row) {
+        self.shared += u64::from(ACTORS.into_iter().filter(|actor| is_actor_needed(*actor, row)).count() > 1);
+        if is_actor_needed(FixerRole::Publisher, row) {
             self.owners.add(row);
         }
         for (lines, state) in self.first_lines.iter_mut().zip(ORDER) {
@@ -157,7 +157,7 @@ impl AuditOverview {
     }
 }
 
-impl NearMissCounts {
+impl ProfileNearMissCounts {
     fn add(&mut self, row: &AuditRow) {
         self.names += 1;
         for effect in [ReasonEffect::Fail, ReasonEffect::Unknown] {
@@ -186,7 +186,12 @@ impl ExpiryTimeline {
             self.later += 1;
         }
         if days_between(self.from, expiry) <= NOTICE_DAYS {
-            self.soonest.insert((expiry, row.line, row.name().to_owned(), row.copied_note(OnChainFact::Expiry)));
+            self.soonest.insert((
+                expiry,
+                row.line,
+                row.name().to_owned(),
+                row.copied_fact_note(OnChainFactKind::Expiry),
+            ));
         }
         if self.soonest.len() > MAX_EXPIRIES_LISTED {
             self.soonest.pop_last();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::AuditRow;
 use super::cause::DefectCategory;
-use super::on_chain::OnChainFact;
+use super::on_chain::OnChainFactKind;
 use clresolve_core::reason::FixerRole;
 
 /// Maximum number of owners counted separately. A registry has a handful.
@@ -26,7 +26,7 @@ pub(super) enum OnChainOwner {
 
 impl OnChainOwner {
     pub(super) fn from_row(row: &AuditRow) -> Self {
-        match row.known.on_chain.as_ref().and_then(|chain| chain.fact_value(OnChainFact::Holder)) {
+        match row.known.on_chain.as_ref().and_then(|chain| chain.fact_value(OnChainFactKind::Holder)) {
             Some(Some(account)) => Self::Account(account.to_owned()),
             Some(None) => Self::Nobody,
             None => Self::Unread,
@@ -85,7 +85,7 @@ pub(super) struct OwnerSummaries {
 
 impl OwnerSummaries {
     pub(super) fn add(&mut self, row: &AuditRow) {
-        self.carried += u64::from(!row.copied_note(OnChainFact::Holder).is_empty());
+        self.carried += u64::from(!row.copied_fact_note(OnChainFactKind::Holder).is_empty());
         let owner = OnChainOwner::from_row(row);
         if self.owned.len() >= MAX_OWNERS && !self.owned.contains_key(&owner) {
             self.over += 1;
@@ -101,7 +101,7 @@ impl OwnerSummaries {
                 line: row.line,
                 name: row.name().to_owned(),
                 anchor: row.anchor(),
-                as_of: row.copied_note(OnChainFact::Holder),
+                as_of: row.copied_fact_note(OnChainFactKind::Holder),
             });
         }
     }
@@ -113,7 +113,7 @@ impl OwnerSummaries {
     }
 
     /// The owners, ordered by their numbers of names, largest first.
-    pub(super) fn sorted_by_names(&self) -> Vec<(&OnChainOwner, &OwnerSummary)> {
+    pub(super) fn sorted_by_name_count(&self) -> Vec<(&OnChainOwner, &OwnerSummary)> {
         let mut most: Vec<_> = self.owned.iter().collect();
         most.sort_by_key(|(_, owned)| std::cmp::Reverse(owned.names));
         most

@@ -5,10 +5,10 @@ use std::io;
 
 use super::cause::DefectCategory;
 use super::document::AuditReport;
-use super::drift::SourceComparison;
+use super::drift::CardSourceComparison;
 use super::overview::AuditOverview;
 use super::registry::RegistryChainMismatch;
-use super::row::{AuditRow, AuditRows};
+use super::row::{AuditRow, AuditRowSource};
 use super::words::{actor_noun, distinct_requirements, effect_word, embed_sentence};
 use clresolve_core::reason::{FixerRole, Reason, ReasonCode, ReasonEffect};
 use clresolve_core::text::capitalize_first;
@@ -34,7 +34,7 @@ pub(super) struct BulletPoint<'a> {
 
 /// Passes each row to `see` on which registry and chain disagree.
 pub(super) fn for_each_registry_mismatch(
-    rows: &dyn AuditRows,
+    rows: &dyn AuditRowSource,
     see: &mut dyn FnMut(RegistryChainMismatch, &AuditRow) -> io::Result<()>,
 ) -> io::Result<()> {
     rows.for_each_row(&mut |row| {
@@ -57,7 +57,7 @@ pub(super) fn name_count_text(count: u64) -> String {
 
 /// How many names are not trusted, who must act on most of them, and the most frequent cause.
 pub(super) fn headline(report: &AuditReport, overview: &AuditOverview) -> String {
-    let must_act = action_text(report, overview).map_or_else(String::new, |act| format!(". {act}"));
+    let must_act = required_action_text(report, overview).map_or_else(String::new, |act| format!(". {act}"));
     untrusted_names_text(report) + &must_act
 }
 
@@ -73,7 +73,7 @@ fn untrusted_names_text(report: &AuditReport) -> String {
     format!("{before}{count} of {} {are} {what}{after}", name_count_text(counts.names))
 }
 
-fn action_text(report: &AuditReport, overview: &AuditOverview) -> Option<String> {
+fn required_action_text(report: &AuditReport, overview: &AuditOverview) -> Option<String> {
     let Some((actor, due)) = overview.busiest_actor() else {
         return report.is_complete().then(|| "Nobody has to act".to_owned());
     };
@@ -111,7 +111,7 @@ pub(super) fn audit_subject(report: &AuditReport) -> Vec<TextRun<'_>> {
 pub(super) fn rules_network_and_time(report: &AuditReport) -> Vec<Vec<TextRun<'_>>> {
     let scope = &report.scope;
     let mut facts = vec![vec![plain_run("by the rules "), untrusted_run(&scope.profile.id)]];
-    facts.extend(report.blocks().map(|blocks| vec![plain_run(blocks)]));
+    facts.extend(report.block_range_text().map(|blocks| vec![plain_run(blocks)]));
     facts.extend(report.counts.checked.map(|(first, _)| vec![plain_run(utc_day(first))]));
     facts
 }
@@ -121,7 +121,7 @@ pub(super) fn utc_day(at: jiff::Timestamp) -> String {
     at.to_zoned(jiff::tz::TimeZone::UTC).date().to_string()
 }
 
-pub(super) fn item_list(items: &[String]) -> Vec<TextRun<'_>> {
+pub(super) fn comma_separated_runs(items: &[String]) -> Vec<TextRun<'_>> {
     let mut pieces = Vec::new();
     for item in items {
         if !pieces.is_empty() {
@@ -133,8 +133,8 @@ pub(super) fn item_list(items: &[String]) -> Vec<TextRun<'_>> {
 }
 
 /// `shown`, the first of `all` names.
-pub(super) fn shown_names_text(shown: &[String], all: u64) -> Vec<TextRun<'_>> {
-    let mut pieces = item_list(shown);
+pub(super) fn truncated_names_text(shown: &[String], all: u64) -> Vec<TextRun<'_>> {
+    let mut pieces = comma_separated_runs(shown);
     let more = all.saturating_sub(u64::try_from(shown.len()).unwrap_or(u64::MAX));
     if more > 0 {
         pieces.push(plain_run(format!(" and {more} more")));
@@ -145,7 +145,7 @@ pub(super) fn shown_names_text(shown: &[String], all: u64) -> Vec<TextRun<'_>> {
 /// The other names with the same findings as the article.
 pub(super) fn same_findings_note(shown: &[String], others: u64) -> Vec<TextRun<'_>> {
     let mut pieces = vec![plain_run("Same findings: ")];
-    pieces.extend(shown_names_text(shown, others));
+    pieces.extend(truncated_names_text(shown, others));
     pieces.push(plain_run(". The values below are those of the first name; the JSON form has all values."));
     pieces
 }
@@ -210,7 +210,7 @@ fn labelled_values(reason: &Reason) -> Vec<(&'static str, &str)> {
 }
 
 /// The digests of the card's bytes by source, if the sources differ.
-pub(super) fn source_digests_point(drift: &SourceComparison) -> Option<BulletPoint<'static>> {
+pub(super) fn source_digests_point(drift: &CardSourceComparison) -> Option<BulletPoint<'static>> {
     if !drift.content_differs() {
         return None;
     }

@@ -8,18 +8,18 @@ use jiff::Timestamp;
 use serde::de::{DeserializeOwned, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::known::{CarriedOverFacts, DecidedState, NameSnapshot};
+use super::known::{CarriedOverFacts, DecidedTrustState, NameSnapshot};
 use super::layers::PublishedSchemaRow;
 use super::list_digest;
-use super::row::{AuditRow, AuditRows, MAX_REASONS_PER_ROW, MEMBERS, is_registry_code};
-use super::scope::{AuditConditions, AuditedNameList, SCHEMA};
-use super::waiver::Waivers;
+use super::row::{AuditRow, AuditRowSource, MAX_REASONS_PER_ROW, MEMBERS, is_registry_code};
+use super::scope::{AuditConditions, NameListReference, SCHEMA};
+use super::waiver::AppliedWaivers;
 use clresolve_core::digest::{Digest, Digester};
 use clresolve_core::reason::{self, ReasonCode, ReasonEffect, ResolutionStep};
 use clresolve_core::state::TrustState;
 use clresolve_core::text::{UntrustedText, excerpt_text};
 use clresolve_verdict::check::edition;
-use clresolve_verdict::evidence::edition::CardEdition;
+use clresolve_verdict::evidence::edition::CardSuccessionFacts;
 use clresolve_verdict::verdict::ToolVersion;
 
 /// Maximum length of a report, in bytes: some hundred thousand names.
@@ -132,7 +132,7 @@ impl ComparableReport {
     ///
     /// # Errors
     /// If a row cannot be read.
-    pub fn from_rows(scope: &AuditConditions, complete: bool, rows: &dyn AuditRows) -> io::Result<Self> {
+    pub fn from_rows(scope: &AuditConditions, complete: bool, rows: &dyn AuditRowSource) -> io::Result<Self> {
         let mut past = Self::empty(scope.clone(), complete);
         rows.for_each_row(&mut |row| {
             past.add(row.into());
@@ -201,13 +201,13 @@ impl AuditRow {
         let members = self.known.copy_missing_from(&earlier.known);
         let state = if self.state == TrustState::Indeterminate { earlier.last_decided_state() } else { None };
         let is_same = self.known == earlier.known
-            && state.or_else(|| DecidedState::from_state(self.state)) == earlier.last_decided_state();
+            && state.or_else(|| DecidedTrustState::from_state(self.state)) == earlier.last_decided_state();
         self.carried = (state.is_some() || !members.is_empty()).then_some(CarriedOverFacts { state, members });
         self.unchanged_since = if is_same { earlier.known_since() } else { None };
     }
 
     /// Adds findings on the card as the successor of the one in an earlier audit (CL-69).
-    fn add_succession_findings(&mut self, before: &CardEdition) {
+    fn add_succession_findings(&mut self, before: &CardSuccessionFacts) {
         let Some(now) = &self.known.edition else { return };
         for reason in edition::check_succession(before, now) {
             if self.reasons.iter().any(|known| known.code == reason.code) {
@@ -219,7 +219,7 @@ impl AuditRow {
                 self.more_reasons += 1;
             }
         }
-        reason::sort(&mut self.reasons);
+        reason::sort_reasons(&mut self.reasons);
     }
 }
 
@@ -235,8 +235,8 @@ impl ComparableName {
     }
 
     /// The last decided state: from this audit, or the most recent earlier one that decided the name.
-    pub fn last_decided_state(&self) -> Option<DecidedState> {
-        DecidedState::from_state(self.state).or_else(|| self.carried.as_ref()?.state)
+    pub fn last_decided_state(&self) -> Option<DecidedTrustState> {
+        DecidedTrustState::from_state(self.state).or_else(|| self.carried.as_ref()?.state)
     }
 
     /// The distinct codes of its findings, sorted by slug. Findings of a comparison with an earlier card are not
@@ -274,12 +274,12 @@ pub(super) struct AuditReportDocument<R, D = IgnoredAny, C = IgnoredAny> {
     pub(super) warning: Option<String>,
     pub(super) scope: AuditConditions,
     #[serde(default)]
-    pub(super) list: AuditedNameList,
+    pub(super) list: NameListReference,
     #[serde(default)]
     pub(super) flags: Vec<String>,
     pub(super) counts: AuditCountsDocument,
     #[serde(default)]
-    pub(super) waivers: Waivers,
+    pub(super) waivers: AppliedWaivers,
     #[serde(default)]
     pub(super) schema_layers: Option<Vec<PublishedSchemaRow>>,
     #[serde(rename = "reasons")]
@@ -378,7 +378,7 @@ fn check_digest(report: &mut impl BufRead) -> Result<Digest, AuditReportError> {
         }
         lines.update(&line);
     };
-    let counted = lines.digest();
+    let counted = lines.finalize();
     let Some(written) = digest_line.strip_suffix(b"\n") else { return Err(AuditReportError::Cut) };
     if written != format!("\"{counted}\"").as_bytes() && !clresolve_core::mutant!("changed-reports") {
         let written = excerpt_text(&String::from_utf8_lossy(written));

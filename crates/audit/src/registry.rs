@@ -100,7 +100,7 @@ impl RegistryChainMismatch {
     }
 
     /// The member of the JSON form with the count.
-    pub(super) const fn member(self) -> &'static str {
+    pub(super) const fn json_member(self) -> &'static str {
         match self {
             Self::AbsentOnChain => "not_on_chain",
             Self::Unlisted => "not_in_registry",
@@ -142,7 +142,7 @@ impl RegistryMismatchCounts {
         self.findings[finding as usize]
     }
 
-    pub(super) fn sentence(&self, registry: &AuditedRegistryManifest) -> String {
+    pub(super) fn summary_sentence(&self, registry: &AuditedRegistryManifest) -> String {
         let entries =
             if registry.entries == 1 { "1 entry".to_owned() } else { format!("{} entries", registry.entries) };
         let mut parts = vec![format!("{} on the chain as an agent", self.agreeing)];

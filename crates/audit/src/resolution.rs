@@ -37,7 +37,7 @@ impl LogRowDraft {
             return None;
         }
         Some(Self {
-            date: block_day(report, row)?,
+            date: row_block_day(report, row)?,
             subject: row.key(),
             kind: GovernanceEventKind::Incident,
             action: GovernanceAction::from_codes(
@@ -50,7 +50,7 @@ impl LogRowDraft {
 
     /// The row as a line of Markdown without its line end, not yet approved.
     pub fn markdown(&self, form: GovernanceTableLayout) -> String {
-        let subject = UntrustedText::new(&self.subject).with_limit(2 * MAX_NAME_BYTES).markdown();
+        let subject = UntrustedText::new(&self.subject).with_limit(2 * MAX_NAME_BYTES).to_markdown_code_span();
         let cell = |text: &str| text.replace('|', "\\|").replace(['\r', '\n'], " ");
         let [date, decision, reason] = [&self.date, &self.decision, &self.reason].map(|text| cell(text));
         match form {
@@ -76,9 +76,9 @@ impl GovernanceAction {
 }
 
 /// The day of the row's block, or of the last one of the report.
-fn block_day(report: &AuditReport, row: &AuditRow) -> Option<String> {
+fn row_block_day(report: &AuditReport, row: &AuditRow) -> Option<String> {
     let at = row.checked_at.as_deref().and_then(|at| at.parse().ok());
-    at.or_else(|| report.block_time()).map(super::page::utc_day)
+    at.or_else(|| report.last_block_time()).map(super::page::utc_day)
 }
 
 fn decision_text(row: &AuditRow) -> String {
@@ -86,8 +86,11 @@ fn decision_text(row: &AuditRow) -> String {
     if only_asker_can_fix(&failing) {
         return format!("{DRAFT} take the name off the list, or correct its spelling");
     }
-    let mut duties: Vec<String> =
-        row.txt.iter().map(|line| format!("set {}", UntrustedText::new(&line.to_string()).markdown())).collect();
+    let mut duties: Vec<String> = row
+        .txt
+        .iter()
+        .map(|line| format!("set {}", UntrustedText::new(&line.to_string()).to_markdown_code_span()))
+        .collect();
     if host_is_at_fault(row) {
         duties.push("restored the released bytes at the card's URL".to_owned());
     }
@@ -117,12 +120,13 @@ fn reason_text(report: &AuditReport, row: &AuditRow) -> String {
             parts.push(format!("{code} ({})", rules.join(", ")));
         }
     }
-    let mut text = format!("{}; {}", parts.join(", "), UntrustedText::new(&report.scope.profile.id).markdown());
+    let mut text =
+        format!("{}; {}", parts.join(", "), UntrustedText::new(&report.scope.profile.id).to_markdown_code_span());
     if let Some(block) = row.block {
         let _ = write!(text, ", block {block}");
     }
     for profile in &row.near_misses {
-        let _ = write!(text, ", trusted under {}", UntrustedText::new(profile).markdown());
+        let _ = write!(text, ", trusted under {}", UntrustedText::new(profile).to_markdown_code_span());
     }
     if let Some(conclusion) = row.conclusion.as_deref().filter(|text| needs_no_escaping(text)) {
         let _ = write!(text, ", conclusion {conclusion}");

@@ -2,17 +2,17 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use super::drift::{self, SourceComparison, TextRecordFix};
+use super::drift::{self, CardSourceComparison, TextRecordFix};
 use super::known::{CarriedOverFacts, NameSnapshot};
 use super::list_digest;
-use super::on_chain::OnChainFact;
+use super::on_chain::OnChainFactKind;
 use super::registry::RegistryChainComparison;
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
 use clresolve_core::state::TrustState;
-use clresolve_core::text::{is_unsafe, truncate_bytes};
+use clresolve_core::text::{is_unsafe_character, truncate_bytes};
 use clresolve_verdict::card::AgentCard;
-use clresolve_verdict::evidence::edition::CardEdition;
+use clresolve_verdict::evidence::edition::CardSuccessionFacts;
 use clresolve_verdict::verdict::Verdict;
 
 /// Maximum number of reasons kept per verdict. Honest cards have a handful of defects; hostile ones can have hundreds,
@@ -70,7 +70,7 @@ pub struct AuditRow {
     /// The number of reasons beyond that.
     pub more_reasons: usize,
     /// The comparison of records, host, IPFS and manifest.
-    pub drift: SourceComparison,
+    pub drift: CardSourceComparison,
     /// The text records to set, if the CID proves their values.
     pub txt: Vec<TextRecordFix>,
     /// Other profiles under which the same evidence is trusted.
@@ -99,7 +99,7 @@ pub struct AuditRow {
 impl AuditRow {
     /// The row of the verdict on the name at `line`.
     pub fn from_verdict(line: u64, verdict: &Verdict) -> Self {
-        let drift = SourceComparison::from_verdict(verdict);
+        let drift = CardSourceComparison::from_verdict(verdict);
         let (input, input_digest) = truncate_input(&verdict.name.input);
         Self {
             line,
@@ -115,7 +115,7 @@ impl AuditRow {
             reasons: verdict.reasons.iter().take(MAX_REASONS_PER_ROW).cloned().collect(),
             more_reasons: verdict.reasons.len().saturating_sub(MAX_REASONS_PER_ROW),
             drift,
-            txt: drift::fixing_lines(verdict),
+            txt: drift::text_record_fixes(verdict),
             near_misses: verdict.profile.near_misses.iter().map(|miss| miss.profile.clone()).collect(),
             block: verdict.anchor.as_ref().map(|anchor| anchor.block.number),
             checked_at: verdict.anchor.as_ref().map(|anchor| anchor.block.timestamp.clone()),
@@ -125,15 +125,15 @@ impl AuditRow {
 
     /// Adds the edition of the proven card, if there is one.
     #[must_use]
-    pub fn with_card(mut self, bytes: Option<&[u8]>) -> Self {
+    pub fn with_card_edition(mut self, bytes: Option<&[u8]>) -> Self {
         let card = bytes.and_then(|bytes| Some((AgentCard::parse(bytes).ok()?, Digest::compute(bytes))));
-        self.known.edition = card.map(|(card, digest)| CardEdition::from_card(&card, digest));
+        self.known.edition = card.map(|(card, digest)| CardSuccessionFacts::from_card(&card, digest));
         self
     }
 
     /// The row of a line that is not a name: `start` is the part to show, `whole` the digest of the text if it is
     /// longer, `why` the cause.
-    pub fn unreadable(line: u64, start: &str, whole: Option<Digest>, why: &str) -> Self {
+    pub fn from_unreadable_line(line: u64, start: &str, whole: Option<Digest>, why: &str) -> Self {
         Self {
             line,
             input: truncate_bytes(start, MAX_NAME_BYTES),
@@ -143,7 +143,7 @@ impl AuditRow {
             summary: format!("This is not an ENS name: {why}."),
             reasons: vec![Reason::new(ReasonCode::NameInvalid).observed(why)],
             more_reasons: 0,
-            drift: SourceComparison::default(),
+            drift: CardSourceComparison::default(),
             txt: Vec::new(),
             near_misses: Vec::new(),
             block: None,
@@ -158,19 +158,25 @@ impl AuditRow {
 
     /// The row of an unreadable registry, which replaces those of its names: `start` is the part of its location to
     /// show, `whole` the digest of the location if it is longer, `code` the finding and `why` the cause.
-    pub fn unreadable_registry(line: u64, start: &str, whole: Option<Digest>, code: ReasonCode, why: &str) -> Self {
+    pub fn from_unreadable_registry(
+        line: u64,
+        start: &str,
+        whole: Option<Digest>,
+        code: ReasonCode,
+        why: &str,
+    ) -> Self {
         let reason = Reason::new(code).observed(why);
         let is_contradicted = reason.effect == ReasonEffect::Fail;
         Self {
             state: if is_contradicted { TrustState::Untrusted } else { TrustState::Indeterminate },
             summary: format!("The registry cannot be read: {why}."),
             reasons: vec![reason],
-            ..Self::unreadable(line, start, whole, why)
+            ..Self::from_unreadable_line(line, start, whole, why)
         }
     }
 
     /// The finding on the registry, if this is its row.
-    pub(super) fn registry_fault(&self) -> Option<ReasonCode> {
+    pub(super) fn registry_finding_code(&self) -> Option<ReasonCode> {
         self.reasons.iter().map(|reason| reason.code).find(|code| is_registry_code(*code))
     }
 
@@ -190,19 +196,19 @@ impl AuditRow {
     }
 
     /// A note if a fact on the chain was copied from the previous report; otherwise empty.
-    pub(super) fn copied_note(&self, fact: OnChainFact) -> &'static str {
+    pub(super) fn copied_fact_note(&self, fact: OnChainFactKind) -> &'static str {
         let is_carried = self.carried.as_ref().is_some_and(|carried| carried.contains_fact(fact));
         if is_carried { AS_OF_BEFORE } else { "" }
     }
 
     /// The entry of the registry, if only the registry has the name.
-    pub(super) fn entry(&self) -> Option<u64> {
+    pub(super) fn registry_only_entry(&self) -> Option<u64> {
         self.registry.filter(|listing| !listing.in_list)?.entry
     }
 
     /// The name's location, in words.
-    pub(super) fn place(&self) -> String {
-        match (self.registry_fault(), self.entry()) {
+    pub(super) fn place_in_words(&self) -> String {
+        match (self.registry_finding_code(), self.registry_only_entry()) {
             (Some(_), _) => "--registry".to_owned(),
             (None, Some(entry)) => format!("entry {entry} of the registry"),
             (None, None) => format!("line {}", self.line),
@@ -212,7 +218,7 @@ impl AuditRow {
     /// The anchor in the page: the name if it can be one, so that it is the same in every report, otherwise the line,
     /// because invalid lines may have the same start. It needs no escaping.
     pub(super) fn anchor(&self) -> String {
-        let is_letter = |c: char| !c.is_ascii() && !c.is_whitespace() && !is_unsafe(c);
+        let is_letter = |c: char| !c.is_ascii() && !c.is_whitespace() && !is_unsafe_character(c);
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') || is_letter(c);
         match &self.normalized {
             Some(name) if name.len() <= MAX_NAME_BYTES && name.chars().all(fits) => format!("name-{name}"),
@@ -261,7 +267,7 @@ pub fn truncate_input(text: &str) -> (String, Option<Digest>) {
 }
 
 /// The rows of a report in the order of the list. They can be iterated several times.
-pub trait AuditRows {
+pub trait AuditRowSource {
     /// Passes each row to `see`.
     ///
     /// # Errors
@@ -269,7 +275,7 @@ pub trait AuditRows {
     fn for_each_row(&self, see: &mut dyn FnMut(&AuditRow) -> io::Result<()>) -> io::Result<()>;
 }
 
-impl AuditRows for Vec<AuditRow> {
+impl AuditRowSource for Vec<AuditRow> {
     fn for_each_row(&self, see: &mut dyn FnMut(&AuditRow) -> io::Result<()>) -> io::Result<()> {
         self.iter().try_for_each(see)
     }

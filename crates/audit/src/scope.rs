@@ -106,7 +106,7 @@ impl StateDecidingSettings {
 
 /// The audited list, as named in the report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AuditedNameList {
+pub struct NameListReference {
     /// The file with the names, as a URI reference. `None` if the names came from standard input.
     pub file: Option<String>,
     /// The digest of the list ([`ListDigester`](crate::list_digest::ListDigester)). `None` if the audit did not read

@@ -20,7 +20,7 @@ impl AuditReport {
     pub fn read(report: impl BufRead + Seek) -> Result<(Self, Vec<AuditRow>), AuditReportError> {
         let (document, _): (AuditReportDocument<Vec<AuditRow>, Option<AuditDifference>, ReportStateCounts>, _) =
             AuditReportDocument::read(report)?;
-        if document.waivers.all().len() > MAX_WAIVERS {
+        if document.waivers.as_slice().len() > MAX_WAIVERS {
             return Err(serde_json::Error::custom(format_args!("it has more than {MAX_WAIVERS} waivers")).into());
         }
         if document.complete != document.warning.is_none() {

@@ -18,7 +18,7 @@ use super::*;
 use clresolve_core::digest::Digest;
 use clresolve_core::reading::{ProofGrade, ProofGradeDemand, ProofStrength};
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect, ResolutionStep};
-use clresolve_core::state::{ProfileNearMiss, TrustState};
+use clresolve_core::state::{TrustState, TrustStateUnderOtherProfile};
 use clresolve_verdict::verdict::{
     self, AgentIdentity, AnchorBlock, AppliedProfile, CardReference, ChainAnchor, Freshness, PinnedDocument,
     RequestedName, ResolutionDepth, StepReport, StepStatus, ToolVersion, Verdict, VerdictCopyKind,
@@ -53,7 +53,7 @@ fn trusted() -> Verdict {
         reasons: vec![Reason::new(ReasonCode::SingleRpc)],
         identity: Some(AgentIdentity {
             entry: Some("x402://a.eth/summarize/v1".to_owned()),
-            card: CardReference { sha256: Digest::compute(b"card").hex(), ..CardReference::default() },
+            card: CardReference { sha256: Digest::compute(b"card").to_hex(), ..CardReference::default() },
             ..AgentIdentity::default()
         }),
         anchor: Some(ChainAnchor {
@@ -125,8 +125,8 @@ fn changed_host() -> Verdict {
 }
 
 fn hostile() -> AuditRow {
-    let mut row = AuditRow::unreadable(3, HOSTILE, None, HOSTILE);
-    row.reasons[0] = row.reasons[0].clone().at_place(HOSTILE).expected(HOSTILE).fix(HOSTILE).message(HOSTILE);
+    let mut row = AuditRow::from_unreadable_line(3, HOSTILE, None, HOSTILE);
+    row.reasons[0] = row.reasons[0].clone().at_place(HOSTILE).expected(HOSTILE).with_fix(HOSTILE).message(HOSTILE);
     row.near_misses = vec![HOSTILE.to_owned()];
     row
 }
@@ -149,7 +149,7 @@ fn report_under(profile: &str, rows: &[AuditRow], ending: AuditEnding) -> AuditR
         registry: None,
         schema_layers: false,
     };
-    let list = AuditedNameList { file: Some("names.txt".to_owned()), digest: Some(Digest::compute(b"list")) };
+    let list = NameListReference { file: Some("names.txt".to_owned()), digest: Some(Digest::compute(b"list")) };
     AuditReport {
         tool: ToolVersion::default(),
         generated_at: None,
@@ -162,13 +162,13 @@ fn report_under(profile: &str, rows: &[AuditRow], ending: AuditEnding) -> AuditR
         list,
         schema_layers: None,
         flags: Vec::new(),
-        waivers: Waivers::default(),
+        waivers: AppliedWaivers::default(),
     }
 }
 
 struct Listed<'a>(&'a [AuditRow]);
 
-impl AuditRows for Listed<'_> {
+impl AuditRowSource for Listed<'_> {
     fn for_each_row(&self, see: &mut dyn FnMut(&AuditRow) -> io::Result<()>) -> io::Result<()> {
         self.0.iter().try_for_each(see)
     }
@@ -185,7 +185,7 @@ fn written_as(whole: &AuditReport, format: AuditReportFormat, rows: &[AuditRow])
 }
 
 fn txt(verdict: &Verdict) -> Vec<String> {
-    drift::fixing_lines(verdict).iter().map(ToString::to_string).collect()
+    drift::text_record_fixes(verdict).iter().map(ToString::to_string).collect()
 }
 
 fn draft(verdict: &Verdict) -> LogRowDraft {
@@ -212,7 +212,7 @@ fn row_of(state: TrustState, card: &str, account: &str) -> AuditRow {
     see(&mut verdict, ResolutionStep::FetchIpfs, json!({"sha256": digest(card)}));
     see(&mut verdict, ResolutionStep::FetchHttps, json!({"sha256": digest(card)}));
     let identity = verdict.identity.as_mut().expect("a card was seen");
-    identity.card.sha256 = Digest::compute(card.as_bytes()).hex();
+    identity.card.sha256 = Digest::compute(card.as_bytes()).to_hex();
     identity.version = Some(card.len().to_string());
     verdict.anchor.as_mut().expect("the chain was read").records_digest = Some(digest(&format!("records of {card}")));
     AuditRow::from_verdict(1, &verdict)

@@ -9,7 +9,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::counts::AuditCounts;
-use super::row::{AuditRow, AuditRows};
+use super::row::{AuditRow, AuditRowSource};
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::{MAX_VALUE_BYTES, Reason, ReasonCode, ReasonEffect};
 use clresolve_core::state::TrustState;
@@ -36,7 +36,7 @@ pub struct Waiver {
     #[serde(default)]
     pub observed: Option<String>,
     /// Why the finding is accepted.
-    #[serde(deserialize_with = "given_reason")]
+    #[serde(deserialize_with = "deserialize_reason")]
     pub reason: String,
     /// The last day of the waiver, in UTC.
     pub until: Date,
@@ -86,21 +86,21 @@ impl WaiverStatus {
 /// The waivers of an audit, sorted by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<AppliedWaiver>")]
-pub struct Waivers(Vec<AppliedWaiver>);
+pub struct AppliedWaivers(Vec<AppliedWaiver>);
 
-impl From<Vec<AppliedWaiver>> for Waivers {
+impl From<Vec<AppliedWaiver>> for AppliedWaivers {
     fn from(mut waivers: Vec<AppliedWaiver>) -> Self {
         waivers.sort_by(|one, other| one.waiver.name.as_str().cmp(other.waiver.name.as_str()));
         Self(waivers)
     }
 }
 
-impl Waivers {
+impl AppliedWaivers {
     /// Compares waivers with the rows of an audit. `today` is the day in UTC.
     ///
     /// # Errors
     /// If a row cannot be read.
-    pub fn apply(given: Vec<Waiver>, today: Date, rows: &dyn AuditRows) -> io::Result<Self> {
+    pub fn apply(given: Vec<Waiver>, today: Date, rows: &dyn AuditRowSource) -> io::Result<Self> {
         let status =
             |waiver: &Waiver| if waiver.until < today { WaiverStatus::Expired } else { WaiverStatus::NoFinding };
         let waivers = given.into_iter().map(|waiver| AppliedWaiver { status: status(&waiver), waiver, findings: 0 });
@@ -109,7 +109,7 @@ impl Waivers {
             return Ok(waivers);
         }
         rows.for_each_row(&mut |row| {
-            let range = waivers.range_of(row);
+            let range = waivers.waiver_index_range(row);
             waivers.0[range].iter_mut().for_each(|waiver| waiver.update_from_row(row));
             Ok(())
         })?;
@@ -117,13 +117,13 @@ impl Waivers {
     }
 
     /// All waivers.
-    pub fn all(&self) -> &[AppliedWaiver] {
+    pub fn as_slice(&self) -> &[AppliedWaiver] {
         &self.0
     }
 
     /// The waivers for the name of a row.
     pub(super) fn for_row(&self, row: &AuditRow) -> &[AppliedWaiver] {
-        &self.0[self.range_of(row)]
+        &self.0[self.waiver_index_range(row)]
     }
 
     /// The waiver that accepts a finding of a row. `None` if the row does not list all findings of its name.
@@ -139,13 +139,13 @@ impl Waivers {
     ///
     /// # Errors
     /// If a row cannot be read.
-    pub fn worst_state(&self, counts: &AuditCounts, rows: &dyn AuditRows) -> io::Result<TrustState> {
+    pub fn worst_unwaived_state(&self, counts: &AuditCounts, rows: &dyn AuditRowSource) -> io::Result<TrustState> {
         if self.0.is_empty() {
             return Ok(state_from_flags(counts.untrusted > 0, counts.indeterminate > 0));
         }
         let (mut has_untrusted, mut has_indeterminate) = (false, false);
         rows.for_each_row(&mut |row| {
-            let state = self.state_of(row);
+            let state = self.unwaived_state(row);
             has_untrusted |= state == TrustState::Untrusted;
             has_indeterminate |= state == TrustState::Indeterminate;
             Ok(())
@@ -154,7 +154,7 @@ impl Waivers {
     }
 
     /// The state of a name without its accepted findings.
-    fn state_of(&self, row: &AuditRow) -> TrustState {
+    fn unwaived_state(&self, row: &AuditRow) -> TrustState {
         let is_accepted = |reason: &Reason| self.accepting_waiver(row, reason).is_some();
         if !decisive_reasons(row).any(is_accepted) {
             return row.state;
@@ -163,7 +163,7 @@ impl Waivers {
         state_from_flags(counts(ReasonEffect::Fail), counts(ReasonEffect::Unknown))
     }
 
-    fn range_of(&self, row: &AuditRow) -> std::ops::Range<usize> {
+    fn waiver_index_range(&self, row: &AuditRow) -> std::ops::Range<usize> {
         let Some(name) = row.normalized.as_deref() else { return 0..0 };
         let first = self.0.partition_point(|applied| applied.waiver.name.as_str() < name);
         let end = self.0.partition_point(|applied| applied.waiver.name.as_str() <= name);
@@ -233,7 +233,7 @@ const fn state_from_flags(has_untrusted: bool, has_indeterminate: bool) -> Trust
     }
 }
 
-fn given_reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+fn deserialize_reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let reason = String::deserialize(deserializer)?;
     match reason.trim().len() {
         0 => Err(D::Error::custom("the reason is empty")),

@@ -24,7 +24,7 @@ pub(super) const fn effect_word(effect: ReasonEffect) -> &'static str {
 }
 
 /// The role that can fix a code.
-pub(super) const fn fixer_word(code: ReasonCode) -> &'static str {
+pub(super) const fn fixer_slug(code: ReasonCode) -> &'static str {
     role_slug(code.entry().fixer)
 }
 

@@ -7,7 +7,7 @@ use crate::containers::{
     SyncCommittee,
 };
 use crate::error::{LightClientError, UpdateHeaderRole};
-use crate::hash::is_valid_branch;
+use crate::hash::is_valid_merkle_branch;
 use crate::header::check_execution_header;
 use crate::spec::ChainSpec;
 
@@ -106,7 +106,7 @@ impl<'a> LightClientUpdateClaim<'a> {
         let Some(StateFieldProof { value: header, branch }) = self.finalized else { return Ok(()) };
         let root = expected_finalized_root(header, spec)?;
         let index = spec.fork_at_slot(self.attested_slot())?.generalized_indices().finalized_root;
-        if !is_valid_branch(root, branch, index, self.attested.beacon.state_root)
+        if !is_valid_merkle_branch(root, branch, index, self.attested.beacon.state_root)
             && !clresolve_core::mutant!("beacon-finality-branch")
         {
             return Err(LightClientError::FinalityBranch);
@@ -119,7 +119,7 @@ impl<'a> LightClientUpdateClaim<'a> {
         let Some(StateFieldProof { value: committee, branch }) = self.next_committee else { return Ok(()) };
         committee.check_length(spec.preset)?;
         let index = spec.fork_at_slot(self.attested_slot())?.generalized_indices().next_sync_committee;
-        if !is_valid_branch(committee.hash_tree_root(), branch, index, self.attested.beacon.state_root)
+        if !is_valid_merkle_branch(committee.hash_tree_root(), branch, index, self.attested.beacon.state_root)
             && !clresolve_core::mutant!("beacon-next-committee-branch")
         {
             return Err(LightClientError::NextCommitteeBranch);

@@ -8,7 +8,7 @@ use crate::containers::{
     BeaconBlockHeader, ExecutionPayloadHeader, LightClientBootstrap, LightClientFinalityUpdate, LightClientHeader,
     LightClientOptimisticUpdate, LightClientUpdate, SyncAggregate, SyncCommittee,
 };
-use crate::error::{LightClientError, SszContainer};
+use crate::error::{LightClientError, SszContainerKind};
 use crate::fork::ConsensusFork;
 use crate::hash::node_depth;
 use crate::spec::{BeaconPreset, ChainSpec, require_supported_fork};
@@ -114,9 +114,8 @@ impl LightClientUpdate {
             if updates.len() == most {
                 return Err(LightClientError::TooManyUpdates { most });
             }
-            let mut reader = SszReader::new(SszContainer::Updates, bytes);
-            let length =
-                usize::try_from(reader.read_number()?).unwrap_or(usize::MAX).saturating_sub(FORK_DIGEST_LENGTH);
+            let mut reader = SszReader::new(SszContainerKind::Updates, bytes);
+            let length = usize::try_from(reader.read_u64()?).unwrap_or(usize::MAX).saturating_sub(FORK_DIGEST_LENGTH);
             reader.read_bytes(FORK_DIGEST_LENGTH)?;
             let update = reader.read_bytes(length)?;
             updates.push(Self::from_ssz(update, fork_of_first_header(update, spec)?, spec)?);
@@ -130,15 +129,15 @@ impl LightClientUpdate {
 ///
 /// A Gloas header has a fixed length, so its slot comes first instead. As an offset, it points beyond the data.
 pub(crate) fn fork_of_first_header(ssz: &[u8], spec: &ChainSpec) -> Result<ConsensusFork, LightClientError> {
-    let mut reader = SszReader::new(SszContainer::Header, ssz);
+    let mut reader = SszReader::new(SszContainerKind::Header, ssz);
     let offset = u32::from_le_bytes(reader.read_fixed_bytes()?.0);
-    let mut header = SszReader::new(SszContainer::Header, ssz);
+    let mut header = SszReader::new(SszContainerKind::Header, ssz);
     if let Err(malformed) = header.read_bytes(usize::try_from(offset).unwrap_or(usize::MAX)) {
         // No chain has a slot of more than 32 bits.
         let is_slot = reader.read_fixed_bytes::<4>()?.is_zero();
         return Err(if is_slot { LightClientError::ForkUnsupported { fork: ConsensusFork::Gloas } } else { malformed });
     }
-    spec.fork_at_slot(header.read_number()?)
+    spec.fork_at_slot(header.read_u64()?)
 }
 
 fn check_json_length(json: &[u8], most: usize) -> Result<(), LightClientError> {
@@ -155,10 +154,10 @@ fn parse_json<T: DeserializeOwned>(json: &[u8]) -> Result<T, LightClientError> {
 impl LightClientCodec for LightClientBootstrap {
     fn from_ssz(bytes: &[u8], fork: ConsensusFork, spec: &ChainSpec) -> Result<Self, LightClientError> {
         let branch = node_depth(require_supported_fork(fork)?.generalized_indices().current_sync_committee);
-        let mut reader = SszReader::new(SszContainer::Bootstrap, bytes);
+        let mut reader = SszReader::new(SszContainerKind::Bootstrap, bytes);
         reader.read_offset()?;
         let current_sync_committee = SyncCommittee::read_ssz(&mut reader, spec.preset)?;
-        let current_sync_committee_branch = reader.read_list(branch)?;
+        let current_sync_committee_branch = reader.read_fixed_bytes_list(branch)?;
         let [header] = reader.into_variable_fields()?;
         let header = LightClientHeader::from_ssz(header, fork)?;
         Ok(Self { header, current_sync_committee, current_sync_committee_branch })
@@ -181,14 +180,14 @@ impl LightClientCodec for LightClientBootstrap {
 impl LightClientCodec for LightClientUpdate {
     fn from_ssz(bytes: &[u8], fork: ConsensusFork, spec: &ChainSpec) -> Result<Self, LightClientError> {
         let indices = require_supported_fork(fork)?.generalized_indices();
-        let mut reader = SszReader::new(SszContainer::Update, bytes);
+        let mut reader = SszReader::new(SszContainerKind::Update, bytes);
         reader.read_offset()?;
         let next_sync_committee = SyncCommittee::read_ssz(&mut reader, spec.preset)?;
-        let next_sync_committee_branch = reader.read_list(node_depth(indices.next_sync_committee))?;
+        let next_sync_committee_branch = reader.read_fixed_bytes_list(node_depth(indices.next_sync_committee))?;
         reader.read_offset()?;
-        let finality_branch = reader.read_list(node_depth(indices.finalized_root))?;
+        let finality_branch = reader.read_fixed_bytes_list(node_depth(indices.finalized_root))?;
         let sync_aggregate = SyncAggregate::read_ssz(&mut reader, spec.preset)?;
-        let signature_slot = reader.read_number()?;
+        let signature_slot = reader.read_u64()?;
         let [attested, finalized] = reader.into_variable_fields()?;
         let attested_header = LightClientHeader::from_ssz(attested, fork)?;
         let finalized_header = LightClientHeader::from_ssz(finalized, fork)?;
@@ -211,7 +210,7 @@ impl LightClientCodec for LightClientUpdate {
         writer.write_variable_field(self.finalized_header.to_ssz(fork));
         writer.write_roots(&self.finality_branch);
         self.sync_aggregate.write_ssz(&mut writer);
-        writer.write_number(self.signature_slot).finish()
+        writer.write_u64(self.signature_slot).finish()
     }
 
     fn check_lengths(&self, fork: ConsensusFork, preset: BeaconPreset) -> Result<(), LightClientError> {
@@ -227,12 +226,12 @@ impl LightClientCodec for LightClientUpdate {
 impl LightClientCodec for LightClientFinalityUpdate {
     fn from_ssz(bytes: &[u8], fork: ConsensusFork, spec: &ChainSpec) -> Result<Self, LightClientError> {
         let branch = node_depth(require_supported_fork(fork)?.generalized_indices().finalized_root);
-        let mut reader = SszReader::new(SszContainer::FinalityUpdate, bytes);
+        let mut reader = SszReader::new(SszContainerKind::FinalityUpdate, bytes);
         reader.read_offset()?;
         reader.read_offset()?;
-        let finality_branch = reader.read_list(branch)?;
+        let finality_branch = reader.read_fixed_bytes_list(branch)?;
         let sync_aggregate = SyncAggregate::read_ssz(&mut reader, spec.preset)?;
-        let signature_slot = reader.read_number()?;
+        let signature_slot = reader.read_u64()?;
         let [attested, finalized] = reader.into_variable_fields()?;
         let attested_header = LightClientHeader::from_ssz(attested, fork)?;
         let finalized_header = LightClientHeader::from_ssz(finalized, fork)?;
@@ -245,7 +244,7 @@ impl LightClientCodec for LightClientFinalityUpdate {
         writer.write_variable_field(self.finalized_header.to_ssz(fork));
         writer.write_roots(&self.finality_branch);
         self.sync_aggregate.write_ssz(&mut writer);
-        writer.write_number(self.signature_slot).finish()
+        writer.write_u64(self.signature_slot).finish()
     }
 
     fn check_lengths(&self, fork: ConsensusFork, preset: BeaconPreset) -> Result<(), LightClientError> {
@@ -258,11 +257,11 @@ impl LightClientCodec for LightClientFinalityUpdate {
 
 impl LightClientCodec for LightClientOptimisticUpdate {
     fn from_ssz(bytes: &[u8], fork: ConsensusFork, spec: &ChainSpec) -> Result<Self, LightClientError> {
-        let mut reader = SszReader::new(SszContainer::OptimisticUpdate, bytes);
+        let mut reader = SszReader::new(SszContainerKind::OptimisticUpdate, bytes);
         require_supported_fork(fork)?;
         reader.read_offset()?;
         let sync_aggregate = SyncAggregate::read_ssz(&mut reader, spec.preset)?;
-        let signature_slot = reader.read_number()?;
+        let signature_slot = reader.read_u64()?;
         let [attested] = reader.into_variable_fields()?;
         let attested_header = LightClientHeader::from_ssz(attested, fork)?;
         Ok(Self { attested_header, sync_aggregate, signature_slot })
@@ -272,7 +271,7 @@ impl LightClientCodec for LightClientOptimisticUpdate {
         let mut writer = SszWriter::default();
         writer.write_variable_field(self.attested_header.to_ssz(fork));
         self.sync_aggregate.write_ssz(&mut writer);
-        writer.write_number(self.signature_slot).finish()
+        writer.write_u64(self.signature_slot).finish()
     }
 
     fn check_lengths(&self, _fork: ConsensusFork, preset: BeaconPreset) -> Result<(), LightClientError> {
@@ -283,7 +282,7 @@ impl LightClientCodec for LightClientOptimisticUpdate {
 
 impl LightClientHeader {
     pub(crate) fn from_ssz(bytes: &[u8], fork: ConsensusFork) -> Result<Self, LightClientError> {
-        let mut reader = SszReader::new(SszContainer::Header, bytes);
+        let mut reader = SszReader::new(SszContainerKind::Header, bytes);
         let beacon = BeaconBlockHeader::read_ssz(&mut reader)?;
         reader.read_offset()?;
         let execution_branch = [
@@ -311,8 +310,8 @@ impl LightClientHeader {
 impl BeaconBlockHeader {
     fn read_ssz(reader: &mut SszReader<'_>) -> Result<Self, LightClientError> {
         Ok(Self {
-            slot: reader.read_number()?,
-            proposer_index: reader.read_number()?,
+            slot: reader.read_u64()?,
+            proposer_index: reader.read_u64()?,
             parent_root: reader.read_fixed_bytes()?,
             state_root: reader.read_fixed_bytes()?,
             body_root: reader.read_fixed_bytes()?,
@@ -320,14 +319,14 @@ impl BeaconBlockHeader {
     }
 
     fn write_ssz(&self, writer: &mut SszWriter) {
-        writer.write_number(self.slot).write_number(self.proposer_index);
+        writer.write_u64(self.slot).write_u64(self.proposer_index);
         writer.write_roots(&[self.parent_root, self.state_root, self.body_root]);
     }
 }
 
 impl ExecutionPayloadHeader {
     fn from_ssz(bytes: &[u8], fork: ConsensusFork) -> Result<Self, LightClientError> {
-        let mut reader = SszReader::new(SszContainer::ExecutionPayloadHeader, bytes);
+        let mut reader = SszReader::new(SszContainerKind::ExecutionPayloadHeader, bytes);
         let mut header = Self {
             parent_hash: reader.read_fixed_bytes()?,
             fee_recipient: reader.read_fixed_bytes()?.into(),
@@ -335,10 +334,10 @@ impl ExecutionPayloadHeader {
             receipts_root: reader.read_fixed_bytes()?,
             logs_bloom: reader.read_fixed_bytes()?,
             prev_randao: reader.read_fixed_bytes()?,
-            block_number: reader.read_number()?,
-            gas_limit: reader.read_number()?,
-            gas_used: reader.read_number()?,
-            timestamp: reader.read_number()?,
+            block_number: reader.read_u64()?,
+            gas_limit: reader.read_u64()?,
+            gas_used: reader.read_u64()?,
+            timestamp: reader.read_u64()?,
             ..Self::default()
         };
         reader.read_offset()?;
@@ -347,8 +346,8 @@ impl ExecutionPayloadHeader {
         header.transactions_root = reader.read_fixed_bytes()?;
         header.withdrawals_root = reader.read_fixed_bytes()?;
         if fork.has_blob_gas() {
-            header.blob_gas_used = reader.read_number()?;
-            header.excess_blob_gas = reader.read_number()?;
+            header.blob_gas_used = reader.read_u64()?;
+            header.excess_blob_gas = reader.read_u64()?;
         }
         let [extra_data] = reader.into_variable_fields()?;
         check_extra_data_length(extra_data)?;
@@ -363,12 +362,12 @@ impl ExecutionPayloadHeader {
             .write_bytes(self.fee_recipient)
             .write_bytes(self.state_root)
             .write_bytes(self.receipts_root);
-        writer.write_bytes(self.logs_bloom).write_bytes(self.prev_randao).write_number(self.block_number);
-        writer.write_number(self.gas_limit).write_number(self.gas_used).write_number(self.timestamp);
+        writer.write_bytes(self.logs_bloom).write_bytes(self.prev_randao).write_u64(self.block_number);
+        writer.write_u64(self.gas_limit).write_u64(self.gas_used).write_u64(self.timestamp);
         writer.write_variable_field(self.extra_data.to_vec()).write_bytes(self.base_fee_per_gas.to_le_bytes::<32>());
         writer.write_bytes(self.block_hash).write_bytes(self.transactions_root).write_bytes(self.withdrawals_root);
         if fork.has_blob_gas() {
-            writer.write_number(self.blob_gas_used).write_number(self.excess_blob_gas);
+            writer.write_u64(self.blob_gas_used).write_u64(self.excess_blob_gas);
         }
         writer.finish()
     }
@@ -377,7 +376,7 @@ impl ExecutionPayloadHeader {
 impl SyncCommittee {
     pub(crate) fn read_ssz(reader: &mut SszReader<'_>, preset: BeaconPreset) -> Result<Self, LightClientError> {
         Ok(Self {
-            pubkeys: reader.read_list(preset.sync_committee_size)?,
+            pubkeys: reader.read_fixed_bytes_list(preset.sync_committee_size)?,
             aggregate_pubkey: reader.read_fixed_bytes()?,
         })
     }

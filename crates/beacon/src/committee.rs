@@ -49,7 +49,7 @@ impl ProvenSyncCommittee {
     ) -> Result<(), LightClientError> {
         let signature = Signature::uncompress(aggregate.sync_committee_signature.as_slice())
             .map_err(|_| LightClientError::SignatureMalformed)?;
-        let key = self.participants_key(aggregate)?.ok_or(LightClientError::Signature)?;
+        let key = self.participants_aggregate_key(aggregate)?.ok_or(LightClientError::Signature)?;
         if !is_valid_signature(&key, &signature, signing_root) && !clresolve_core::mutant!("beacon-signature") {
             return Err(LightClientError::Signature);
         }
@@ -57,7 +57,7 @@ impl ProvenSyncCommittee {
     }
 
     /// The sum of the participants' keys. For a majority, it subtracts the keys of the others from the aggregate key.
-    fn participants_key(&self, aggregate: &SyncAggregate) -> Result<Option<PublicKey>, LightClientError> {
+    fn participants_aggregate_key(&self, aggregate: &SyncAggregate) -> Result<Option<PublicKey>, LightClientError> {
         let is_majority = aggregate.participant_count() * 2 > self.keys.len();
         let chosen = (0..self.keys.len()).filter(|member| aggregate.has_signed(*member) != is_majority);
         let chosen = self.sum_keys(chosen)?;

@@ -4,7 +4,7 @@ use alloy_primitives::{Address, B256, Bytes, FixedBytes, U256};
 use serde::{Deserialize, Serialize};
 
 use crate::fork::ConsensusFork;
-use crate::hash::{bytes_root, hash_pair, merkleize, short_list_root, u64_root};
+use crate::hash::{bytes_root, hash_pair, merkleize, short_byte_list_root, u64_root};
 
 /// A compressed BLS public key.
 pub type BlsPublicKeyBytes = FixedBytes<48>;
@@ -155,7 +155,7 @@ impl ExecutionPayloadHeader {
             u64_root(self.gas_limit),
             u64_root(self.gas_used),
             u64_root(self.timestamp),
-            short_list_root(&self.extra_data),
+            short_byte_list_root(&self.extra_data),
             B256::new(self.base_fee_per_gas.to_le_bytes()),
             self.block_hash,
             self.transactions_root,

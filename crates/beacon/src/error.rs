@@ -51,7 +51,7 @@ pub enum LightClientError {
     #[error("the SSZ of {container} is malformed: {flaw}")]
     Ssz {
         /// The container.
-        container: SszContainer,
+        container: SszContainerKind,
         /// What is wrong.
         flaw: SszError,
     },
@@ -258,7 +258,7 @@ pub enum LightClientError {
 
 impl LightClientError {
     /// The group of the cause, as a metric label.
-    pub const fn metric_group(&self) -> &'static str {
+    pub const fn metric_cause_label(&self) -> &'static str {
         match self {
             Self::Json { .. }
             | Self::TooLong { .. }
@@ -295,7 +295,7 @@ impl LightClientError {
 
     /// Whether no honest beacon node sends such data. The other causes may lie in the clock, in what was requested, in
     /// the validators, in the age of this program, or in a proxy that returns a page instead of the data.
-    pub const fn blames_endpoint(&self) -> bool {
+    pub const fn is_endpoint_dishonest(&self) -> bool {
         !matches!(
             self,
             Self::Json { .. }
@@ -344,7 +344,7 @@ impl fmt::Display for UpdateHeaderRole {
 
 /// An SSZ container of variable length, or the saved state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SszContainer {
+pub enum SszContainerKind {
     /// `LightClientBootstrap`.
     Bootstrap,
     /// `ExecutionPayloadHeader`.
@@ -363,7 +363,7 @@ pub enum SszContainer {
     Updates,
 }
 
-impl fmt::Display for SszContainer {
+impl fmt::Display for SszContainerKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Bootstrap => "LightClientBootstrap",

@@ -24,7 +24,7 @@ pub(crate) fn bytes_root(bytes: &[u8]) -> B256 {
 }
 
 /// The root of a list of at most 32 bytes. A longer one has a root of no valid list.
-pub(crate) fn short_list_root(bytes: &[u8]) -> B256 {
+pub(crate) fn short_byte_list_root(bytes: &[u8]) -> B256 {
     hash_pair(bytes_root(bytes), u64_root(bytes.len() as u64))
 }
 
@@ -40,14 +40,14 @@ pub(crate) const fn node_depth(index: u64) -> usize {
 
 /// Whether `branch` leads from `leaf` at the generalized index to `root`. A branch of a later fork may be longer than
 /// the path; its first nodes are then zero (`is_valid_normalized_merkle_branch`).
-pub(crate) fn is_valid_branch(leaf: B256, branch: &[B256], index: u64, root: B256) -> bool {
+pub(crate) fn is_valid_merkle_branch(leaf: B256, branch: &[B256], index: u64, root: B256) -> bool {
     let Some(extra) = branch.len().checked_sub(node_depth(index)) else { return false };
     let (padding, path) = branch.split_at(extra);
     let is_padded = padding.iter().all(B256::is_zero) || clresolve_core::mutant!("beacon-padding");
-    is_padded && (branch_root(leaf, path, index) == root)
+    is_padded && (merkle_branch_root(leaf, path, index) == root)
 }
 
-fn branch_root(leaf: B256, path: &[B256], index: u64) -> B256 {
+fn merkle_branch_root(leaf: B256, path: &[B256], index: u64) -> B256 {
     let mut node = leaf;
     for (level, sibling) in path.iter().enumerate() {
         let is_right = (index >> level) & 1 == 1;

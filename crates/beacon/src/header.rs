@@ -4,7 +4,7 @@ use alloy_primitives::B256;
 
 use crate::containers::LightClientHeader;
 use crate::error::{LightClientError, UpdateHeaderRole};
-use crate::hash::is_valid_branch;
+use crate::hash::is_valid_merkle_branch;
 use crate::spec::ChainSpec;
 
 /// A header on which a sync committee agreed, with its execution block. Only
@@ -75,8 +75,12 @@ pub(crate) fn check_execution_header(
         return Err(LightClientError::BlobGasBeforeDeneb { header: role });
     }
     let root = execution.hash_tree_root(fork);
-    if !is_valid_branch(root, &header.execution_branch, fork.generalized_indices().execution, header.beacon.body_root)
-        && !clresolve_core::mutant!("beacon-execution-branch")
+    if !is_valid_merkle_branch(
+        root,
+        &header.execution_branch,
+        fork.generalized_indices().execution,
+        header.beacon.body_root,
+    ) && !clresolve_core::mutant!("beacon-execution-branch")
     {
         return Err(LightClientError::ExecutionBranch { header: role });
     }

@@ -21,9 +21,9 @@ pub use containers::{
     LightClientFinalityUpdate, LightClientHeader, LightClientOptimisticUpdate, LightClientUpdate, SyncAggregate,
     SyncCommittee,
 };
-pub use error::{LightClientError, SszContainer, SszError, UpdateHeaderRole};
+pub use error::{LightClientError, SszContainerKind, SszError, UpdateHeaderRole};
 pub use fork::{ConsensusFork, GeneralizedIndices};
 pub use header::VerifiedBeaconHeader;
-pub use proof::{LightClientProofError, LightClientTranscript, MAX_SSZ_BYTES, verify_light_client_proof};
+pub use proof::{LightClientSyncTranscript, LightClientTranscriptError, MAX_SSZ_BYTES, verify_light_client_transcript};
 pub use spec::{BeaconPreset, ChainSpec, ForkActivation};
 pub use store::{LightClientStore, LightClientStoreChange, MAX_CHECKPOINT_AGE};

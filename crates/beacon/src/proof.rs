@@ -1,7 +1,7 @@
 //! Replays what a light client received, so that a reader who names a checkpoint can verify the header.
 
 use alloy_primitives::B256;
-pub use clresolve_core::light_client::LightClientTranscript;
+pub use clresolve_core::light_client::LightClientSyncTranscript;
 
 use crate::codec::{LightClientCodec, MAX_UPDATES, fork_of_first_header};
 use crate::containers::{LightClientBootstrap, LightClientFinalityUpdate, LightClientUpdate};
@@ -13,10 +13,10 @@ use crate::store::LightClientStore;
 /// Longest SSZ of one object in bytes. An update of mainnet has about 26,700, most of them keys.
 pub const MAX_SSZ_BYTES: usize = 32 * 1024;
 
-/// Why a [`LightClientTranscript`] does not prove a header.
+/// Why a [`LightClientSyncTranscript`] does not prove a header.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum LightClientProofError {
+pub enum LightClientTranscriptError {
     /// The proof starts from another block than the reader trusts.
     #[error("the proof starts from the checkpoint {observed}, not from yours; name that one if you trust it")]
     OtherCheckpoint {
@@ -56,9 +56,9 @@ pub enum LightClientProofError {
     FinalityUpdate(LightClientError),
 }
 
-impl LightClientProofError {
+impl LightClientTranscriptError {
     /// Whether the proof may be valid, but has no path from the reader's checkpoint.
-    pub const fn is_unrelated(&self) -> bool {
+    pub const fn is_disconnected_from_checkpoint(&self) -> bool {
         matches!(self, Self::OtherCheckpoint { .. } | Self::Gap(_))
     }
 }
@@ -70,39 +70,43 @@ impl LightClientProofError {
 /// slot in which the evidence was gathered; later signatures are refused.
 ///
 /// # Errors
-/// [`LightClientProofError`]: the first defect.
-pub fn verify_light_client_proof(
-    proof: &LightClientTranscript,
+/// [`LightClientTranscriptError`]: the first defect.
+pub fn verify_light_client_transcript(
+    proof: &LightClientSyncTranscript,
     checkpoint: B256,
     spec: ChainSpec,
     current_slot: u64,
-) -> Result<VerifiedBeaconHeader, LightClientProofError> {
+) -> Result<VerifiedBeaconHeader, LightClientTranscriptError> {
     if proof.checkpoint != checkpoint && !clresolve_core::mutant!("proofs-bring-checkpoints") {
-        return Err(LightClientProofError::OtherCheckpoint { expected: checkpoint, observed: proof.checkpoint });
+        return Err(LightClientTranscriptError::OtherCheckpoint { expected: checkpoint, observed: proof.checkpoint });
     }
     if proof.updates.len() > MAX_UPDATES && !clresolve_core::mutant!("endless-light-client-proofs") {
-        return Err(LightClientProofError::TooManyUpdates { observed: proof.updates.len() });
+        return Err(LightClientTranscriptError::TooManyUpdates { observed: proof.updates.len() });
     }
-    let mut store = store_from_proof(proof, spec).map_err(LightClientProofError::Bootstrap)?;
+    let mut store = store_from_transcript(proof, spec).map_err(LightClientTranscriptError::Bootstrap)?;
     for (position, update) in proof.updates.iter().enumerate() {
-        let known = store.wanted_period();
+        let known = store.next_update_period();
         let processed = decode_ssz(update, store.spec())
             .and_then(|update: LightClientUpdate| store.process_update(&update, current_slot));
-        processed
-            .map_err(|error| gap_error_or_refusal(error, |error| LightClientProofError::Update { position, error }))?;
-        if store.wanted_period() == known && !clresolve_core::mutant!("unneeded-updates-are-accepted") {
-            return Err(LightClientProofError::Unneeded { position });
+        processed.map_err(|error| {
+            gap_error_or_refusal(error, |error| LightClientTranscriptError::Update { position, error })
+        })?;
+        if store.next_update_period() == known && !clresolve_core::mutant!("unneeded-updates-are-accepted") {
+            return Err(LightClientTranscriptError::Unneeded { position });
         }
     }
     let finalized = decode_ssz(&proof.finality_update, store.spec())
         .and_then(|update: LightClientFinalityUpdate| store.process_finality_update(&update, current_slot));
-    finalized.map_err(|error| gap_error_or_refusal(error, LightClientProofError::FinalityUpdate))?;
+    finalized.map_err(|error| gap_error_or_refusal(error, LightClientTranscriptError::FinalityUpdate))?;
     Ok(store.finalized_header())
 }
 
-fn store_from_proof(proof: &LightClientTranscript, spec: ChainSpec) -> Result<LightClientStore, LightClientError> {
+fn store_from_transcript(
+    proof: &LightClientSyncTranscript,
+    spec: ChainSpec,
+) -> Result<LightClientStore, LightClientError> {
     let bootstrap: LightClientBootstrap = decode_ssz(&proof.bootstrap, &spec)?;
-    LightClientStore::bootstrap(spec, proof.checkpoint, bootstrap)
+    LightClientStore::from_bootstrap(spec, proof.checkpoint, bootstrap)
 }
 
 /// Decodes SSZ in the layout of its fork, which follows from the slot of its first header.
@@ -113,14 +117,14 @@ fn decode_ssz<T: LightClientCodec>(ssz: &[u8], spec: &ChainSpec) -> Result<T, Li
     T::from_ssz(ssz, fork_of_first_header(ssz, spec)?, spec)
 }
 
-/// [`LightClientProofError::Gap`] if a sync committee is missing, else what `refused` makes of the error.
+/// [`LightClientTranscriptError::Gap`] if a sync committee is missing, else what `refused` makes of the error.
 fn gap_error_or_refusal(
     error: LightClientError,
-    refused: impl FnOnce(LightClientError) -> LightClientProofError,
-) -> LightClientProofError {
+    refused: impl FnOnce(LightClientError) -> LightClientTranscriptError,
+) -> LightClientTranscriptError {
     match error {
         LightClientError::PeriodSkipped { .. } | LightClientError::NextCommitteeUnknown { .. } => {
-            LightClientProofError::Gap(error)
+            LightClientTranscriptError::Gap(error)
         }
         _ => refused(error),
     }

@@ -96,18 +96,18 @@ impl ChainSpec {
     }
 
     /// The slot at a time in seconds since 1970; 0 before genesis.
-    pub const fn slot_at(&self, unix_seconds: u64) -> u64 {
+    pub const fn slot_at_time(&self, unix_seconds: u64) -> u64 {
         unix_seconds.saturating_sub(self.genesis_time) / self.seconds_per_slot
     }
 
     /// Start of a slot in seconds since 1970.
-    pub const fn slot_start(&self, slot: u64) -> u64 {
+    pub const fn slot_start_time(&self, slot: u64) -> u64 {
         self.genesis_time.saturating_add(slot.saturating_mul(self.seconds_per_slot))
     }
 
     /// How long ago a slot began; zero if it is in the future.
     pub const fn slot_age(&self, slot: u64, unix_seconds: u64) -> Duration {
-        Duration::from_secs(unix_seconds.saturating_sub(self.slot_start(slot)))
+        Duration::from_secs(unix_seconds.saturating_sub(self.slot_start_time(slot)))
     }
 
     /// The sync committee period that a slot is in.

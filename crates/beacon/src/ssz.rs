@@ -2,18 +2,18 @@
 
 use alloy_primitives::{B256, FixedBytes};
 
-use crate::error::{LightClientError, SszContainer, SszError};
+use crate::error::{LightClientError, SszContainerKind, SszError};
 
 /// Reads the fields of one container in order.
 pub(crate) struct SszReader<'a> {
-    container: SszContainer,
+    container: SszContainerKind,
     bytes: &'a [u8],
     position: usize,
     offsets: Vec<usize>,
 }
 
 impl<'a> SszReader<'a> {
-    pub(crate) const fn new(container: SszContainer, bytes: &'a [u8]) -> Self {
+    pub(crate) const fn new(container: SszContainerKind, bytes: &'a [u8]) -> Self {
         Self { container, bytes, position: 0, offsets: Vec::new() }
     }
 
@@ -27,12 +27,15 @@ impl<'a> SszReader<'a> {
         self.read_bytes(N).map(FixedBytes::from_slice)
     }
 
-    pub(crate) fn read_list<const N: usize>(&mut self, count: usize) -> Result<Vec<FixedBytes<N>>, LightClientError> {
+    pub(crate) fn read_fixed_bytes_list<const N: usize>(
+        &mut self,
+        count: usize,
+    ) -> Result<Vec<FixedBytes<N>>, LightClientError> {
         let fields = self.read_bytes(count * N)?;
         Ok(fields.chunks_exact(N).map(FixedBytes::from_slice).collect())
     }
 
-    pub(crate) fn read_number(&mut self) -> Result<u64, LightClientError> {
+    pub(crate) fn read_u64(&mut self) -> Result<u64, LightClientError> {
         self.read_fixed_bytes().map(|bytes| u64::from_le_bytes(bytes.0))
     }
 
@@ -79,7 +82,7 @@ impl SszWriter {
         self
     }
 
-    pub(crate) fn write_number(&mut self, number: u64) -> &mut Self {
+    pub(crate) fn write_u64(&mut self, number: u64) -> &mut Self {
         self.write_bytes(number.to_le_bytes())
     }
 

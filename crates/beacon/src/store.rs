@@ -12,7 +12,7 @@ use crate::containers::{
     LightClientBootstrap, LightClientFinalityUpdate, LightClientHeader, LightClientOptimisticUpdate, LightClientUpdate,
 };
 use crate::error::{LightClientError, UpdateHeaderRole};
-use crate::hash::is_valid_branch;
+use crate::hash::is_valid_merkle_branch;
 use crate::header::{VerifiedBeaconHeader, check_execution_header};
 use crate::spec::ChainSpec;
 
@@ -55,7 +55,7 @@ impl LightClientStore {
     /// # Errors
     /// [`LightClientError::OtherCheckpoint`], [`LightClientError::ExecutionBranch`],
     /// [`LightClientError::CurrentCommitteeBranch`] and others.
-    pub fn bootstrap(
+    pub fn from_bootstrap(
         spec: ChainSpec,
         trusted_block_root: B256,
         bootstrap: LightClientBootstrap,
@@ -68,7 +68,7 @@ impl LightClientStore {
         }
         let index = spec.fork_at_slot(header.beacon.slot)?.generalized_indices().current_sync_committee;
         let (root, branch) = (committee.hash_tree_root(), &bootstrap.current_sync_committee_branch);
-        if !is_valid_branch(root, branch, index, header.beacon.state_root)
+        if !is_valid_merkle_branch(root, branch, index, header.beacon.state_root)
             && !clresolve_core::mutant!("beacon-current-committee-branch")
         {
             return Err(LightClientError::CurrentCommitteeBranch);
@@ -104,13 +104,13 @@ impl LightClientStore {
     }
 
     /// The sync committee period of the finalized header.
-    pub const fn period(&self) -> u64 {
+    pub const fn finalized_period(&self) -> u64 {
         self.spec.period_at_slot(self.finalized.beacon.slot)
     }
 
     /// The period whose update the store needs next: its own until the next committee is known, then the next one.
-    pub const fn wanted_period(&self) -> u64 {
-        if self.next_committee.is_some() { self.period() + 1 } else { self.period() }
+    pub const fn next_update_period(&self) -> u64 {
+        if self.next_committee.is_some() { self.finalized_period() + 1 } else { self.finalized_period() }
     }
 
     /// Verifies that the finalized header is at most [`MAX_CHECKPOINT_AGE`] old at `now`, in seconds since 1970. Live
@@ -186,16 +186,16 @@ impl LightClientStore {
         check_execution_header(claim.attested, UpdateHeaderRole::Attested, &self.spec)?;
         claim.check_slots(current_slot)?;
         let committee = self.committee_at_slot(claim.signature_slot)?;
-        self.check_relevance(claim)?;
+        self.check_claim_relevance(claim)?;
         claim.check_finality(&self.spec)?;
-        self.check_known_committee(claim)?;
+        self.check_next_committee_matches(claim)?;
         claim.check_next_committee(&self.spec)?;
         self.check_signature(claim, committee)
     }
 
     /// The committee that signs in the period of a slot.
     fn committee_at_slot(&self, signature_slot: u64) -> Result<&ProvenSyncCommittee, LightClientError> {
-        let (store, observed) = (self.period(), self.spec.period_at_slot(signature_slot));
+        let (store, observed) = (self.finalized_period(), self.spec.period_at_slot(signature_slot));
         if observed < store && !clresolve_core::mutant!("beacon-past-period") {
             return Err(LightClientError::PeriodPast { observed, store });
         }
@@ -209,11 +209,11 @@ impl LightClientStore {
     }
 
     /// Verifies that the update is later than the finalized header, or brings the missing next committee.
-    fn check_relevance(&self, claim: &LightClientUpdateClaim<'_>) -> Result<(), LightClientError> {
+    fn check_claim_relevance(&self, claim: &LightClientUpdateClaim<'_>) -> Result<(), LightClientError> {
         let (attested_slot, finalized_slot) = (claim.attested_slot(), self.finalized.beacon.slot);
         let brings_committee = self.next_committee.is_none()
             && claim.next_committee.is_some()
-            && self.spec.period_at_slot(attested_slot) == self.period();
+            && self.spec.period_at_slot(attested_slot) == self.finalized_period();
         if attested_slot <= finalized_slot && !brings_committee && !clresolve_core::mutant!("beacon-relevance") {
             return Err(LightClientError::NothingNew { attested_slot, finalized_slot });
         }
@@ -221,9 +221,9 @@ impl LightClientStore {
     }
 
     /// Verifies that the next committee is the one already known for the same period.
-    fn check_known_committee(&self, claim: &LightClientUpdateClaim<'_>) -> Result<(), LightClientError> {
+    fn check_next_committee_matches(&self, claim: &LightClientUpdateClaim<'_>) -> Result<(), LightClientError> {
         let (Some(known), Some(observed)) = (&self.next_committee, claim.next_committee) else { return Ok(()) };
-        let is_same_period = self.spec.period_at_slot(claim.attested_slot()) == self.period();
+        let is_same_period = self.spec.period_at_slot(claim.attested_slot()) == self.finalized_period();
         if is_same_period
             && known.committee() != observed.value
             && !clresolve_core::mutant!("beacon-other-next-committee")
@@ -275,7 +275,7 @@ impl LightClientStore {
     fn apply_claim(&mut self, claim: &LightClientUpdateClaim<'_>) -> Result<LightClientStoreChange, LightClientError> {
         let Some(finalized) = claim.finalized else { return Ok(LightClientStoreChange::default()) };
         let mut change = LightClientStoreChange::default();
-        let begins_period = self.spec.period_at_slot(finalized.value.beacon.slot) > self.period();
+        let begins_period = self.spec.period_at_slot(finalized.value.beacon.slot) > self.finalized_period();
         if begins_period || self.next_committee.is_none() {
             let committee = claim.next_committee.map(|committee| committee.value.clone());
             let committee =

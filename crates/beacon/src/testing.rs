@@ -221,9 +221,9 @@ impl SampleBeaconChain {
     /// A store that starts from the checkpoint.
     ///
     /// # Errors
-    /// As [`LightClientStore::bootstrap`].
-    pub fn checkpoint_store(&self) -> Result<LightClientStore, LightClientError> {
-        LightClientStore::bootstrap(
+    /// As [`LightClientStore::from_bootstrap`].
+    pub fn store_at_checkpoint(&self) -> Result<LightClientStore, LightClientError> {
+        LightClientStore::from_bootstrap(
             self.spec.clone(),
             self.checkpoint.block_root(),
             self.checkpoint.light_client_bootstrap(),
@@ -253,7 +253,7 @@ fn sample_execution_header(slot: u64, spec: &ChainSpec) -> ExecutionPayloadHeade
         state_root: B256::left_padding_from(&slot.to_be_bytes()),
         block_hash: B256::right_padding_from(&slot.to_be_bytes()),
         block_number: slot,
-        timestamp: spec.slot_start(slot),
+        timestamp: spec.slot_start_time(slot),
         extra_data: vec![7; 32].into(),
         ..ExecutionPayloadHeader::default()
     }

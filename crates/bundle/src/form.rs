@@ -10,21 +10,21 @@ use alloy_primitives::Address;
 
 use super::error::BundleError;
 use clresolve_core::fetch::{ForbiddenUrlError, SourceUnavailableError};
-use clresolve_core::light_client::LightClientTranscript;
+use clresolve_core::light_client::LightClientSyncTranscript;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{
     BlockSelector, ChainBlock, ChainError, EnsAnswer, Ensv2MigrationSign, LatestNameState, NameHolder, NameReading,
     ProofStrength,
 };
-use clresolve_core::recordable::RecordableCause;
+use clresolve_core::recordable::LiveOrRecordedCause;
 use clresolve_ipfs::build::write_car;
-use clresolve_ipfs::{ContentId, ContentPath, DagWalk, DagWalkBudget, VerifiedBlocks};
+use clresolve_ipfs::{ContentId, DagWalk, DagWalkBudget, UnixFsPath, VerifiedBlocks};
 use clresolve_state::StateProof;
 use clresolve_verdict::build::VerdictContext;
 use clresolve_verdict::check::JudgementPolicy;
 use clresolve_verdict::evidence::{
-    CardLocations, ClOwnerEvidence, ContentProofSource, HttpsOutcome, IpfsOutcome, ResolutionEvidence, SchemaEvidence,
-    SchemaFetchError, SchemaResponse, SchemaResponses,
+    CanonicalAndMirrorSchema, CardLocations, ClOwnerEvidence, ContentProofSource, HttpsOutcome, IpfsWalkOutcome,
+    ResolutionEvidence, SchemaEvidence, SchemaFetchError, SchemaFetchResult,
 };
 use clresolve_verdict::profile::ConformanceProfile;
 use clresolve_verdict::schema::served::ServedSchema;
@@ -35,7 +35,7 @@ pub const SCHEMA: &str = "clresolve.bundle/1";
 
 /// Chain data that accompanies the reading: the RLP of the block's header, and the proofs of the reading.
 #[derive(Clone, Debug, Default)]
-pub struct ChainEvidence {
+pub struct HeaderAndStateProof {
     /// The RLP of the header. The caller has compared its hash.
     pub header: Option<alloy_primitives::Bytes>,
     /// The state proofs, if the reading was proven.
@@ -49,7 +49,7 @@ pub(super) struct BundleDocument {
     pub(super) run: BundleRunDocument,
     /// The block header's RLP.
     pub(super) header: Option<Base64Bytes>,
-    pub(super) reading: SerializedResult<ReadingDocument, ChainError>,
+    pub(super) reading: SerializableResult<ReadingDocument, ChainError>,
     pub(super) owner: ClOwnerEvidence,
     pub(super) https: HttpsSourceDocument,
     pub(super) ipfs: IpfsWalkDocument,
@@ -82,12 +82,12 @@ pub(super) struct BundleRunDocument {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum SerializedResult<T, E> {
+pub(super) enum SerializableResult<T, E> {
     Given(T),
     Failed(E),
 }
 
-impl<T, E> From<Result<T, E>> for SerializedResult<T, E> {
+impl<T, E> From<Result<T, E>> for SerializableResult<T, E> {
     fn from(result: Result<T, E>) -> Self {
         match result {
             Ok(given) => Self::Given(given),
@@ -96,7 +96,7 @@ impl<T, E> From<Result<T, E>> for SerializedResult<T, E> {
     }
 }
 
-impl<T, E> SerializedResult<T, E> {
+impl<T, E> SerializableResult<T, E> {
     pub(super) fn into_result(self) -> Result<T, E> {
         match self {
             Self::Given(given) => Ok(given),
@@ -108,7 +108,7 @@ impl<T, E> SerializedResult<T, E> {
 /// What backs a reading.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum ReadingProvenance {
+pub(super) enum StateProofOrAttestation {
     /// Only the exporter's word.
     Attested,
     /// State proofs from which the reading can be computed.
@@ -117,13 +117,13 @@ pub(super) enum ReadingProvenance {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ReadingDocument {
-    pub(super) backing: ReadingProvenance,
+    pub(super) backing: StateProofOrAttestation,
     pub(super) block: ChainBlock,
     answer: EnsAnswer,
-    latest: Option<SerializedResult<EnsAnswer, ChainError>>,
+    latest: Option<SerializableResult<EnsAnswer, ChainError>>,
     /// The holder at the newest block, if it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    latest_holder: Option<NameHolderDocument>,
+    latest_holder: Option<NewestNameHolderDocument>,
     holder: NameHolder,
     expiry: Option<Timestamp>,
     proof: ProofStrength,
@@ -136,13 +136,13 @@ pub(super) struct ReadingDocument {
 /// JSON of the holder at the newest block. `null` means that the holder is the same as at the resolved block.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum NameHolderDocument {
+enum NewestNameHolderDocument {
     Nobody,
     Address(Address),
     Unreadable(Ensv2MigrationSign),
 }
 
-impl From<NameHolder> for NameHolderDocument {
+impl From<NameHolder> for NewestNameHolderDocument {
     fn from(holder: NameHolder) -> Self {
         match holder {
             NameHolder::Nobody => Self::Nobody,
@@ -152,12 +152,12 @@ impl From<NameHolder> for NameHolderDocument {
     }
 }
 
-impl From<NameHolderDocument> for NameHolder {
-    fn from(form: NameHolderDocument) -> Self {
+impl From<NewestNameHolderDocument> for NameHolder {
+    fn from(form: NewestNameHolderDocument) -> Self {
         match form {
-            NameHolderDocument::Nobody => Self::Nobody,
-            NameHolderDocument::Address(holder) => Self::Address(holder),
-            NameHolderDocument::Unreadable(unreadable) => Self::Unreadable { unreadable },
+            NewestNameHolderDocument::Nobody => Self::Nobody,
+            NewestNameHolderDocument::Address(holder) => Self::Address(holder),
+            NewestNameHolderDocument::Unreadable(unreadable) => Self::Unreadable { unreadable },
         }
     }
 }
@@ -169,8 +169,9 @@ impl ReadingDocument {
             _ => None,
         };
         Self {
-            backing: state_proof
-                .map_or(ReadingProvenance::Attested, |state_proof| ReadingProvenance::Proven(Box::new(state_proof))),
+            backing: state_proof.map_or(StateProofOrAttestation::Attested, |state_proof| {
+                StateProofOrAttestation::Proven(Box::new(state_proof))
+            }),
             block: reading.block,
             answer: reading.answer,
             latest: reading.latest.map(|latest| latest.map(|latest| latest.answer).into()),
@@ -210,8 +211,8 @@ impl From<ReadingDocument> for NameReading {
 pub(super) enum HttpsSourceDocument {
     NotAsked,
     Body { bytes: Base64Bytes, url: String },
-    Unavailable(RecordableCause<SourceUnavailableError>),
-    Forbidden(RecordableCause<ForbiddenUrlError>),
+    Unavailable(LiveOrRecordedCause<SourceUnavailableError>),
+    Forbidden(LiveOrRecordedCause<ForbiddenUrlError>),
     Oversize(u64),
 }
 
@@ -256,28 +257,28 @@ pub(super) enum IpfsWalkDocument {
 /// The JSON form of the two bound schemas.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct BoundSchemasDocument {
-    pub(super) request: SchemaAnswersDocument,
-    pub(super) receipt: SchemaAnswersDocument,
+    pub(super) request: CanonicalAndMirrorSchemaDocument,
+    pub(super) receipt: CanonicalAndMirrorSchemaDocument,
 }
 
-/// [`SchemaResponses`] in a bundle.
+/// [`CanonicalAndMirrorSchema`] in a bundle.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct SchemaAnswersDocument {
-    canonical: SerializedResult<Base64Bytes, RecordableCause<SchemaFetchError>>,
-    mirror: Option<SerializedResult<Base64Bytes, RecordableCause<SchemaFetchError>>>,
+pub(super) struct CanonicalAndMirrorSchemaDocument {
+    canonical: SerializableResult<Base64Bytes, LiveOrRecordedCause<SchemaFetchError>>,
+    mirror: Option<SerializableResult<Base64Bytes, LiveOrRecordedCause<SchemaFetchError>>>,
 }
 
-impl From<SchemaResponses> for SchemaAnswersDocument {
-    fn from(bound: SchemaResponses) -> Self {
-        let form = |answer: SchemaResponse| answer.map(|served| Base64Bytes(served.bytes().clone())).into();
+impl From<CanonicalAndMirrorSchema> for CanonicalAndMirrorSchemaDocument {
+    fn from(bound: CanonicalAndMirrorSchema) -> Self {
+        let form = |answer: SchemaFetchResult| answer.map(|served| Base64Bytes(served.bytes().clone())).into();
         Self { canonical: form(bound.canonical), mirror: bound.mirror.map(form) }
     }
 }
 
-impl From<SchemaAnswersDocument> for SchemaResponses {
-    fn from(form: SchemaAnswersDocument) -> Self {
-        let read = |form: SerializedResult<Base64Bytes, RecordableCause<SchemaFetchError>>| {
-            form.into_result().map(|bytes| ServedSchema::read(bytes.0))
+impl From<CanonicalAndMirrorSchemaDocument> for CanonicalAndMirrorSchema {
+    fn from(form: CanonicalAndMirrorSchemaDocument) -> Self {
+        let read = |form: SerializableResult<Base64Bytes, LiveOrRecordedCause<SchemaFetchError>>| {
+            form.into_result().map(|bytes| ServedSchema::from_bytes(bytes.0))
         };
         Self { canonical: read(form.canonical), mirror: form.mirror.map(read) }
     }
@@ -299,7 +300,7 @@ impl BundleDocument {
     pub(super) fn from_resolution(
         reporter: &VerdictContext<'_>,
         evidence: &ResolutionEvidence,
-        chain: ChainEvidence,
+        chain: HeaderAndStateProof,
         blocks: &VerifiedBlocks,
         verdict: &Verdict,
     ) -> Result<Self, BundleError> {
@@ -338,15 +339,16 @@ impl BundleDocument {
     /// The state proofs behind the reading, if any.
     pub(super) fn state_proof(&self) -> Option<&StateProof> {
         match &self.reading {
-            SerializedResult::Given(ReadingDocument { backing: ReadingProvenance::Proven(state_proof), .. }) => {
-                Some(state_proof)
-            }
+            SerializableResult::Given(ReadingDocument {
+                backing: StateProofOrAttestation::Proven(state_proof),
+                ..
+            }) => Some(state_proof),
             _ => None,
         }
     }
 
     /// The proof of the header, if a light client supplied it.
-    pub(super) fn light_client_proof(&self) -> Option<&LightClientTranscript> {
+    pub(super) fn light_client_proof(&self) -> Option<&LightClientSyncTranscript> {
         self.state_proof()?.light_client.as_ref()
     }
 }
@@ -376,14 +378,14 @@ impl BundleRequestDocument {
 
 /// The walk with its blocks, in the order in which the walk requests them.
 fn ipfs_walk_document(
-    walked: &IpfsOutcome,
-    from: Option<(ContentId, &ContentPath)>,
+    walked: &IpfsWalkOutcome,
+    from: Option<(ContentId, &UnixFsPath)>,
     blocks: &VerifiedBlocks,
 ) -> IpfsWalkDocument {
     let by = match (walked, from) {
-        (IpfsOutcome::NotAsked, _) | (_, None) => return IpfsWalkDocument::NotAsked,
-        (IpfsOutcome::Unproven(causes), _) => return IpfsWalkDocument::Unproven(causes.clone()),
-        (IpfsOutcome::Proven { by, .. }, _) => *by,
+        (IpfsWalkOutcome::NotAsked, _) | (_, None) => return IpfsWalkDocument::NotAsked,
+        (IpfsWalkOutcome::Unproven(causes), _) => return IpfsWalkDocument::Unproven(causes.clone()),
+        (IpfsWalkOutcome::Proven { by, .. }, _) => *by,
         _ => ContentProofSource::Gateway,
     };
     let Some((root, path)) = from else { return IpfsWalkDocument::NotAsked };

@@ -22,8 +22,8 @@ pub(super) fn check_header(rlp: &[u8], block: &ChainBlock) -> Result<(), BundleE
     if keccak256(rlp) != block.hash {
         return Err(BundleError::Header("it has another hash"));
     }
-    let number = number_at_index(rlp, NUMBER).ok_or(BundleError::Header("it has no number"))?;
-    let seconds = number_at_index(rlp, TIMESTAMP).ok_or(BundleError::Header("it has no time"))?;
+    let number = rlp_number_at_index(rlp, NUMBER).ok_or(BundleError::Header("it has no number"))?;
+    let seconds = rlp_number_at_index(rlp, TIMESTAMP).ok_or(BundleError::Header("it has no time"))?;
     let timestamp = i64::try_from(seconds).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
     if number != block.number || timestamp != Some(block.timestamp) {
         return Err(BundleError::Header("it has another number or time"));
@@ -32,7 +32,7 @@ pub(super) fn check_header(rlp: &[u8], block: &ChainBlock) -> Result<(), BundleE
 }
 
 /// The number at index `index` of the list.
-fn number_at_index(mut rlp: &[u8], index: usize) -> Option<u64> {
+fn rlp_number_at_index(mut rlp: &[u8], index: usize) -> Option<u64> {
     let mut list = Header::decode_bytes(&mut rlp, true).ok()?;
     for _ in 0..index {
         Header::decode_bytes(&mut list, false).ok()?;

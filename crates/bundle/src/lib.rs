@@ -30,7 +30,7 @@ use serde_json::Value;
 
 pub use self::error::{BundleError, CheckpointError};
 use self::form::BundleDocument;
-pub use self::form::{ChainEvidence, SCHEMA};
+pub use self::form::{HeaderAndStateProof, SCHEMA};
 pub use self::replay::VerifiedBundle;
 pub use self::trust_anchors::BundleTrustAnchors;
 use crate::signed::{ExpectedVerdict, VerdictIssuer, VerdictSignError, VerdictVerifyError};
@@ -43,7 +43,7 @@ use clresolve_core::text::excerpt_text;
 use clresolve_ipfs::VerifiedBlocks;
 use clresolve_jose::Ed25519KeySet;
 use clresolve_verdict::build;
-use clresolve_verdict::build::{TimedEvidence, VerdictContext};
+use clresolve_verdict::build::{EvidenceWithStepDurations, VerdictContext};
 use clresolve_verdict::trust::{ReplayedResolution, Resolution};
 use clresolve_verdict::verdict::{Verdict, canonical_digest};
 
@@ -90,7 +90,7 @@ impl ResolutionBundle {
     /// # Errors
     /// [`BundleError::Json`], [`BundleError::Format`], [`BundleError::Shape`] or [`BundleError::Digest`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, BundleError> {
-        Self::from_value(json::parse(bytes, LIMITS)?)
+        Self::from_value(json::parse_strict_json(bytes, LIMITS)?)
     }
 
     fn from_value(value: Value) -> Result<Self, BundleError> {
@@ -105,8 +105,8 @@ impl ResolutionBundle {
     /// [`BundleError`] if the bundle would not verify, so that every packed bundle can be replayed.
     pub fn pack_resolution(
         reporter: &VerdictContext<'_>,
-        run: &TimedEvidence,
-        chain: ChainEvidence,
+        run: &EvidenceWithStepDurations,
+        chain: HeaderAndStateProof,
         blocks: &VerifiedBlocks,
     ) -> Result<SignableBundle, BundleError> {
         let resolution = build::build_resolution(reporter, run, 0);
@@ -169,7 +169,7 @@ impl ResolutionBundle {
         checkpoint: Option<B256>,
         name: &EnsName,
         block: BlockSelector,
-    ) -> Result<TimedEvidence, BundleError> {
+    ) -> Result<EvidenceWithStepDurations, BundleError> {
         replay::replay_reported_run(&self.document, reporter, checkpoint, name, block)
     }
 
@@ -275,7 +275,7 @@ fn parse_document<D: Serialize + DeserializeOwned>(mut value: Value, schema: &st
     let document: D =
         serde_json::from_value(value.clone()).map_err(|error| BundleError::Shape(excerpt_text(&error.to_string())))?;
     // Serializing the document must reproduce the input. This rejects unknown members and alternative spellings.
-    match replay::first_difference(&value, &serialize_document(&document)?) {
+    match replay::first_json_difference(&value, &serialize_document(&document)?) {
         None => Ok((document, observed)),
         Some(at) => Err(BundleError::Shape(format!("{} is not in its one form", excerpt_text(&at)))),
     }

@@ -1,8 +1,8 @@
 //! Verifies a header that a light client of the beacon chain supplied.
 
 use alloy_primitives::B256;
-use clresolve_beacon::{ChainSpec, VerifiedBeaconHeader, verify_light_client_proof};
-use clresolve_core::light_client::LightClientTranscript;
+use clresolve_beacon::{ChainSpec, VerifiedBeaconHeader, verify_light_client_transcript};
+use clresolve_core::light_client::LightClientSyncTranscript;
 use clresolve_core::reading::ChainBlock;
 use clresolve_core::world::{MAINNET_ID, SANDBOX, SANDBOX_ID};
 use jiff::Timestamp;
@@ -12,7 +12,7 @@ use super::error::{BundleError, CheckpointError};
 /// Checks that the validators finalized `block`, for a reader who trusts the block root `checkpoint`. `at` is when the
 /// evidence was gathered. The network is given by name and chain id.
 pub(super) fn check_finality(
-    proof: &LightClientTranscript,
+    proof: &LightClientSyncTranscript,
     block: &ChainBlock,
     checkpoint: Option<B256>,
     (world, chain_id): (&str, u64),
@@ -20,9 +20,9 @@ pub(super) fn check_finality(
 ) -> Result<(), BundleError> {
     let checkpoint = checkpoint.ok_or(CheckpointError::Unnamed { observed: proof.checkpoint })?;
     let spec = beacon_chain_spec(world, chain_id).ok_or(CheckpointError::UnknownChain(chain_id))?;
-    let slot = spec.slot_at(u64::try_from(at.as_second()).unwrap_or_default());
-    let verified = verify_light_client_proof(proof, checkpoint, spec, slot);
-    let verified = verified.map_err(|error| match error.is_unrelated() {
+    let slot = spec.slot_at_time(u64::try_from(at.as_second()).unwrap_or_default());
+    let verified = verify_light_client_transcript(proof, checkpoint, spec, slot);
+    let verified = verified.map_err(|error| match error.is_disconnected_from_checkpoint() {
         true => CheckpointError::NoPath(error.to_string()).into(),
         false => BundleError::LightClient(error.to_string()),
     })?;

@@ -11,19 +11,20 @@ use clresolve_core::mutant;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{ChainBlock, ProofGrade};
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
-use clresolve_core::records::RecordKey;
+use clresolve_core::records::TextRecordKey;
 use clresolve_core::state::TrustState;
 use clresolve_jose::Ed25519PublicKey;
 use clresolve_messages::receipt::document::ReceiptVerificationDocumentInputs;
 use clresolve_messages::receipt::judge::{
-    AgentRoutes, PublishedReceiptSigner, ReceiptAgent, ReceiptCheckKind, ReceiptKnowledge, SignerAddresses, StepStatus,
+    AgentEntryRoutes, CalledAgent, PublishedReceiptSigner, ReceiptCheckKind, ReceiptKnowledge, SignerAddresses,
+    StepStatus,
 };
 use clresolve_messages::receipt::question::AgentRequest;
 use clresolve_messages::receipt::{ReceiptVerificationDocument, ReceiptVerificationRequest, judge_receipt};
 use clresolve_payment::payee::PayeeClaim;
 use clresolve_payment::request::PaymentDecisionRequest;
 use clresolve_payment::route::AgentRoute;
-use clresolve_payment::settlement::{Purchase, SettlementCheckResult, SettlementEvidenceKind};
+use clresolve_payment::settlement::{PurchasePaymentDocuments, SettlementAssuranceLevel, SettlementCheckResult};
 use clresolve_state::receipts::TransactionReading;
 use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::trust::ReplayedResolution;
@@ -33,7 +34,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::form::Base64Bytes;
-use super::replay::first_difference;
+use super::replay::first_json_difference;
 use super::{BundleError, ResolutionBundle, VerifiedBundle, document_digest, parse_document, serialize_document};
 
 /// Identifier of the format. Its JSON form is `schemas/purchase.schema.json`.
@@ -80,7 +81,7 @@ impl PurchaseDocuments {
             name: name.to_owned(),
             receipt: self.receipt.clone(),
             request: request.map_err(|error| format!("request: {error}"))?,
-            purchase: Purchase::from_documents(
+            purchase: PurchasePaymentDocuments::from_documents(
                 self.decision.as_deref(),
                 self.payment.as_deref(),
                 self.settlement.clone(),
@@ -89,13 +90,13 @@ impl PurchaseDocuments {
     }
 
     /// Checks the decision against the decision request, if there is one.
-    fn check_decision(&self, purchase: &Purchase) -> Result<(), BundleError> {
+    fn check_decision(&self, purchase: &PurchasePaymentDocuments) -> Result<(), BundleError> {
         let Some(asked) = &self.asked else { return Ok(()) };
         let asked =
             PaymentDecisionRequest::from_json(asked).map_err(|error| BundleError::Shape(format!("/asked: {error}")))?;
         let decided = purchase.decision.as_ref();
         let decided = decided.ok_or(BundleError::Inconsistent("a decision request without a decision"))?;
-        decided.follows_from(&asked).map_err(BundleError::Decision)
+        decided.check_against_request(&asked).map_err(BundleError::Decision)
     }
 }
 
@@ -133,7 +134,7 @@ impl AnyBundle {
     /// # Errors
     /// As [`ResolutionBundle::from_bytes`] and [`PurchaseBundle::from_bytes`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, BundleError> {
-        let value = json::parse(bytes, LIMITS)?;
+        let value = json::parse_strict_json(bytes, LIMITS)?;
         if value.get("schema").and_then(Value::as_str) == Some(SCHEMA) {
             return Ok(Self::Purchase(Box::new(PurchaseBundle::from_value(value)?)));
         }
@@ -161,7 +162,7 @@ struct PurchaseBundleDocument {
     schema: String,
     at: Timestamp,
     bundle: Value,
-    signer: Option<BundledSignerDocument>,
+    signer: Option<BundledReceiptSignerDocument>,
     receipt: Base64Bytes,
     request: Option<Base64Bytes>,
     decision: Option<Base64Bytes>,
@@ -175,7 +176,7 @@ struct PurchaseBundleDocument {
 
 /// The JSON form of a [`PublishedReceiptSigner`] whose key is known.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct BundledSignerDocument {
+struct BundledReceiptSignerDocument {
     name: EnsName,
     /// The key's bytes in base64.
     key: String,
@@ -186,7 +187,7 @@ struct BundledSignerDocument {
     lent: Vec<ReasonCode>,
 }
 
-impl BundledSignerDocument {
+impl BundledReceiptSignerDocument {
     fn from_signer(signer: &PublishedReceiptSigner) -> Result<Self, BundleError> {
         let key = signer.key.as_ref().map_err(|_| BundleError::Inconsistent("the signer's key is not known"))?;
         Ok(Self {
@@ -206,7 +207,7 @@ impl BundledSignerDocument {
         Ok(PublishedReceiptSigner {
             name: self.name.clone(),
             key: Ok(key),
-            kid: self.kid.clone().ok_or_else(|| Box::new(unpublished_key_reason(RecordKey::SigKid.as_str()))),
+            kid: self.kid.clone().ok_or_else(|| Box::new(unpublished_key_reason(TextRecordKey::SigKid.as_str()))),
             canonical: self.canonical.clone(),
             block: self.block,
             lent: self.lent.clone(),
@@ -242,8 +243,8 @@ impl PurchaseBundleDocument {
         let question = papers.verification_request(name).map_err(BundleError::Shape)?;
         papers.check_decision(&question.purchase)?;
         let settlement = self.check_settlement(&question.purchase, name)?;
-        let signer = self.signer.as_ref().map(BundledSignerDocument::to_receipt_signer).transpose()?;
-        let (agent, nobody) = (published_agent(&agent.replay), unpublished_key_reason(RecordKey::SigPub.as_str()));
+        let signer = self.signer.as_ref().map(BundledReceiptSignerDocument::to_receipt_signer).transpose()?;
+        let (agent, nobody) = (published_agent(&agent.replay), unpublished_key_reason(TextRecordKey::SigPub.as_str()));
         let (request, bought) = (question.request.as_ref(), question.purchase.purchase_facts());
         let known = ReceiptKnowledge {
             agent: agent.as_ref(),
@@ -275,8 +276,12 @@ impl PurchaseBundleDocument {
 
     /// Whether the purchase from `name` was settled according to the chain. The bundle must contain a transaction if,
     /// and only if, the purchase requires one.
-    fn check_settlement(&self, purchase: &Purchase, name: &str) -> Result<Option<SettlementCheckResult>, BundleError> {
-        if !purchase.asks_for_settlement() {
+    fn check_settlement(
+        &self,
+        purchase: &PurchasePaymentDocuments,
+        name: &str,
+    ) -> Result<Option<SettlementCheckResult>, BundleError> {
+        if !purchase.requires_settlement_check() {
             return match self.transaction {
                 Some(_) => Err(BundleError::Inconsistent("a transaction that the purchase does not require")),
                 None => Ok(None),
@@ -295,37 +300,37 @@ impl PurchaseBundleDocument {
                 return Err(BundleError::Inconsistent("a transaction that the purchase does not require"));
             }
         };
-        Ok(Some(SettlementCheckResult::from_check(purchase, due, seen)))
+        Ok(Some(SettlementCheckResult::from_transaction_check(purchase, due, seen)))
     }
 }
 
 /// Who was paid, as text, if the payee is one of the agent's addresses.
 fn matching_payee_clause(
-    purchase: &Purchase,
+    purchase: &PurchasePaymentDocuments,
     settlement: Option<&SettlementCheckResult>,
     agent: &ReplayedResolution,
 ) -> Option<String> {
-    let (network, payee) = purchase.payee_on_network(settlement.and_then(|settlement| settlement.due.as_ref()))?;
-    let claim = PayeeClaim::from_records(agent.payment()?, network);
+    let (network, payee) = purchase.network_and_payee(settlement.and_then(|settlement| settlement.due.as_ref()))?;
+    let claim = PayeeClaim::from_records(agent.payment_records()?, network);
     let is_own = matches!(claim, PayeeClaim::Is(address, _) if address == payee);
     is_own.then(|| format!("that the payee {payee} is the address for {network} in the name's bundle"))
 }
 
 /// The agent as its name publishes it. The exporter may have configured further routes, so a receipt for another URL is
 /// not a contradiction.
-fn published_agent(agent: &ReplayedResolution) -> Option<ReceiptAgent> {
-    let (verdict, published) = (agent.verdict(), agent.payment());
+fn published_agent(agent: &ReplayedResolution) -> Option<CalledAgent> {
+    let (verdict, published) = (agent.verdict(), agent.payment_records());
     let addresses = match published {
         Some(_) => SignerAddresses::from_published(verdict, published, &GatePolicy::default()),
         None => SignerAddresses { settled: Vec::new(), open: Some(Box::new(unpublished_key_reason("addr"))) },
     };
     let route = |verb: Option<&str>| AgentRoute::from_published(verdict.identity.as_ref(), published, verb);
-    let mut routes = AgentRoutes::for_verbs(verdict, published, route);
+    let mut routes = AgentEntryRoutes::lookup_for_verbs(verdict, published, route);
     routes.open.get_or_insert_with(|| {
         let others = Reason { effect: ReasonEffect::Unknown, ..Reason::new(ReasonCode::ReceiptRequestMismatch) };
         Box::new(others.at_place("route").observed("a URL that the name does not publish: a configuration may list it"))
     });
-    ReceiptAgent::from_verdict(verdict, addresses, routes)
+    CalledAgent::from_verdict(verdict, addresses, routes)
 }
 
 /// Rejects a reading that no resolver could have produced.
@@ -367,7 +372,7 @@ impl PurchaseBundle {
     /// # Errors
     /// [`BundleError::Json`], [`BundleError::Format`], [`BundleError::Shape`] or [`BundleError::Digest`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, BundleError> {
-        Self::from_value(json::parse(bytes, LIMITS)?)
+        Self::from_value(json::parse_strict_json(bytes, LIMITS)?)
     }
 
     fn from_value(value: Value) -> Result<Self, BundleError> {
@@ -390,7 +395,7 @@ impl PurchaseBundle {
             schema: SCHEMA.to_owned(),
             at: evidence.at,
             bundle: bundle.to_json(),
-            signer: evidence.signer.as_ref().map(BundledSignerDocument::from_signer).transpose()?,
+            signer: evidence.signer.as_ref().map(BundledReceiptSignerDocument::from_signer).transpose()?,
             receipt: encoded(&papers.receipt),
             request: papers.request.as_ref().map(encoded),
             decision: papers.decision.as_ref().map(encoded),
@@ -464,7 +469,7 @@ fn verification_difference(
 ) -> Option<String> {
     let found = found.to_value();
     if bundled.get("tool") == found.get("tool") {
-        return first_difference(bundled, &found);
+        return first_json_difference(bundled, &found);
     }
     if !mutant!("other-versions-say-anything") {
         if bundled.get("id") != Some(&document_id(bundled).into()) {
@@ -509,7 +514,7 @@ fn proven_facts(
         clauses.push("that the decision's terms, price, payee and URL are those that were demanded".to_owned());
     }
     if let Some(settlement) =
-        verification.settlement.as_ref().filter(|it| it.shown_by == Some(SettlementEvidenceKind::Proven))
+        verification.settlement.as_ref().filter(|it| it.shown_by == Some(SettlementAssuranceLevel::Proven))
     {
         let block = settlement.block.map(|block| block.hash.to_string()).unwrap_or_default();
         clauses.push(format!("that a transaction of block {block} has moved the payment by its own nonce"));
@@ -546,8 +551,8 @@ fn attested_facts(
     if let Some(TransactionReading { head, proof, .. }) = &document.transaction {
         let settlement = verification.settlement.as_ref();
         let what = match settlement.and_then(|settlement| settlement.shown_by) {
-            Some(SettlementEvidenceKind::Proven) => "that its block is in the chain, and which transaction it was",
-            Some(SettlementEvidenceKind::Reported) | None => {
+            Some(SettlementAssuranceLevel::Proven) => "that its block is in the chain, and which transaction it was",
+            Some(SettlementAssuranceLevel::Reported) | None => {
                 "what the transaction contains, and that its block is in the chain"
             }
         };

@@ -8,28 +8,31 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::error::BundleError;
-use super::form::{BundleDocument, BundleRequestDocument, IpfsWalkDocument, ReadingProvenance, SerializedResult};
+use super::form::{
+    BundleDocument, BundleRequestDocument, IpfsWalkDocument, SerializableResult, StateProofOrAttestation,
+};
 use super::trust_anchors::BundleTrustAnchors;
 use super::{header, light_client};
 use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::PaymentRecords;
 use clresolve_core::reading::{BlockSelector, EnsAnswer, NameReading, ProofGrade, ResolvedRecords};
-use clresolve_core::records::RecordKey;
+use clresolve_core::records::TextRecordKey;
 use clresolve_core::state::TrustState;
 use clresolve_core::world::RESERVED as RESERVED_WORLDS;
 use clresolve_core::world::SANDBOX;
 use clresolve_ipfs::build::write_car;
 use clresolve_ipfs::car::{CarLimits, CarReader};
-use clresolve_ipfs::{ContentId, ContentPath, DagWalk, DagWalkBudget};
+use clresolve_ipfs::{ContentId, DagWalk, DagWalkBudget, UnixFsPath};
 use clresolve_state::{EnsContractAddresses, StateProof, StateProofError};
 use clresolve_verdict::build;
-use clresolve_verdict::build::{TimedEvidence, VerdictContext};
+use clresolve_verdict::build::{EvidenceWithStepDurations, VerdictContext};
 use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::check::JudgementPolicy;
 use clresolve_verdict::evidence::continuity::HistoryOutcome;
 use clresolve_verdict::evidence::{
-    CardLocations, ClOwnerEvidence, ContentProofSource, HttpsOutcome, IpfsOutcome, RecordUsability, ResolutionEvidence,
+    CardLocations, ClOwnerEvidence, ContentProofSource, HttpsOutcome, IpfsWalkOutcome, RecordUsability,
+    ResolutionEvidence,
 };
 use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles};
 use clresolve_verdict::trust::ReplayedResolution;
@@ -77,7 +80,7 @@ pub(super) fn judge_evidence(
     anchors: BundleTrustAnchors<'_>,
 ) -> Result<(ResolutionEvidence, ReplayedResolution), BundleError> {
     let BundleTrustAnchors { profiles, checkpoint } = anchors;
-    let (profile, policy) = find_rules(&document.question, profiles)?;
+    let (profile, policy) = find_profile_and_policy(&document.question, profiles)?;
     let run = recheck_run_proofs(document, &policy, checkpoint)?;
     let reporter = VerdictContext {
         world: &document.run.world,
@@ -97,7 +100,7 @@ pub(super) fn replay_reported_run(
     checkpoint: Option<B256>,
     name: &EnsName,
     block: BlockSelector,
-) -> Result<TimedEvidence, BundleError> {
+) -> Result<EvidenceWithStepDurations, BundleError> {
     let asked = BundleRequestDocument::from_rules(name, block, reporter.profile, reporter.policy);
     let of_world = (document.run.world.as_str(), document.run.chain_id);
     if document.question != asked || of_world != (reporter.world, reporter.chain_id) {
@@ -111,7 +114,7 @@ fn recheck_run_proofs(
     document: &BundleDocument,
     policy: &JudgementPolicy,
     checkpoint: Option<B256>,
-) -> Result<TimedEvidence, BundleError> {
+) -> Result<EvidenceWithStepDurations, BundleError> {
     let evidence = rebuild_evidence(document)?;
     if let (Some(rlp), Ok(reading)) = (&document.header, &evidence.reading) {
         header::check_header(&rlp.0, &reading.block)?;
@@ -130,21 +133,25 @@ fn recheck_run_proofs(
     }
     // Durations prove nothing, and are copied only so that whole verdicts can be compared.
     let milliseconds: BTreeMap<_, _> = document.verdict.steps.iter().map(|step| (step.step, step.ms)).collect();
-    Ok(TimedEvidence { evidence, milliseconds, content_fetched_at: None })
+    Ok(EvidenceWithStepDurations { evidence, milliseconds, content_fetched_at: None })
 }
 
 /// Computes the reading from its proofs. A reading of grade `state-proof` or `consensus-proof` must come with
 /// proofs, and no other reading may.
 fn check_reading_proofs(document: &BundleDocument, evidence: &ResolutionEvidence) -> Result<(), BundleError> {
-    let (SerializedResult::Given(form), Ok(reading)) = (&document.reading, &evidence.reading) else { return Ok(()) };
+    let (SerializableResult::Given(form), Ok(reading)) = (&document.reading, &evidence.reading) else { return Ok(()) };
     let state_proof = match (&form.backing, reading.proof.grade) {
-        (ReadingProvenance::Attested, ProofGrade::StateProof | ProofGrade::ConsensusProof) => {
+        (StateProofOrAttestation::Attested, ProofGrade::StateProof | ProofGrade::ConsensusProof) => {
             return Err(StateProofError::Missing.into());
         }
-        (ReadingProvenance::Attested, _) => return Ok(()),
-        (ReadingProvenance::Proven(_), _) if clresolve_core::mutant!("bundled-state-is-believed") => return Ok(()),
-        (ReadingProvenance::Proven(state_proof), ProofGrade::StateProof | ProofGrade::ConsensusProof) => state_proof,
-        (ReadingProvenance::Proven(_), _) => {
+        (StateProofOrAttestation::Attested, _) => return Ok(()),
+        (StateProofOrAttestation::Proven(_), _) if clresolve_core::mutant!("bundled-state-is-believed") => {
+            return Ok(());
+        }
+        (StateProofOrAttestation::Proven(state_proof), ProofGrade::StateProof | ProofGrade::ConsensusProof) => {
+            state_proof
+        }
+        (StateProofOrAttestation::Proven(_), _) => {
             return Err(BundleError::Inconsistent("state proofs with a grade that uses none"));
         }
     };
@@ -152,10 +159,10 @@ fn check_reading_proofs(document: &BundleDocument, evidence: &ResolutionEvidence
     let replay = state_proof.verify_under_header(&header.0, document.run.chain_id)?;
     let computed = replay.replay_reading(&document.question.name)?;
     let contradicted = |what| Err(StateProofError::Contradicted(what).into());
-    if !computed.answer.same_records(&reading.answer) {
+    if !computed.answer.has_same_records(&reading.answer) {
         return contradicted("records");
     }
-    if !payment_records(&computed.answer).same_values(payment_records(&reading.answer))
+    if !payment_records(&computed.answer).has_same_values(payment_records(&reading.answer))
         && !clresolve_core::mutant!("bundled-addresses-are-believed")
     {
         return contradicted("addresses or endpoints");
@@ -165,7 +172,7 @@ fn check_reading_proofs(document: &BundleDocument, evidence: &ResolutionEvidence
     }
     let owner = evidence
         .resolved_records()
-        .and_then(|found| RecordUsability::from_record(&found.records, RecordKey::Owner).text());
+        .and_then(|found| RecordUsability::from_record(&found.records, TextRecordKey::Owner).text());
     match (owner.and_then(|owner| EnsName::parse(owner).ok()), &evidence.owner) {
         (Some(owner), ClOwnerEvidence::Read(holding)) if replay.replay_owner_details(&owner)? != *holding => {
             contradicted("owner")
@@ -207,7 +214,7 @@ fn payment_records(answer: &EnsAnswer) -> &PaymentRecords {
 }
 
 /// The rules that the bundle names, if this process knows exactly those bytes.
-fn find_rules(
+fn find_profile_and_policy(
     question: &BundleRequestDocument,
     profiles: &ConformanceProfiles,
 ) -> Result<(Arc<ConformanceProfile>, JudgementPolicy), BundleError> {
@@ -255,8 +262,8 @@ fn rebuild_evidence(document: &BundleDocument) -> Result<ResolutionEvidence, Bun
         reading: document.reading.clone().into_result().map(NameReading::from),
         owner: document.owner.clone(),
         https: document.https.clone().into(),
-        ipfs: IpfsOutcome::NotAsked,
-        mirror: IpfsOutcome::NotAsked,
+        ipfs: IpfsWalkOutcome::NotAsked,
+        mirror: IpfsWalkOutcome::NotAsked,
         liars: document.liars.clone(),
         schemas: document.schemas.clone().map(Into::into),
         continuity: HistoryOutcome::NotAsked,
@@ -275,19 +282,19 @@ fn rebuild_evidence(document: &BundleDocument) -> Result<ResolutionEvidence, Bun
 fn replay_walk(
     walk: &'static str,
     form: &IpfsWalkDocument,
-    from: Option<(ContentId, &ContentPath)>,
-) -> Result<IpfsOutcome, BundleError> {
+    from: Option<(ContentId, &UnixFsPath)>,
+) -> Result<IpfsWalkOutcome, BundleError> {
     let refused = |detail: String| BundleError::Blocks { walk, detail };
     let (root, path) = match (form, from) {
-        (IpfsWalkDocument::NotAsked, None) => return Ok(IpfsOutcome::NotAsked),
+        (IpfsWalkDocument::NotAsked, None) => return Ok(IpfsWalkOutcome::NotAsked),
         (IpfsWalkDocument::NotAsked, Some(_)) => return Err(refused("they are missing".to_owned())),
         (_, None) => return Err(refused("no record leads to them".to_owned())),
         (_, Some(from)) => from,
     };
     let (by, car) = match form {
-        IpfsWalkDocument::Unproven(causes) => return Ok(IpfsOutcome::Unproven(causes.clone())),
+        IpfsWalkDocument::Unproven(causes) => return Ok(IpfsWalkOutcome::Unproven(causes.clone())),
         IpfsWalkDocument::Blocks { by, car } => (*by, &car.0),
-        IpfsWalkDocument::NotAsked => return Ok(IpfsOutcome::NotAsked),
+        IpfsWalkDocument::NotAsked => return Ok(IpfsWalkOutcome::NotAsked),
     };
     let budget = DagWalkBudget::for_agent_card();
     let mut reader =
@@ -306,8 +313,8 @@ fn replay_walk(
     if write_car(&root, used.iter().map(|(cid, block)| (cid, block))) != car[..] {
         return Err(refused("they are not in canonical form".to_owned()));
     }
-    match IpfsOutcome::from_walk(walking.finish(), by, Vec::new()) {
-        IpfsOutcome::Unproven(_) => Err(refused("a block of the walk is missing".to_owned())),
+    match IpfsWalkOutcome::from_walk(walking.finish(), by, Vec::new()) {
+        IpfsWalkOutcome::Unproven(_) => Err(refused("a block of the walk is missing".to_owned())),
         walked => Ok(walked),
     }
 }
@@ -327,7 +334,7 @@ fn check_evidence_consistency(evidence: &ResolutionEvidence, policy: &JudgementP
     }
     let owner = evidence
         .resolved_records()
-        .and_then(|found| RecordUsability::from_record(&found.records, RecordKey::Owner).text());
+        .and_then(|found| RecordUsability::from_record(&found.records, TextRecordKey::Owner).text());
     let fits = matches!(
         (owner.map(EnsName::parse), &evidence.owner),
         (None, ClOwnerEvidence::NotAsked)
@@ -342,7 +349,7 @@ fn check_evidence_consistency(evidence: &ResolutionEvidence, policy: &JudgementP
         return inconsistent("the schemas do not match the depth");
     }
     let earlier =
-        |walked: &IpfsOutcome| matches!(walked, IpfsOutcome::Proven { by: ContentProofSource::EarlierRun, .. });
+        |walked: &IpfsWalkOutcome| matches!(walked, IpfsWalkOutcome::Proven { by: ContentProofSource::EarlierRun, .. });
     if earlier(&evidence.ipfs) || earlier(&evidence.mirror) {
         return inconsistent("content that an earlier resolution proved");
     }
@@ -356,10 +363,10 @@ fn check_evidence_consistency(evidence: &ResolutionEvidence, policy: &JudgementP
 fn verdict_difference(bundled: &Verdict, found: &Verdict) -> Option<String> {
     let whole = |verdict: &Verdict| serde_json::to_value(verdict).unwrap_or_default();
     if bundled.tool == found.tool {
-        return first_difference(&whole(bundled), &whole(found));
+        return first_json_difference(&whole(bundled), &whole(found));
     }
-    let sealed = first_difference(&whole(bundled), &whole(&bundled.clone().with_digests()));
-    sealed.or_else(|| first_difference(&version_independent_members(bundled), &version_independent_members(found)))
+    let sealed = first_json_difference(&whole(bundled), &whole(&bundled.clone().with_computed_digests()));
+    sealed.or_else(|| first_json_difference(&version_independent_members(bundled), &version_independent_members(found)))
 }
 
 /// The members on which all versions of this program must agree.
@@ -374,7 +381,7 @@ fn version_independent_members(verdict: &Verdict) -> Value {
 
 /// JSON Pointer of the first difference between two values. Recursion depth is the depth of the values, which their
 /// parser bounds.
-pub(super) fn first_difference(one: &Value, other: &Value) -> Option<String> {
+pub(super) fn first_json_difference(one: &Value, other: &Value) -> Option<String> {
     match (one, other) {
         (Value::Object(one), Value::Object(other)) => {
             let names = one.keys().chain(other.keys().filter(|name| !one.contains_key(*name)));
@@ -388,7 +395,7 @@ pub(super) fn first_difference(one: &Value, other: &Value) -> Option<String> {
 
 fn member_difference(name: &str, one: Option<&Value>, other: Option<&Value>) -> Option<String> {
     let deeper = match (one, other) {
-        (Some(one), Some(other)) => first_difference(one, other)?,
+        (Some(one), Some(other)) => first_json_difference(one, other)?,
         (None, None) => return None,
         _ => String::new(),
     };
@@ -421,7 +428,7 @@ fn proven_facts(document: &BundleDocument, evidence: &ResolutionEvidence, verdic
             proven.push("contracts: the called ones are those of ENS, as known here".to_owned());
         }
     }
-    if let IpfsOutcome::Proven { bytes, blocks, .. } = &evidence.ipfs {
+    if let IpfsWalkOutcome::Proven { bytes, blocks, .. } = &evidence.ipfs {
         proven.push(format!("card: {} bytes under the CID in the records, {blocks} blocks hashed", bytes.len()));
     }
     if verdict.state == TrustState::Trusted {
@@ -453,7 +460,7 @@ fn attested_facts(document: &BundleDocument, evidence: &ResolutionEvidence) -> V
     if evidence.https != HttpsOutcome::NotAsked {
         attested.push("https: what the card's URL served".to_owned());
     }
-    if !evidence.liars.is_empty() || matches!(evidence.ipfs, IpfsOutcome::Unproven(_)) {
+    if !evidence.liars.is_empty() || matches!(evidence.ipfs, IpfsWalkOutcome::Unproven(_)) {
         attested.push("gateways: what they did".to_owned());
     }
     if evidence.schemas.is_some() {

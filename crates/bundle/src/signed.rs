@@ -15,12 +15,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use clresolve_core::json::{JsonError, JsonLimits, parse};
+use clresolve_core::json::{JsonError, JsonLimits, parse_strict_json};
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::ProofGrade;
 use clresolve_core::reason::ReasonCode;
 use clresolve_core::world::SANDBOX;
-use clresolve_jose::{Ed25519KeySet, Ed25519SigningKey, JwsError, JwsType, verify_compact};
+use clresolve_jose::{Ed25519KeySet, Ed25519SigningKey, JwsError, JwsProfile, verify_compact_jws};
 use clresolve_verdict::trust::{Resolution, TrustedVerdict};
 use clresolve_verdict::verdict::{ChainAnchor, ResolutionDepth, SCHEMA, Verdict};
 
@@ -36,7 +36,7 @@ pub const MEDIA_TYPE: &str = "application/jose";
 pub const MAX_JWS_BYTES: usize = 1024 * 1024;
 
 /// The JWS parameters of a signed verdict.
-const KIND: JwsType = JwsType { typ: TYPE, max_bytes: MAX_JWS_BYTES };
+const KIND: JwsProfile = JwsProfile { typ: TYPE, max_bytes: MAX_JWS_BYTES };
 
 /// Accepted clock difference between signer and verifier, in seconds. It exceeds the difference of clocks synchronized
 /// by NTP, and is small compared with the minutes for which a verdict is fresh.
@@ -203,9 +203,9 @@ pub fn verify_signed_verdict(
     expected: &ExpectedVerdict,
     now: Timestamp,
 ) -> Result<VerifiedVerdict, VerdictVerifyError> {
-    let (payload, key_id) = verify_compact(jws, keys, &KIND)?;
+    let (payload, key_id) = verify_compact_jws(jws, keys, &KIND)?;
     let limits = JsonLimits { bytes: MAX_JWS_BYTES, ..JsonLimits::DOCUMENT };
-    let payload = parse(&payload, limits).map_err(VerdictVerifyError::Payload)?;
+    let payload = parse_strict_json(&payload, limits).map_err(VerdictVerifyError::Payload)?;
     let claims: VerdictClaims<String, Verdict> =
         serde_json::from_value(payload).map_err(|error| VerdictVerifyError::Claims { detail: error.to_string() })?;
     check_issue_and_expiry(claims.iat, claims.exp, now)?;
@@ -216,7 +216,7 @@ pub fn verify_signed_verdict(
     if let Some(expected) = expected.issuer.as_ref().filter(|expected| **expected != issuer) {
         return Err(VerdictVerifyError::Issuer { expected: expected.clone(), observed: issuer });
     }
-    check_verdict(&verdict, expected)?;
+    check_expected_verdict(&verdict, expected)?;
     Ok(VerifiedVerdict { verdict: Arc::new(verdict), issuer, key_id, expires })
 }
 
@@ -239,12 +239,12 @@ pub fn check_issue_and_expiry(iat: i64, exp: i64, now: Timestamp) -> Result<(), 
     Ok(())
 }
 
-fn check_verdict(verdict: &Verdict, expected: &ExpectedVerdict) -> Result<(), VerdictVerifyError> {
-    if verdict.schema != SCHEMA || !verdict.has_right_digests() {
+fn check_expected_verdict(verdict: &Verdict, expected: &ExpectedVerdict) -> Result<(), VerdictVerifyError> {
+    if verdict.schema != SCHEMA || !verdict.has_valid_digests() {
         return Err(VerdictVerifyError::WrongDigests);
     }
-    check_equal(MismatchedPart::Name, expected.name.as_str(), verdict.name.normalized.as_deref())?;
-    check_equal(MismatchedPart::Profile, &expected.profile, Some(&verdict.profile.id))?;
+    check_expected_part(SignedDocumentMismatch::Name, expected.name.as_str(), verdict.name.normalized.as_deref())?;
+    check_expected_part(SignedDocumentMismatch::Profile, &expected.profile, Some(&verdict.profile.id))?;
     let ExpectedVerdict { chain, world, proof, .. } = expected;
     let warns = |code| verdict.reasons.iter().any(|reason| reason.code == code);
     AnchorRequirements { chain, world, proof: *proof }.check_anchor(verdict.anchor.as_ref(), warns)?;
@@ -278,8 +278,8 @@ impl AnchorRequirements<'_> {
         if anchor.is_some_and(|anchor| anchor.world == SANDBOX) {
             return Err(VerdictVerifyError::Sandbox);
         }
-        check_equal(MismatchedPart::Chain, self.chain, anchor.map(|anchor| anchor.chain.as_str()))?;
-        check_equal(MismatchedPart::World, self.world, anchor.map(|anchor| anchor.world.as_str()))?;
+        check_expected_part(SignedDocumentMismatch::Chain, self.chain, anchor.map(|anchor| anchor.chain.as_str()))?;
+        check_expected_part(SignedDocumentMismatch::World, self.world, anchor.map(|anchor| anchor.world.as_str()))?;
         let Some(ChainAnchor { proof, .. }) = anchor else { return Ok(()) };
         if self.proof.is_some_and(|least| proof.grade < least) {
             return Err(VerdictVerifyError::ProofTooWeak);
@@ -296,7 +296,11 @@ impl AnchorRequirements<'_> {
 ///
 /// # Errors
 /// [`VerdictVerifyError::Other`] if it differs.
-fn check_equal(what: MismatchedPart, expected: &str, observed: Option<&str>) -> Result<(), VerdictVerifyError> {
+fn check_expected_part(
+    what: SignedDocumentMismatch,
+    expected: &str,
+    observed: Option<&str>,
+) -> Result<(), VerdictVerifyError> {
     if observed == Some(expected) {
         return Ok(());
     }
@@ -306,7 +310,7 @@ fn check_equal(what: MismatchedPart, expected: &str, observed: Option<&str>) -> 
 
 /// The part of a signed document that differs from what was expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MismatchedPart {
+pub enum SignedDocumentMismatch {
     /// The chain.
     Chain,
     /// The payment decision, in a document about a receipt.
@@ -325,7 +329,7 @@ pub enum MismatchedPart {
     World,
 }
 
-impl fmt::Display for MismatchedPart {
+impl fmt::Display for SignedDocumentMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Chain => "chain",
@@ -380,7 +384,7 @@ pub enum VerdictVerifyError {
     #[error("the {what} is `{observed}`, not `{expected}`")]
     Other {
         /// The part that differs.
-        what: MismatchedPart,
+        what: SignedDocumentMismatch,
         /// The expected value.
         expected: String,
         /// The verdict's value; empty if it has none.

@@ -25,12 +25,12 @@ use std::ops::Bound;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::lint::{LintReport, lint_document};
+use crate::lint::{CardLintReport, lint_document};
 use crate::system::mapping;
 use crate::system::mapping::{
     CardFieldMapping, CardFieldRepresentation, CommonCardField, CommonSkillField, SecuritySchemeForm,
 };
-use crate::system::{CardRules, CardSystem};
+use crate::system::{CardLintContext, CardSystem};
 use clresolve_core::json::pointer;
 use clresolve_core::text::excerpt_text;
 use clresolve_verdict::card::AgentCard;
@@ -48,16 +48,16 @@ pub struct CardConversion {
     /// The new card.
     pub card: Value,
     /// The values of the old card that are missing from the new one, at most [`MAX_LOST`].
-    pub lost: Vec<LostValue>,
+    pub lost: Vec<LostCardValue>,
     /// Number of further losses.
     pub lost_further: usize,
     /// Violations of the target's rules in the new card, such as missing members.
-    pub report: LintReport,
+    pub report: CardLintReport,
 }
 
 /// A value that could not be carried over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct LostValue {
+pub struct LostCardValue {
     /// JSON Pointer in the old card.
     pub pointer: String,
     /// The value, truncated.
@@ -67,7 +67,7 @@ pub struct LostValue {
 impl CardConversion {
     /// Whether the old card has security requirements that are missing from the new one. If so, the new card must not
     /// be published without review.
-    pub fn loses_security(&self) -> bool {
+    pub fn loses_security_requirements(&self) -> bool {
         const SECURITY: [&str; 6] = [
             "/security",
             "/securityRequirements",
@@ -76,25 +76,25 @@ impl CardConversion {
             "/endpoint/auth",
             "/invocation/authentication",
         ];
-        let is_security = |lost: &LostValue| {
+        let is_security = |lost: &LostCardValue| {
             let of_skill = ["/security", "/securityRequirements"].iter().any(|end| lost.pointer.ends_with(end));
-            of_skill || SECURITY.iter().any(|place| pointer::is_within(&lost.pointer, place))
+            of_skill || SECURITY.iter().any(|place| pointer::is_pointer_within(&lost.pointer, place))
         };
         self.lost_further > 0 || self.lost.iter().any(is_security)
     }
 }
 
 /// Converts `card` from system `from` to system `to`. A card that already has the target's shape is unchanged.
-pub fn convert_card(card: &AgentCard, from: CardSystem, to: CardSystem, rules: &CardRules<'_>) -> CardConversion {
-    let is_same = from == to && std::ptr::eq(from.mapping(card), to.output_mapping());
+pub fn convert_card(card: &AgentCard, from: CardSystem, to: CardSystem, rules: &CardLintContext<'_>) -> CardConversion {
+    let is_same = from == to && std::ptr::eq(from.field_mapping_for_card(card), to.output_mapping());
     let (new, carried) = if is_same {
         (card.document().clone(), BTreeSet::from([String::new()]))
     } else {
-        SystemNeutralCard::read_card(card, from.mapping(card)).write_card(to)
+        FormatNeutralCard::from_card(card, from.field_mapping_for_card(card)).write_card(to)
     };
     // Protocol buffers, and A2A since 1.0, treat null as an absent member.
-    let is_of_messages = std::ptr::eq(from.mapping(card), CardSystem::A2a.output_mapping());
-    let mut lost = LostValueFinder { carried, null_is_absent: is_of_messages, listed: Vec::new(), further: 0 };
+    let is_of_messages = std::ptr::eq(from.field_mapping_for_card(card), CardSystem::A2a.output_mapping());
+    let mut lost = LostCardValueFinder { carried, null_is_absent: is_of_messages, listed: Vec::new(), further: 0 };
     lost.find_lost_values(card.document(), &mut String::new());
     let report = lint_document(new.to_string().as_bytes(), Some(to), rules);
     CardConversion { from, to, card: new, lost: lost.listed, lost_further: lost.further, report }
@@ -102,7 +102,7 @@ pub fn convert_card(card: &AgentCard, from: CardSystem, to: CardSystem, rules: &
 
 /// A value in system-independent terms, with its location.
 #[derive(Clone, Debug)]
-enum SystemNeutralValue {
+enum FormatNeutralFieldValue {
     One {
         value: Value,
         at: String,
@@ -114,24 +114,24 @@ enum SystemNeutralValue {
 
 /// The common fields of a card, in system-independent terms.
 #[derive(Default)]
-struct SystemNeutralCard {
-    fields: BTreeMap<CommonCardField, SystemNeutralValue>,
-    skills: Vec<BTreeMap<CommonSkillField, SystemNeutralValue>>,
+struct FormatNeutralCard {
+    fields: BTreeMap<CommonCardField, FormatNeutralFieldValue>,
+    skills: Vec<BTreeMap<CommonSkillField, FormatNeutralFieldValue>>,
     /// The location of an empty list of skills.
     no_skills: Option<&'static str>,
 }
 
-impl SystemNeutralCard {
-    fn read_card(card: &AgentCard, mapping: &CardFieldMapping) -> Self {
+impl FormatNeutralCard {
+    fn from_card(card: &AgentCard, mapping: &CardFieldMapping) -> Self {
         let read_field = |(field, at, form): &(CommonCardField, &str, CardFieldRepresentation)| {
-            Some((*field, read_value(card.value_at(at)?, at, *form)?))
+            Some((*field, read_format_neutral_value(card.value_at(at)?, at, *form)?))
         };
         let listed = card.value_at(mapping.skills).and_then(Value::as_array);
         let skills = listed.map_or(&[][..], Vec::as_slice);
         let skill = |(number, skill): (usize, &Value)| {
             let read_field = |(field, below, form): &(CommonSkillField, &str, CardFieldRepresentation)| {
                 let at = format!("{}/{number}{below}", mapping.skills);
-                Some((*field, read_value(pointer::find_value(skill, below)?, &at, *form)?))
+                Some((*field, read_format_neutral_value(pointer::find_value_at_pointer(skill, below)?, &at, *form)?))
             };
             mapping.skill.iter().filter_map(read_field).collect()
         };
@@ -146,7 +146,7 @@ impl SystemNeutralCard {
             .iter()
             .any(|(field, at, _)| *field == CommonCardField::SchemeMap && card.value_at(at).is_some());
         if has_schemes && !outline.fields.contains_key(&CommonCardField::SchemeMap) {
-            outline.forget_requirements();
+            outline.remove_security_requirements();
         }
         outline
     }
@@ -158,14 +158,16 @@ impl SystemNeutralCard {
         }
         for (field, word) in mapping.defaults {
             let absent = mapping.fields.iter().find(|(other, at, _)| other == field && card.value_at(at).is_none());
-            if let Some(value) = absent.and_then(|(_, at, form)| read_value(&Value::from(*word), at, *form)) {
+            if let Some(value) =
+                absent.and_then(|(_, at, form)| read_format_neutral_value(&Value::from(*word), at, *form))
+            {
                 self.fields.insert(*field, value);
             }
         }
     }
 
     /// Drops the security requirements, which refer to schemes by name and are meaningless without them.
-    fn forget_requirements(&mut self) {
+    fn remove_security_requirements(&mut self) {
         self.fields.remove(&CommonCardField::Requirements);
         for skill in &mut self.skills {
             skill.remove(&CommonSkillField::Requirements);
@@ -175,9 +177,14 @@ impl SystemNeutralCard {
     /// Writes the card for another system. Also returns the locations in the old card that it carries over.
     fn write_card(&self, to: CardSystem) -> (Value, BTreeSet<String>) {
         let mapping = to.output_mapping();
-        let mut card = ConvertedValue::from_values(Value::Object(Map::new()), &self.fields, mapping.fields);
+        let mut card =
+            ValueWithSourcePointers::from_field_values(Value::Object(Map::new()), &self.fields, mapping.fields);
         let mut skills = Vec::new();
-        for skill in self.skills.iter().map(|skill| ConvertedValue::from_values(Value::Null, skill, mapping.skill)) {
+        for skill in self
+            .skills
+            .iter()
+            .map(|skill| ValueWithSourcePointers::from_field_values(Value::Null, skill, mapping.skill))
+        {
             card.carries.extend(skill.carries);
             skills.extend(Some(skill.value).filter(|new| !new.is_null()));
         }
@@ -190,22 +197,22 @@ impl SystemNeutralCard {
 }
 
 /// A value of the new card, with the locations in the old one that it carries over.
-struct ConvertedValue {
+struct ValueWithSourcePointers {
     value: Value,
     carries: Vec<String>,
 }
 
-impl ConvertedValue {
+impl ValueWithSourcePointers {
     /// Writes the values into an empty document.
-    fn from_values<F: Ord>(
+    fn from_field_values<F: Ord>(
         empty: Value,
-        values: &BTreeMap<F, SystemNeutralValue>,
+        values: &BTreeMap<F, FormatNeutralFieldValue>,
         places: &[(F, &'static str, CardFieldRepresentation)],
     ) -> Self {
         let mut written: Vec<(&str, Self)> = Vec::new();
         let mut following = Vec::new();
         for (field, at, form) in places {
-            let Some(new) = values.get(field).and_then(|value| write_value(value, *form)) else { continue };
+            let Some(new) = values.get(field).and_then(|value| write_target_value(value, *form)) else { continue };
             if matches!(form, CardFieldRepresentation::Following) {
                 following.push((at, new));
                 continue;
@@ -232,14 +239,18 @@ impl ConvertedValue {
 }
 
 /// Reads a value in system-independent terms. `None` if it has another type, or is a word that only its system has.
-fn read_value(value: &Value, at: &str, form: CardFieldRepresentation) -> Option<SystemNeutralValue> {
-    let one = |value: Value| SystemNeutralValue::One { value, at: at.to_owned() };
+fn read_format_neutral_value(
+    value: &Value,
+    at: &str,
+    form: CardFieldRepresentation,
+) -> Option<FormatNeutralFieldValue> {
+    let one = |value: Value| FormatNeutralFieldValue::One { value, at: at.to_owned() };
     let common = |own: &str, words: mapping::CardVocabularyMap| {
         let mut fitting = words.iter().filter(|(word, _)| *word == own).map(|(_, common)| (*common).to_owned());
         // A word that corresponds to several common ones is ambiguous.
         fitting.next().filter(|_| fitting.next().is_none())
     };
-    let many = |texts: Vec<(String, String)>| (!texts.is_empty()).then_some(SystemNeutralValue::Many(texts));
+    let many = |texts: Vec<(String, String)>| (!texts.is_empty()).then_some(FormatNeutralFieldValue::Many(texts));
     match form {
         CardFieldRepresentation::Text | CardFieldRepresentation::Fitting(_) | CardFieldRepresentation::Rewritten(_) => {
             value.as_str().map(|text| one(text.into()))
@@ -248,7 +259,7 @@ fn read_value(value: &Value, at: &str, form: CardFieldRepresentation) -> Option<
         CardFieldRepresentation::Object => value.as_object().map(|_| one(value.clone())),
         CardFieldRepresentation::Holder => value.as_object().map(|members| match members.is_empty() {
             true => one(value.clone()),
-            false => SystemNeutralValue::Holder,
+            false => FormatNeutralFieldValue::Holder,
         }),
         // An empty list is not the same as a missing one.
         CardFieldRepresentation::Texts if value.as_array().is_some_and(Vec::is_empty) => Some(one(value.clone())),
@@ -258,11 +269,11 @@ fn read_value(value: &Value, at: &str, form: CardFieldRepresentation) -> Option<
         CardFieldRepresentation::Older(current) => current(value).map(one),
         CardFieldRepresentation::Following => None,
         CardFieldRepresentation::Texts => {
-            many(located_strings(value, at).map(|(text, at)| (text.to_owned(), at)).collect())
+            many(strings_with_pointers(value, at).map(|(text, at)| (text.to_owned(), at)).collect())
         }
         CardFieldRepresentation::Word(words) => many(vec![(common(value.as_str()?, words)?, at.to_owned())]),
         CardFieldRepresentation::WordList(words) => {
-            many(located_strings(value, at).filter_map(|(own, at)| Some((common(own, words)?, at))).collect())
+            many(strings_with_pointers(value, at).filter_map(|(own, at)| Some((common(own, words)?, at))).collect())
         }
         CardFieldRepresentation::Schemes(form) => many(
             value
@@ -270,8 +281,8 @@ fn read_value(value: &Value, at: &str, form: CardFieldRepresentation) -> Option<
                 .iter()
                 .filter_map(|(name, scheme)| {
                     let mut at = at.to_owned();
-                    pointer::push_segment(&mut at, name);
-                    let (word, place) = mapping::security_scheme_word(scheme, form)?;
+                    pointer::push_pointer_segment(&mut at, name);
+                    let (word, place) = mapping::word_for_security_scheme(scheme, form)?;
                     // Other members of a scheme are not part of the word.
                     at.push_str(place);
                     Some((word.to_owned(), at))
@@ -282,30 +293,33 @@ fn read_value(value: &Value, at: &str, form: CardFieldRepresentation) -> Option<
 }
 
 /// The strings of a list, each with its location.
-fn located_strings<'v>(list: &'v Value, at: &str) -> impl Iterator<Item = (&'v str, String)> {
+fn strings_with_pointers<'v>(list: &'v Value, at: &str) -> impl Iterator<Item = (&'v str, String)> {
     let items = list.as_array().map_or(&[][..], Vec::as_slice);
     items.iter().enumerate().filter_map(move |(number, item)| Some((item.as_str()?, format!("{at}/{number}"))))
 }
 
 /// Writes a common value in the target's form.
-fn write_value(value: &SystemNeutralValue, form: CardFieldRepresentation) -> Option<ConvertedValue> {
+fn write_target_value(
+    value: &FormatNeutralFieldValue,
+    form: CardFieldRepresentation,
+) -> Option<ValueWithSourcePointers> {
     let own = |common: &str, words: mapping::CardVocabularyMap| {
         words.iter().find(|(_, word)| *word == common).map(|(own, _)| Value::from(*own))
     };
     match (value, form) {
-        (SystemNeutralValue::One { value, .. }, CardFieldRepresentation::Fitting(fits))
+        (FormatNeutralFieldValue::One { value, .. }, CardFieldRepresentation::Fitting(fits))
             if !value.as_str().is_some_and(fits) =>
         {
             None
         }
-        (SystemNeutralValue::One { value, at }, CardFieldRepresentation::Rewritten(own)) => {
-            Some(ConvertedValue { value: own(value.as_str()?).into(), carries: vec![at.clone()] })
+        (FormatNeutralFieldValue::One { value, at }, CardFieldRepresentation::Rewritten(own)) => {
+            Some(ValueWithSourcePointers { value: own(value.as_str()?).into(), carries: vec![at.clone()] })
         }
-        (SystemNeutralValue::Holder, CardFieldRepresentation::Holder) => {
-            Some(ConvertedValue { value: json!({}), carries: Vec::new() })
+        (FormatNeutralFieldValue::Holder, CardFieldRepresentation::Holder) => {
+            Some(ValueWithSourcePointers { value: json!({}), carries: Vec::new() })
         }
         (
-            SystemNeutralValue::One { value, at },
+            FormatNeutralFieldValue::One { value, at },
             CardFieldRepresentation::Text
             | CardFieldRepresentation::Fitting(_)
             | CardFieldRepresentation::Flag
@@ -315,45 +329,48 @@ fn write_value(value: &SystemNeutralValue, form: CardFieldRepresentation) -> Opt
             | CardFieldRepresentation::Texts
             | CardFieldRepresentation::Requirements
             | CardFieldRepresentation::Following,
-        ) => Some(ConvertedValue { value: value.clone(), carries: vec![at.clone()] }),
-        (SystemNeutralValue::Many(texts), CardFieldRepresentation::Word(words)) => {
+        ) => Some(ValueWithSourcePointers { value: value.clone(), carries: vec![at.clone()] }),
+        (FormatNeutralFieldValue::Many(texts), CardFieldRepresentation::Word(words)) => {
             let (value, at) = texts.iter().find_map(|(common, at)| Some((own(common, words)?, at)))?;
             // A word that corresponds to several common ones is ambiguous.
             let is_exact = words.iter().filter(|(own, _)| value == *own).count() == 1;
-            Some(ConvertedValue { value, carries: Vec::from_iter(is_exact.then(|| at.clone())) })
+            Some(ValueWithSourcePointers { value, carries: Vec::from_iter(is_exact.then(|| at.clone())) })
         }
-        (SystemNeutralValue::Many(texts), CardFieldRepresentation::Texts) => {
+        (FormatNeutralFieldValue::Many(texts), CardFieldRepresentation::Texts) => {
             convert_words(texts, |text| Some(Value::from(text)))
         }
-        (SystemNeutralValue::Many(texts), CardFieldRepresentation::WordList(words)) => {
+        (FormatNeutralFieldValue::Many(texts), CardFieldRepresentation::WordList(words)) => {
             convert_distinct_words(texts, |common| own(common, words))
         }
         // One scheme is sufficient, since requirements are alternatives.
-        (SystemNeutralValue::Many(texts), CardFieldRepresentation::Requirements) => {
+        (FormatNeutralFieldValue::Many(texts), CardFieldRepresentation::Requirements) => {
             convert_distinct_words(texts, |word| {
                 mapping::security_scheme_for_word(word, SecuritySchemeForm::OneOf)?;
                 Some(json!({"schemes": {word: {"list": []}}}))
             })
         }
-        (SystemNeutralValue::Many(texts), CardFieldRepresentation::Schemes(form)) => {
+        (FormatNeutralFieldValue::Many(texts), CardFieldRepresentation::Schemes(form)) => {
             let scheme = |(word, at): &(String, String)| {
                 Some(((word.clone(), mapping::security_scheme_for_word(word, form)?), at.clone()))
             };
             let (schemes, carries): (Map<_, _>, Vec<_>) = texts.iter().filter_map(scheme).unzip();
-            (!schemes.is_empty()).then_some(ConvertedValue { value: schemes.into(), carries })
+            (!schemes.is_empty()).then_some(ValueWithSourcePointers { value: schemes.into(), carries })
         }
         _ => None,
     }
 }
 
-fn convert_words(texts: &[(String, String)], own: impl Fn(&str) -> Option<Value>) -> Option<ConvertedValue> {
+fn convert_words(texts: &[(String, String)], own: impl Fn(&str) -> Option<Value>) -> Option<ValueWithSourcePointers> {
     let (list, carries): (Vec<_>, Vec<_>) =
         texts.iter().filter_map(|(text, at)| Some((own(text)?, at.clone()))).unzip();
-    (!list.is_empty()).then_some(ConvertedValue { value: list.into(), carries })
+    (!list.is_empty()).then_some(ValueWithSourcePointers { value: list.into(), carries })
 }
 
 /// Like [`convert_words`], but without duplicates.
-fn convert_distinct_words(texts: &[(String, String)], own: impl Fn(&str) -> Option<Value>) -> Option<ConvertedValue> {
+fn convert_distinct_words(
+    texts: &[(String, String)],
+    own: impl Fn(&str) -> Option<Value>,
+) -> Option<ValueWithSourcePointers> {
     let mut written = convert_words(texts, own)?;
     if let Value::Array(list) = &mut written.value {
         let mut seen = Vec::new();
@@ -395,7 +412,7 @@ fn set_at_pointer(document: &mut Value, at: &str, value: Value) {
 /// Appends interfaces to the list at a pointer. An interface without a version gets the version of the first.
 /// Duplicates are omitted, because A2A 0.3 lists its main interface among the additional ones.
 fn append_interfaces(document: &mut Value, at: &str, interfaces: Value) {
-    let mut all = match pointer::find_value(document, at) {
+    let mut all = match pointer::find_value_at_pointer(document, at) {
         Some(Value::Array(items)) => items.clone(),
         _ => Vec::new(),
     };
@@ -420,26 +437,26 @@ fn interface_key(interface: &Value) -> String {
 }
 
 /// The values of a document that are not carried over.
-struct LostValueFinder {
+struct LostCardValueFinder {
     carried: BTreeSet<String>,
     null_is_absent: bool,
-    listed: Vec<LostValue>,
+    listed: Vec<LostCardValue>,
     further: usize,
 }
 
-impl LostValueFinder {
+impl LostCardValueFinder {
     /// Lists the outermost values of which nothing is carried over. The depth limit of cards bounds the recursion.
     fn find_lost_values(&mut self, value: &Value, at: &mut String) {
         if self.carried.contains(at.as_str()) || self.null_is_absent && value.is_null() {
             return;
         }
-        if !self.has_carried_below(at) {
+        if !self.has_carried_descendant(at) {
             self.add_lost_value(value, at);
             return;
         }
         let length = at.len();
         let mut below = |losses: &mut Self, name: &str, value: &Value| {
-            pointer::push_segment(at, name);
+            pointer::push_pointer_segment(at, name);
             losses.find_lost_values(value, at);
             at.truncate(length);
         };
@@ -452,7 +469,7 @@ impl LostValueFinder {
         }
     }
 
-    fn has_carried_below(&self, at: &str) -> bool {
+    fn has_carried_descendant(&self, at: &str) -> bool {
         let below = format!("{at}/");
         let from = (Bound::Included(below.as_str()), Bound::Unbounded);
         at.is_empty() || self.carried.range::<str, _>(from).next().is_some_and(|next| next.starts_with(&below))
@@ -463,7 +480,7 @@ impl LostValueFinder {
             self.further += 1;
             return;
         }
-        self.listed.push(LostValue { pointer: excerpt_text(at), value: excerpt_text(&value.to_string()) });
+        self.listed.push(LostCardValue { pointer: excerpt_text(at), value: excerpt_text(&value.to_string()) });
     }
 }
 
@@ -479,7 +496,7 @@ mod tests {
             &AgentCard::parse(card.to_string().as_bytes()).expect("strict JSON"),
             from,
             to,
-            &CardRules::from_profile(&profile),
+            &CardLintContext::from_profile(&profile),
         )
     }
 
@@ -544,9 +561,9 @@ mod tests {
         let conversion = converted(&older, CardSystem::A2a, CardSystem::A2a);
         assert_eq!(conversion.card["supportedInterfaces"][0]["url"], "https://a.example");
         assert_eq!(lost(&conversion), ["/additionalInterfaces", "/security"]);
-        assert!(conversion.loses_security());
+        assert!(conversion.loses_security_requirements());
         let open = converted(&json!({"name": "A", "url": "https://a.example"}), CardSystem::A2a, CardSystem::A2a);
-        assert!(!open.loses_security());
+        assert!(!open.loses_security_requirements());
     }
 
     #[test]
@@ -575,7 +592,7 @@ mod tests {
         let conversion = converted(&card, CardSystem::Orloj, CardSystem::A2a);
         assert_eq!(conversion.card["securityRequirements"], json!([{"schemes": {"basic": {"list": []}}}]));
         assert_eq!(lost(&conversion), ["/authentication/schemes/1"]);
-        assert!(conversion.loses_security());
+        assert!(conversion.loses_security_requirements());
         // A scheme that the old card declares but does not require is not required by the new card either.
         let older = json!({"url": "https://a.example", "securitySchemes": {"a": {"type": "mutualTLS"}}});
         let upgraded = converted(&older, CardSystem::A2a, CardSystem::A2a);
@@ -601,7 +618,7 @@ mod tests {
             json!({"bearer": {"httpAuthSecurityScheme": {"scheme": "bearer"}}})
         );
         assert_eq!(lost(&conversion), ["/security", "/securitySchemes/b", "/skills/0/security"]);
-        assert!(conversion.loses_security() && conversion.card.get("securityRequirements").is_none());
+        assert!(conversion.loses_security_requirements() && conversion.card.get("securityRequirements").is_none());
     }
 
     #[test]
@@ -655,9 +672,12 @@ mod tests {
     fn null_of_a_1_0_card_is_no_loss() {
         let card = json!({"supportedInterfaces": [], "securityRequirements": null, "iconUrl": null, "name": "A"});
         let conversion = converted(&card, CardSystem::A2a, CardSystem::Orloj);
-        assert_eq!((lost(&conversion), conversion.loses_security()), (vec!["/supportedInterfaces"], false));
+        assert_eq!(
+            (lost(&conversion), conversion.loses_security_requirements()),
+            (vec!["/supportedInterfaces"], false)
+        );
         let older = json!({"url": "https://a.example", "security": null});
-        assert!(converted(&older, CardSystem::A2a, CardSystem::Orloj).loses_security());
+        assert!(converted(&older, CardSystem::A2a, CardSystem::Orloj).loses_security_requirements());
     }
 
     #[test]
@@ -742,14 +762,15 @@ mod tests {
 
     #[test]
     fn every_text_stands_in_the_new_card_or_among_the_losses() {
-        let older = told_apart(CardSystem::A2a.mapping(&AgentCard::parse(br#"{"url": ""}"#).expect("JSON")));
+        let older =
+            told_apart(CardSystem::A2a.field_mapping_for_card(&AgentCard::parse(br#"{"url": ""}"#).expect("JSON")));
         let cards = CardSystem::ALL.iter().map(|from| (*from, told_apart(from.output_mapping())));
         for (from, card) in cards.chain([(CardSystem::A2a, older)]) {
             for to in CardSystem::ALL {
                 let conversion = converted(&card, from, *to);
                 let new: Vec<String> = leaves(&conversion.card, "").into_iter().map(|(_, text)| text).collect();
                 for (at, text) in leaves(&card, "").into_iter().filter(|(_, text)| text.contains('u')) {
-                    let is_lost = conversion.lost.iter().any(|lost| pointer::is_within(&at, &lost.pointer));
+                    let is_lost = conversion.lost.iter().any(|lost| pointer::is_pointer_within(&at, &lost.pointer));
                     let is_word = !text.ends_with('u') && !text.ends_with(".eth");
                     assert!(is_lost || is_word || new.contains(&text), "{from} to {to}: {at} {text}");
                 }
@@ -771,9 +792,9 @@ mod tests {
             }
             let top: Vec<&str> = conversion.lost.iter().map(|lost| lost.pointer.split('/').nth(1).unwrap_or("")).collect();
             let mapped = |name: &str| {
-                let mapping = CardSystem::ALL[from].mapping(&AgentCard::parse(card.to_string().as_bytes()).expect("JSON"));
+                let mapping = CardSystem::ALL[from].field_mapping_for_card(&AgentCard::parse(card.to_string().as_bytes()).expect("JSON"));
                 let at = format!("/{name}");
-                mapping.fields.iter().any(|(_, p, _)| pointer::is_within(p, &at)) || mapping.skills == at
+                mapping.fields.iter().any(|(_, p, _)| pointer::is_pointer_within(p, &at)) || mapping.skills == at
             };
             for name in card.as_object().expect("an object").keys().filter(|name| !mapped(name)) {
                 proptest::prop_assert!(top.contains(&name.as_str()) || conversion.card.get(name) == card.get(name), "{name} is gone without a word");

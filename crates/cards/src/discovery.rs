@@ -3,13 +3,13 @@
 use clresolve_core::digest::Digest;
 use clresolve_verdict::card::AgentCard;
 
-use crate::lint::{self, LintReport};
-use crate::system::{CardRules, CardSystem};
+use crate::lint::{self, CardLintReport};
+use crate::system::{CardLintContext, CardSystem};
 
 /// A document, hashed and parsed once, with the violations that the rules find. The documents of one host can be judged
 /// separately, since each has its own budget.
 #[derive(Debug)]
-pub struct LintedDocument {
+pub struct LintedCardDocument {
     /// SHA-256 of the bytes as received.
     pub sha256: Digest,
     /// Number of bytes.
@@ -17,34 +17,34 @@ pub struct LintedDocument {
     /// The card, if the bytes are strict JSON.
     pub card: Option<AgentCard>,
     /// What it is.
-    pub kind: CardOrDescriptor,
+    pub kind: CardLintReportOrDescriptor,
 }
 
 /// What a document is.
 #[derive(Debug)]
-pub enum CardOrDescriptor {
+pub enum CardLintReportOrDescriptor {
     /// A card, or a document served in place of one.
-    Card(LintReport),
+    Card(CardLintReport),
     /// A document of this system that refers to cards.
     Descriptor(CardSystem),
 }
 
-impl LintedDocument {
+impl LintedCardDocument {
     /// Judges the bytes as a card of `named`, or of the system that their shape indicates.
-    pub fn judge(bytes: &[u8], named: Option<CardSystem>, rules: &CardRules<'_>) -> Self {
+    pub fn lint_bytes(bytes: &[u8], named: Option<CardSystem>, rules: &CardLintContext<'_>) -> Self {
         let card = AgentCard::parse(bytes);
         let kind = match descriptor_system(card.as_ref().ok()) {
-            Some(system) => CardOrDescriptor::Descriptor(system),
-            None => CardOrDescriptor::Card(lint::lint_parsed_card(&card, bytes, named, rules)),
+            Some(system) => CardLintReportOrDescriptor::Descriptor(system),
+            None => CardLintReportOrDescriptor::Card(lint::lint_parsed_card(&card, bytes, named, rules)),
         };
         Self { sha256: Digest::compute(bytes), bytes: bytes.len(), card: card.ok(), kind }
     }
 
     /// The system whose rules were applied.
-    pub fn system(&self) -> Option<CardSystem> {
+    pub fn applied_card_system(&self) -> Option<CardSystem> {
         match &self.kind {
-            CardOrDescriptor::Card(report) => report.system,
-            CardOrDescriptor::Descriptor(_) => None,
+            CardLintReportOrDescriptor::Card(report) => report.system,
+            CardLintReportOrDescriptor::Descriptor(_) => None,
         }
     }
 }

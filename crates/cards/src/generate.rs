@@ -30,11 +30,11 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 pub use self::error::CardGenerationError;
-use self::error::quoted_name;
-use self::resource::{AgentProvider, OrlojAgent, OrlojAgentSystem, OrlojResourceKey, OrlojResources};
+use self::error::escaped_name_excerpt;
+use self::resource::{AgentProvider, OrlojAgent, OrlojAgentSystem, OrlojNamespacedName, OrlojResources};
 pub use self::resource::{DEFAULT_NAMESPACE, MAX_BYTES, is_resource_name};
 pub use self::source::{OrlojResourceFile, OrlojResourcePosition};
-use crate::system::{CardRules, CardSystem};
+use crate::system::{CardLintContext, CardSystem};
 pub use clresolve_core::base_url::PublicBaseUrl;
 use clresolve_core::reason::ReasonEffect;
 use clresolve_core::text::{escape_unsafe_json, truncate_bytes};
@@ -66,8 +66,8 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 /// The cards of all systems that are exposed over A2A.
 #[derive(Clone, Debug, Default)]
 pub struct GeneratedOrlojCards {
-    cards: BTreeMap<OrlojResourceKey, GeneratedOrlojCard>,
-    hidden: BTreeSet<OrlojResourceKey>,
+    cards: BTreeMap<OrlojNamespacedName, GeneratedOrlojCard>,
+    hidden: BTreeSet<OrlojNamespacedName>,
 }
 
 /// A generated card.
@@ -160,14 +160,14 @@ impl GeneratedOrlojCards {
     }
 
     /// Whether a system of this name exists but is not exposed.
-    pub fn hides(&self, name: &str) -> bool {
+    pub fn has_unexposed_system(&self, name: &str) -> bool {
         self.hidden.iter().any(|(_, hidden)| hidden == name)
     }
 }
 
 struct OrlojCardBuilder<'h> {
     held: &'h OrlojResources,
-    key: &'h OrlojResourceKey,
+    key: &'h OrlojNamespacedName,
     system: &'h OrlojAgentSystem,
     notes: Vec<String>,
 }
@@ -256,7 +256,7 @@ impl<'h> OrlojCardBuilder<'h> {
             self.add_note("it has no protocolVersion; write a2a.protocolVersion in a document without kind".to_owned());
         }
         let schemes = self.endpoint_scheme_names();
-        let version_1 = protocol_version.filter(|version| is_version_1(version));
+        let version_1 = protocol_version.filter(|version| is_a2a_version_1(version));
         let a2a_1 = version_1.and_then(|version| self.a2a_v1_members(&url, version, &schemes));
         let description = self.card_description(&agents);
         if self.system.version.is_none() {
@@ -291,8 +291,8 @@ impl<'h> OrlojCardBuilder<'h> {
         let agent = |(name, place): &'h (String, OrlojResourcePosition)| {
             self.held.agents.get(&(self.key.0.clone(), name.clone())).ok_or_else(|| CardGenerationError::AgentMissing {
                 place: place.clone(),
-                system: quoted_name(&self.key.1),
-                agent: quoted_name(name),
+                system: escaped_name_excerpt(&self.key.1),
+                agent: escaped_name_excerpt(name),
             })
         };
         self.system.agents.iter().map(agent).collect()
@@ -318,11 +318,11 @@ impl<'h> OrlojCardBuilder<'h> {
     fn endpoint_url(&self) -> Result<String, CardGenerationError> {
         let (namespace, name) = self.key;
         let base = self.held.server.base_url.as_ref().ok_or(CardGenerationError::BaseUrlMissing)?;
-        let path = format!("{base}/v1/agent-systems/{}/a2a", percent_encoded(name));
+        let path = format!("{base}/v1/agent-systems/{}/a2a", percent_encode_segment(name));
         if namespace == DEFAULT_NAMESPACE {
             return Ok(path);
         }
-        Ok(format!("{path}?namespace={}", percent_encoded(namespace)))
+        Ok(format!("{path}?namespace={}", percent_encode_segment(namespace)))
     }
 
     /// The endpoint's security schemes. A system that is not public requires a bearer token, unless the server's
@@ -347,7 +347,7 @@ impl<'h> OrlojCardBuilder<'h> {
         for scheme in schemes {
             match a2a_security_scheme(scheme) {
                 Some((name, value)) => drop(written.insert(name, value)),
-                None => omitted.push(quoted_name(scheme)),
+                None => omitted.push(escaped_name_excerpt(scheme)),
             }
         }
         let names = omitted.join(", ");
@@ -374,14 +374,14 @@ impl<'h> OrlojCardBuilder<'h> {
             let Some(tool) = self.held.tools.get(&(self.key.0.clone(), name.clone())) else {
                 self.add_note(format!(
                     "{place}: the Tool {} is in no document, so the card has no skill for it",
-                    quoted_name(name)
+                    escaped_name_excerpt(name)
                 ));
                 continue;
             };
             if tool.description.is_none() {
                 self.add_note(format!(
                     "the Tool {} has no spec.description, so the skill has no description",
-                    quoted_name(name)
+                    escaped_name_excerpt(name)
                 ));
             }
             skills.push(AgentSkill {
@@ -398,14 +398,14 @@ impl<'h> OrlojCardBuilder<'h> {
     /// Checks that the card is strict JSON, exposes no credential and violates no rule for Orloj's cards.
     fn parse_checked_card(&self, text: &str) -> Result<Value, CardGenerationError> {
         let card = AgentCard::parse(text.as_bytes()).map_err(|error| self.unreadable_card_error(&error.to_string()))?;
-        let (place, system) = (self.system.place.clone(), quoted_name(&self.key.1));
+        let (place, system) = (self.system.place.clone(), escaped_name_excerpt(&self.key.1));
         if let Some(reason) =
             check::find_secrets(&card).into_iter().next().filter(|_| !clresolve_core::mutant!("secrets-are-shown"))
         {
             let (what, pointer) = (reason.observed.unwrap_or_default(), reason.place.unwrap_or_default());
             return Err(CardGenerationError::Secret { place, system, what, pointer });
         }
-        let findings = CardSystem::Orloj.check(&card, &CardRules::from_profile(&PROFILE));
+        let findings = CardSystem::Orloj.check_card(&card, &CardLintContext::from_profile(&PROFILE));
         match findings.into_iter().find(|reason| reason.effect == ReasonEffect::Fail) {
             None => Ok(card.document().clone()),
             Some(reason) => Err(CardGenerationError::Invalidated { place, system, reason: Box::new(reason) }),
@@ -415,14 +415,14 @@ impl<'h> OrlojCardBuilder<'h> {
     fn unreadable_card_error(&self, detail: &str) -> CardGenerationError {
         CardGenerationError::Unreadable {
             place: self.system.place.clone(),
-            system: quoted_name(&self.key.1),
-            detail: quoted_name(detail),
+            system: escaped_name_excerpt(&self.key.1),
+            detail: escaped_name_excerpt(detail),
         }
     }
 
     fn add_note(&mut self, note: String) {
         if self.notes.len() < MAX_NOTES {
-            self.notes.push(format!("the card of {}: {note}", quoted_name(&self.key.1)));
+            self.notes.push(format!("the card of {}: {note}", escaped_name_excerpt(&self.key.1)));
         }
     }
 }
@@ -442,7 +442,7 @@ impl<'h> A2aV1Members<'h> {
 }
 
 /// Escapes a name for use as a path segment or query value.
-pub fn percent_encoded(name: &str) -> impl fmt::Display {
+pub fn percent_encode_segment(name: &str) -> impl fmt::Display {
     utf8_percent_encode(name, SEGMENT)
 }
 
@@ -462,6 +462,6 @@ fn prompt_beginning(prompt: &str) -> String {
     truncate_bytes(&words.join(" "), PROMPT_BYTES)
 }
 
-fn is_version_1(version: &str) -> bool {
+fn is_a2a_version_1(version: &str) -> bool {
     version.split('.').next() == Some("1")
 }

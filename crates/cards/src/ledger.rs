@@ -30,9 +30,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 pub use self::card::{CardMetricsInsertionError, insert_metrics};
-use self::graph::{DAMPING, DirectedGraph, TOLERANCE};
+use self::graph::{DAMPING, SimpleDirectedGraph, TOLERANCE};
 pub use self::record::{AevumAgentId, AevumAgentIdError, MAX_LINE_BYTES};
-use self::record::{PacrRecord, PacrRecordActor, PacrRecordId};
+use self::record::{PacrRecord, PacrRecordAttribution, PacrRecordId};
 
 /// Identifier of the JSON form of a [`PacrLedgerMetrics`].
 pub const SCHEMA: &str = "clresolve.ledger/1";
@@ -154,7 +154,7 @@ impl PacrLedger {
             return Err(PacrLedgerError::Duplicate { line: number, first: *first });
         }
         self.predecessors += record.predecessors.len();
-        if let PacrRecordActor::Agent(agent) = record.actor {
+        if let PacrRecordAttribution::Agent(agent) = record.actor {
             self.agents.insert(agent);
         }
         for (held, limit, what) in [
@@ -180,10 +180,10 @@ impl PacrLedger {
         let mut used: BTreeMap<PacrRecordId, (AevumAgentId, &PacrRecord)> = BTreeMap::new();
         for (record, _) in self.records.values() {
             match record.actor {
-                _ if record.id.milliseconds() > now => counts.later += 1,
-                PacrRecordActor::Counterfactual => counts.counterfactual += 1,
-                PacrRecordActor::Nobody => counts.unattributed += 1,
-                PacrRecordActor::Agent(agent) => {
+                _ if record.id.unix_milliseconds() > now => counts.later += 1,
+                PacrRecordAttribution::Counterfactual => counts.counterfactual += 1,
+                PacrRecordAttribution::Nobody => counts.unattributed += 1,
+                PacrRecordAttribution::Agent(agent) => {
                     used.insert(record.id, (agent, record));
                 }
             }
@@ -228,10 +228,10 @@ impl PacrLedger {
 fn agent_graph(
     tallies: &BTreeMap<AevumAgentId, Vec<&PacrRecord>>,
     pairs: &BTreeSet<(AevumAgentId, AevumAgentId)>,
-) -> DirectedGraph {
+) -> SimpleDirectedGraph {
     let numbers: HashMap<AevumAgentId, u32> = tallies.keys().copied().zip(0..).collect();
     let links: Vec<(u32, u32)> = pairs.iter().map(|(from, to)| (numbers[from], numbers[to])).collect();
-    DirectedGraph::new(tallies.len(), &links)
+    SimpleDirectedGraph::new(tallies.len(), &links)
 }
 
 /// The figures with their input and their method.
@@ -275,7 +275,7 @@ impl PacrMetricsMethod {
         Self {
             at,
             lambda,
-            half_life_seconds: lambda.half_life().map(rounded_figure),
+            half_life_seconds: lambda.half_life().map(round_significant_digits),
             weight: "exp(-lambda * seconds from the moment of the record's identity to `at`)",
             graph: "an edge from the agent of a record to the agent of each direct predecessor, once, without loops",
             influence_rank: format!("PageRank, damping {DAMPING}, tolerance {TOLERANCE:e}; the ranks sum to 1"),
@@ -343,12 +343,12 @@ pub struct PacrAgentMetrics {
 impl PacrAgentMetrics {
     /// Requires that `records` is not empty, and that no record is after `now`.
     fn from_records(records: &[&PacrRecord], now: u64, lambda: PacrDecayRate, rank: f64, score: f64) -> Self {
-        let newest = records.iter().map(|record| record.id.milliseconds()).max().unwrap_or(now);
+        let newest = records.iter().map(|record| record.id.unix_milliseconds()).max().unwrap_or(now);
         let (mut weights, mut seconds, mut joules) = (0.0, 0.0, 0.0);
         for record in records {
             // Relative to the newest record. The means are the same, and the weights of an old agent do not all
             // underflow to 0.
-            let age = (newest - record.id.milliseconds()) as f64 / 1000.0;
+            let age = (newest - record.id.unix_milliseconds()) as f64 / 1000.0;
             let weight = (-lambda.0 * age).exp();
             weights += weight;
             seconds += weight * record.seconds;
@@ -356,10 +356,10 @@ impl PacrAgentMetrics {
         }
         Self {
             interaction_count: records.len(),
-            avg_latency_ms: rounded_figure(seconds / weights * 1000.0),
-            avg_cost_joules: rounded_figure(joules / weights),
-            influence_rank: rounded_figure(rank),
-            critical_score: rounded_figure(score),
+            avg_latency_ms: round_significant_digits(seconds / weights * 1000.0),
+            avg_cost_joules: round_significant_digits(joules / weights),
+            influence_rank: round_significant_digits(rank),
+            critical_score: round_significant_digits(score),
         }
     }
 }
@@ -371,6 +371,6 @@ impl fmt::Display for PacrDecayRate {
 }
 
 /// The number, rounded to [`DIGITS`] significant digits.
-fn rounded_figure(number: f64) -> f64 {
+fn round_significant_digits(number: f64) -> f64 {
     format!("{number:.*e}", DIGITS - 1).parse().unwrap_or(number)
 }

@@ -20,14 +20,14 @@ pub use sarif::sarif_report;
 use serde::Serialize;
 
 use crate::system;
-use crate::system::{CardRules, CardSystem, CardSystemDetection};
+use crate::system::{CardLintContext, CardSystem, CardSystemDetection};
 use clresolve_core::digest::Digest;
 use clresolve_core::finding;
 use clresolve_core::json::{JsonError, JsonLimits};
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
 use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::check::edition;
-use clresolve_verdict::evidence::edition::CardEdition;
+use clresolve_verdict::evidence::edition::CardSuccessionFacts;
 use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles};
 
 /// Number of bytes of a document that [`lint_document`] needs: one more than a card may have. A caller can stop reading
@@ -36,7 +36,7 @@ pub const MAX_BYTES: usize = JsonLimits::CARD.bytes + 1;
 
 /// The findings for one document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct LintReport {
+pub struct CardLintReport {
     /// The card system by whose rules the document was judged. `None` if its members indicate no system or several.
     #[serde(rename = "flavour")]
     pub system: Option<CardSystem>,
@@ -52,7 +52,7 @@ pub struct LintReport {
 }
 
 /// Judges the bytes as a card of `named`, or of the system that their shape indicates.
-pub fn lint_document(bytes: &[u8], named: Option<CardSystem>, rules: &CardRules<'_>) -> LintReport {
+pub fn lint_document(bytes: &[u8], named: Option<CardSystem>, rules: &CardLintContext<'_>) -> CardLintReport {
     lint_parsed_card(&AgentCard::parse(bytes), bytes, named, rules)
 }
 
@@ -61,12 +61,12 @@ pub(crate) fn lint_parsed_card(
     card: &Result<AgentCard, JsonError>,
     bytes: &[u8],
     named: Option<CardSystem>,
-    rules: &CardRules<'_>,
-) -> LintReport {
+    rules: &CardLintContext<'_>,
+) -> CardLintReport {
     let text = finding::valid_utf8_prefix(bytes);
     let (system, mut findings) = match card {
         Err(error) => (named, vec![unparsable_finding(error, text, rules.profile)]),
-        Ok(card) => match named.map_or_else(|| system::detect(card), CardSystemDetection::One) {
+        Ok(card) => match named.map_or_else(|| system::detect_card_system(card), CardSystemDetection::One) {
             CardSystemDetection::One(system) => {
                 let reasons = find_violations(system, card, bytes, rules);
                 (Some(system), finding::locate_findings(reasons, text))
@@ -75,9 +75,9 @@ pub(crate) fn lint_parsed_card(
         },
     };
     finding::sort_by_position(&mut findings, text);
-    LintReport {
+    CardLintReport {
         system,
-        version: system.zip(card.as_ref().ok()).and_then(|(system, card)| system.version(card)),
+        version: system.zip(card.as_ref().ok()).and_then(|(system, card)| system.detect_format_version(card)),
         profile: system.filter(|system| *system == CardSystem::CommandLayer).map(|_| rules.profile.id().to_owned()),
         valid: findings.iter().all(|finding| finding.effect != ReasonEffect::Fail),
         findings,
@@ -86,42 +86,44 @@ pub(crate) fn lint_parsed_card(
 
 /// A report, and the other profiles under which the card is valid.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct NearMissLintReport {
+pub struct LintReportWithPassingProfiles {
     /// The report.
     #[serde(flatten)]
-    pub report: LintReport,
+    pub report: CardLintReport,
     /// Other profiles under which an invalid CommandLayer card is valid. Empty for other cards.
     pub near_misses: Vec<String>,
 }
 
 /// Like [`lint_document()`], and also lists the profiles among `profiles` under which the card would be valid.
-pub fn lint_with_near_misses(
+pub fn lint_with_passing_profiles(
     bytes: &[u8],
     system: Option<CardSystem>,
-    rules: &CardRules<'_>,
+    rules: &CardLintContext<'_>,
     profiles: &ConformanceProfiles,
-) -> NearMissLintReport {
+) -> LintReportWithPassingProfiles {
     let card = AgentCard::parse(bytes);
     let report = lint_parsed_card(&card, bytes, system, rules);
     let near_misses = match report.system {
-        Some(CardSystem::CommandLayer) if !report.valid => near_miss_profiles(&card, bytes, rules, profiles),
+        Some(CardSystem::CommandLayer) if !report.valid => passing_profiles(&card, bytes, rules, profiles),
         _ => Vec::new(),
     };
-    NearMissLintReport { report, near_misses }
+    LintReportWithPassingProfiles { report, near_misses }
 }
 
 /// The other profiles under which the card, parsed from `bytes`, is a valid CommandLayer card.
-fn near_miss_profiles(
+fn passing_profiles(
     card: &Result<AgentCard, JsonError>,
     bytes: &[u8],
-    rules: &CardRules<'_>,
+    rules: &CardLintContext<'_>,
     profiles: &ConformanceProfiles,
 ) -> Vec<String> {
     let others = profiles.iter().filter(|other| other.id() != rules.profile.id());
     let valid = |other: &ConformanceProfile| {
         let reasons = match card {
-            Ok(card) => find_violations(CardSystem::CommandLayer, card, bytes, &CardRules { profile: other, ..*rules }),
-            Err(error) => vec![other.assign_effect(error.reason())],
+            Ok(card) => {
+                find_violations(CardSystem::CommandLayer, card, bytes, &CardLintContext { profile: other, ..*rules })
+            }
+            Err(error) => vec![other.assign_effect(error.to_card_reason())],
         };
         reasons.iter().all(|reason| reason.effect != ReasonEffect::Fail)
     };
@@ -129,8 +131,8 @@ fn near_miss_profiles(
 }
 
 /// All violations of the rules of a system in a card.
-fn find_violations(system: CardSystem, card: &AgentCard, bytes: &[u8], rules: &CardRules<'_>) -> Vec<Reason> {
-    let mut reasons = system.check(card, rules);
+fn find_violations(system: CardSystem, card: &AgentCard, bytes: &[u8], rules: &CardLintContext<'_>) -> Vec<Reason> {
+    let mut reasons = system.check_card(card, rules);
     if system == CardSystem::CommandLayer {
         reasons.extend(compare_with_previous(card, bytes, rules));
     }
@@ -138,7 +140,7 @@ fn find_violations(system: CardSystem, card: &AgentCard, bytes: &[u8], rules: &C
 }
 
 /// CL-69: compares the card with the earlier card of the same name. Before publication, a difference is a defect.
-fn compare_with_previous(card: &AgentCard, bytes: &[u8], rules: &CardRules<'_>) -> Vec<Reason> {
+fn compare_with_previous(card: &AgentCard, bytes: &[u8], rules: &CardLintContext<'_>) -> Vec<Reason> {
     let Some(previous) = rules.previous.filter(|previous| previous.get("ens") == card.get("ens")) else {
         return Vec::new();
     };
@@ -147,8 +149,10 @@ fn compare_with_previous(card: &AgentCard, bytes: &[u8], rules: &CardRules<'_>) 
         Some(earlier) => (Digest::compute(earlier), Digest::compute(bytes)),
         None => (form(previous), form(card)),
     };
-    let reasons =
-        edition::check_succession(&CardEdition::from_card(previous, before), &CardEdition::from_card(card, now));
+    let reasons = edition::check_succession(
+        &CardSuccessionFacts::from_card(previous, before),
+        &CardSuccessionFacts::from_card(card, now),
+    );
     reasons.into_iter().map(|reason| Reason { effect: ReasonEffect::Fail, ..reason }).collect()
 }
 
@@ -166,7 +170,7 @@ fn unrecognised_system_reason(detection: &CardSystemDetection) -> Reason {
 
 /// The finding for a text that is not a card.
 fn unparsable_finding(error: &JsonError, text: &str, profile: &ConformanceProfile) -> DocumentFinding {
-    let reason = profile.assign_effect(error.reason());
+    let reason = profile.assign_effect(error.to_card_reason());
     match error {
         JsonError::TooLarge { limit, .. } => {
             DocumentFinding::from_json_error(reason.observed(format!("more than {limit} bytes")), error, text)
@@ -183,15 +187,15 @@ mod tests {
     use clresolve_verdict::profile::DEFAULT;
     use clresolve_verdict::sample::good_card;
 
-    fn judged(bytes: &[u8]) -> LintReport {
+    fn judged(bytes: &[u8]) -> CardLintReport {
         lint_document(
             bytes,
             Some(CardSystem::CommandLayer),
-            &CardRules::from_profile(&ConformanceProfiles::builtin().get(DEFAULT).expect("built in")),
+            &CardLintContext::from_profile(&ConformanceProfiles::builtin().get(DEFAULT).expect("built in")),
         )
     }
 
-    fn report(text: &str) -> LintReport {
+    fn report(text: &str) -> CardLintReport {
         judged(text.as_bytes())
     }
 
@@ -260,13 +264,13 @@ mod tests {
         let (earlier, profiles) = (format!("{:#}", good_card()), ConformanceProfiles::builtin());
         let profile = profiles.get(DEFAULT).expect("built in");
         let before = AgentCard::parse(earlier.as_bytes()).expect("a card");
-        let rules = CardRules {
+        let rules = CardLintContext {
             previous: Some(&before),
             previous_bytes: Some(earlier.as_bytes()),
-            ..CardRules::from_profile(&profile)
+            ..CardLintContext::from_profile(&profile)
         };
         let judged = |text: &str| {
-            let judgement = lint_with_near_misses(text.as_bytes(), None, &rules, &profiles);
+            let judgement = lint_with_passing_profiles(text.as_bytes(), None, &rules, &profiles);
             let codes: Vec<_> = judgement.report.findings.iter().map(|finding| finding.code.slug()).collect();
             (codes, judgement.report.valid, judgement.near_misses)
         };
@@ -289,9 +293,13 @@ mod tests {
         card["entry"] = json!("x402://summarizeagent.eth/summarize/v1.0.0");
         let profiles = ConformanceProfiles::builtin();
         let profile = profiles.get(DEFAULT).expect("built in");
-        let near =
-            lint_with_near_misses(card.to_string().as_bytes(), None, &CardRules::from_profile(&profile), &profiles)
-                .near_misses;
+        let near = lint_with_passing_profiles(
+            card.to_string().as_bytes(),
+            None,
+            &CardLintContext::from_profile(&profile),
+            &profiles,
+        )
+        .near_misses;
         assert_eq!(near, ["agent-cards/1.0.0+released"]);
     }
 

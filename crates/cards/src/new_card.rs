@@ -4,14 +4,14 @@ use clresolve_core::base_url::PublicBaseUrl;
 use clresolve_core::name::EnsName;
 use clresolve_core::text::{UntrustedText, nearest_word};
 use clresolve_verdict::check::card::is_url_safe;
-use clresolve_verdict::manifest::{ManifestVerb, SchemaReleaseManifest, SchemaSide};
+use clresolve_verdict::manifest::{ManifestVerb, SchemaReleaseManifest, SchemaRole};
 use clresolve_verdict::profile::ConformanceProfile;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::generate::percent_encoded;
+use crate::generate::percent_encode_segment;
 use crate::lint;
-use crate::system::{CardRules, CardSystem};
+use crate::system::{CardLintContext, CardSystem};
 
 /// The last segment of the entry of an Agent-Card 1.0.0.
 const ROUTE: &str = "v1";
@@ -64,17 +64,21 @@ impl NewCardInput<'_> {
     ///
     /// # Errors
     /// [`NewCardError`]
-    pub fn text(&self, profile: &ConformanceProfile) -> Result<String, NewCardError> {
-        let layers = || profile.classes().filter_map(move |class| Some((class, profile.layer(class)?.manifest())));
+    pub fn to_card_json(&self, profile: &ConformanceProfile) -> Result<String, NewCardError> {
+        let layers =
+            || profile.classes().filter_map(move |class| Some((class, profile.class_rules(class)?.manifest())));
         let Some((class, verb)) = layers().find_map(|(class, manifest)| Some((class, manifest.verb(self.verb)?)))
         else {
             let manifests: Vec<&SchemaReleaseManifest> = layers().map(|(_, manifest)| manifest).collect();
             return Err(self.unknown_verb_error(&manifests));
         };
-        let text = format!("{:#}\n", self.card_members(class, verb, profile.card_schema()));
+        let text = format!("{:#}\n", self.card_members(class, verb, profile.card_schema_url()));
         let text = lint::reorder_members(&text, CardSystem::CommandLayer).unwrap_or(text);
-        let report =
-            lint::lint_document(text.as_bytes(), Some(CardSystem::CommandLayer), &CardRules::from_profile(profile));
+        let report = lint::lint_document(
+            text.as_bytes(),
+            Some(CardSystem::CommandLayer),
+            &CardLintContext::from_profile(profile),
+        );
         if report.findings.is_empty() {
             return Ok(text);
         }
@@ -109,9 +113,9 @@ impl NewCardInput<'_> {
             card["$schema"] = schema.into();
         }
         if let Some(base) = self.base_url {
-            card["$id"] = format!("{base}/{class}/{}.json", percent_encoded(name)).into();
+            card["$id"] = format!("{base}/{class}/{}.json", percent_encode_segment(name)).into();
         }
-        let mirrors = schema_mirrors(verb);
+        let mirrors = first_schema_mirrors(verb);
         if !mirrors.is_empty() {
             card["schemas_mirror"] = mirrors.into();
         }
@@ -131,9 +135,9 @@ impl NewCardInput<'_> {
 }
 
 /// The first mirror of each schema that has one.
-fn schema_mirrors(verb: &ManifestVerb) -> Map<String, Value> {
-    let sides = [("request", SchemaSide::Request), ("receipt", SchemaSide::Receipt)];
-    let first = |(member, side): (&str, SchemaSide)| {
+fn first_schema_mirrors(verb: &ManifestVerb) -> Map<String, Value> {
+    let sides = [("request", SchemaRole::Request), ("receipt", SchemaRole::Receipt)];
+    let first = |(member, side): (&str, SchemaRole)| {
         Some((member.to_owned(), verb.schema(side).mirrors.first()?.as_str().into()))
     };
     sides.into_iter().filter_map(first).collect()
@@ -151,7 +155,7 @@ mod tests {
         let base_url = "https://cards.example/agents/".parse().expect("a URL");
         let created = "2026-01-02T03:04:05.6Z".parse().expect("a time");
         let card = NewCardInput { name: &name, verb, owner: &owner, base_url: Some(&base_url), created };
-        card.text(&profile).map(|text| serde_json::from_str(&text).expect("JSON"))
+        card.to_card_json(&profile).map(|text| serde_json::from_str(&text).expect("JSON"))
     }
 
     #[test]

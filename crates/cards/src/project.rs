@@ -10,12 +10,12 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use crate::signature;
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use clresolve_core::world::SANDBOX;
 use clresolve_jose::Ed25519SigningKey;
 use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::gate::GatePolicy;
-use clresolve_verdict::trust::{Resolution, TrustEvidenceKind, TrustedVerdict};
+use clresolve_verdict::trust::{Resolution, TrustOrigin, TrustedVerdict};
 use clresolve_verdict::verdict::{AgentIdentity, Verdict};
 
 /// Identifier of the extension that contains the verdict.
@@ -32,20 +32,22 @@ const JSON: &str = "application/json";
 ///
 /// # Errors
 /// The code of the reason why the gate would deny the agent. A client that uses this card does not ask the gate.
-pub fn project_a2a_card(trusted: &TrustedVerdict, policy: &GatePolicy) -> Result<Value, &'static str> {
+pub fn a2a_card_from_verdict(trusted: &TrustedVerdict, policy: &GatePolicy) -> Result<Value, &'static str> {
     let verdict = trusted.verdict();
     if let Some(code) =
         policy.policy_objection(trusted).filter(|_| !clresolve_core::mutant!("refused-agents-are-projected"))
     {
         return Err(code);
     }
-    let card = trusted.card().and_then(|bytes| AgentCard::parse(bytes).ok());
-    let (Some(identity), Some(card)) = (&verdict.identity, card) else { return Err(Refusal::InternalError.slug()) };
-    let entry = identity.entry.as_deref().unwrap_or_default();
-    let (Some(name), Some(binding)) = (name(&card, verdict), interface_protocol(entry)) else {
-        return Err(Refusal::InternalError.slug());
+    let card = trusted.card_bytes().and_then(|bytes| AgentCard::parse(bytes).ok());
+    let (Some(identity), Some(card)) = (&verdict.identity, card) else {
+        return Err(RefusalCode::InternalError.slug());
     };
-    let description = card.text("/description").map_or_else(|| default_description(name, identity), str::to_owned);
+    let entry = identity.entry.as_deref().unwrap_or_default();
+    let (Some(name), Some(binding)) = (agent_display_name(&card, verdict), interface_protocol(entry)) else {
+        return Err(RefusalCode::InternalError.slug());
+    };
+    let description = card.text_at("/description").map_or_else(|| default_description(name, identity), str::to_owned);
     Ok(json!({
         "name": name,
         "description": description,
@@ -62,27 +64,27 @@ pub fn project_a2a_card(trusted: &TrustedVerdict, policy: &GatePolicy) -> Result
     }))
 }
 
-/// The card of a live resolution as built by [`project_a2a_card`], signed if there is a key. Sandbox cards are never
-/// signed, so that they cannot be mistaken for real ones.
+/// The card of a live resolution as built by [`a2a_card_from_verdict`], signed if there is a key. Sandbox cards are
+/// never signed, so that they cannot be mistaken for real ones.
 ///
 /// # Errors
 /// The code of the reason why the gate would deny the agent.
-pub fn project_signed_a2a_card(
+pub fn signed_a2a_card_from_resolution(
     resolution: &Resolution,
     policy: &GatePolicy,
     key: Option<&Ed25519SigningKey>,
 ) -> Result<Value, &'static str> {
-    let card = project_a2a_card(&resolution.trusted()?, policy)?;
+    let card = a2a_card_from_verdict(&resolution.trusted_verdict()?, policy)?;
     let world = resolution.verdict().anchor.as_ref().map(|anchor| anchor.world.as_str());
     match key.filter(|_| world != Some(SANDBOX)) {
-        Some(key) => signature::sign_card(&card, key).map_err(|_| Refusal::InternalError.slug()),
+        Some(key) => signature::sign_card(&card, key).map_err(|_| RefusalCode::InternalError.slug()),
         None => Ok(card),
     }
 }
 
 /// `display_name`, or the proven name, since cards of 1.1.0 have no `display_name`.
-fn name<'c>(card: &'c AgentCard, verdict: &'c Verdict) -> Option<&'c str> {
-    card.text("/display_name").or(verdict.name.normalized.as_deref())
+fn agent_display_name<'c>(card: &'c AgentCard, verdict: &'c Verdict) -> Option<&'c str> {
+    card.text_at("/display_name").or(verdict.name.normalized.as_deref())
 }
 
 /// The description of an agent whose card has none.
@@ -99,12 +101,12 @@ fn interface_protocol(entry: &str) -> Option<&str> {
 
 /// The proven facts, so that users of clresolve can ask again or compare. The reasons of a trusted verdict are
 /// warnings. A reader who has only the card must see that there are some.
-fn clresolve_extension(verdict: &Verdict, identity: &AgentIdentity, origin: TrustEvidenceKind) -> Value {
+fn clresolve_extension(verdict: &Verdict, identity: &AgentIdentity, origin: TrustOrigin) -> Value {
     let mut params = Map::new();
     let mut say = |member: &str, value: Value| params.insert(member.to_owned(), value);
     say("schema", verdict.schema.as_str().into());
     say("state", verdict.state.as_str().into());
-    if origin != TrustEvidenceKind::Live {
+    if origin != TrustOrigin::Live {
         say("origin", json!(origin));
     }
     say("conclusion", verdict.conclusion.as_str().into());
@@ -131,16 +133,16 @@ fn clresolve_extension(verdict: &Verdict, identity: &AgentIdentity, origin: Trus
         "uri": EXTENSION,
         "description": "This agent's identity was proven on ENS by clresolve; ask it again after fresh_until.",
         "required": false,
-        "params": without_nulls(params.into()),
+        "params": without_null_members(params.into()),
     })
 }
 
 /// Removes nulls. Common A2A card parsers drop them, which would invalidate a signature over the card.
-fn without_nulls(value: Value) -> Value {
+fn without_null_members(value: Value) -> Value {
     match value {
         Value::Object(members) => {
             let known = members.into_iter().filter(|(_, value)| !value.is_null());
-            Value::Object(known.map(|(name, value)| (name, without_nulls(value))).collect())
+            Value::Object(known.map(|(name, value)| (name, without_null_members(value))).collect())
         }
         other => other,
     }

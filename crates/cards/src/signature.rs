@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
 
-use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect, ResolutionStep, sort};
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect, ResolutionStep, sort_reasons};
 
 mod canonical;
 mod error;
@@ -27,7 +27,7 @@ pub(crate) mod message;
 mod root;
 mod splice;
 
-pub use canonical::{CanonicalCardForm, CanonicalFormError, MAX_SIGNATURES, canonical_payload};
+pub use canonical::{DefaultFieldOmissionRule, MAX_SIGNATURES, UnsafeIntegerError, canonical_payload};
 pub use error::CardSignError;
 pub use header::{MAX_HEADER_BYTES, MAX_SIGNATURE_BYTES};
 pub use key::{CardSignatureAlgorithm, CardSigner, CardSigningKey};
@@ -35,7 +35,7 @@ pub use root::{CardTrustRoot, CardTrustRootError, CardTrustRoots, DidWeb, MAX_RO
 pub use splice::sign_text;
 
 use canonical::SIGNATURES;
-use header::{CardSignatureEntry, UntrustedSignatureHeader};
+use header::{ParsedCardSignature, UnverifiedSignatureHeader};
 use key::{CardTrustRootKey, KeyAlgorithmMatch};
 
 /// Maximum number of keys tried for one signature. Several keys are possible only if a root or the signature names
@@ -99,7 +99,7 @@ pub fn has_signature_by_key(card: &Value, key: &dyn CardSigner) -> bool {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CardSignatureVerification {
     /// The state of the card.
-    pub state: CardSignatureState,
+    pub state: SignedCardState,
     /// Each signature, in the order of the card.
     pub signatures: Vec<CheckedCardSignature>,
     /// The defects of signatures and roots, sorted. They are warnings if the card is verified.
@@ -111,7 +111,7 @@ pub struct CardSignatureVerification {
 /// The state of a card according to its signatures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum CardSignatureState {
+pub enum SignedCardState {
     /// At least one signature is valid under a key of a named root.
     Verified,
     /// No signature is valid under such a key.
@@ -145,7 +145,7 @@ pub enum CardSignatureOutcome {
         /// RFC 7638 thumbprint of the key.
         key: String,
         /// The canonical form that was signed.
-        form: CanonicalCardForm,
+        form: DefaultFieldOmissionRule,
     },
     /// The signature is rejected, for this reason.
     Refused(ReasonCode),
@@ -153,12 +153,12 @@ pub enum CardSignatureOutcome {
 
 /// Verifies the signatures of a card with the keys of these roots.
 ///
-/// The card must come from strict JSON ([`clresolve_core::json::parse`]). Otherwise parsers of the signed text may
-/// differ in which of two duplicate members they use.
+/// The card must come from strict JSON ([`clresolve_core::json::parse_strict_json`]). Otherwise parsers of the signed
+/// text may differ in which of two duplicate members they use.
 pub fn verify_card_signatures(card: &Value, roots: &CardTrustRoots) -> CardSignatureVerification {
     let labels = || roots.iter().map(|root| root.label().to_owned()).collect();
     let refused = |reason| CardSignatureVerification {
-        state: CardSignatureState::Refused,
+        state: SignedCardState::Refused,
         signatures: Vec::new(),
         reasons: vec![reason],
         roots: labels(),
@@ -176,15 +176,15 @@ pub fn verify_card_signatures(card: &Value, roots: &CardTrustRoots) -> CardSigna
     };
     let payloads = match CardSignaturePayloads::from_card(card) {
         Ok(payloads) => payloads,
-        Err(CanonicalFormError { place }) => {
+        Err(UnsafeIntegerError { place }) => {
             return refused(Reason::new(ReasonCode::SignaturePayloadRefused).at_place(place));
         }
     };
-    let mut reasons: Vec<Reason> = roots.iter().filter_map(CardTrustRoot::failure).cloned().collect();
+    let mut reasons: Vec<Reason> = roots.iter().filter_map(CardTrustRoot::failure_reason).cloned().collect();
     let mut signatures = Vec::new();
     let mut budget = CardSignatureBudget { attempts: MAX_ATTEMPTS, bytes: MAX_HASHED_BYTES };
     for (index, entry) in list.iter().enumerate() {
-        let mut stated = UntrustedSignatureHeader::default();
+        let mut stated = UnverifiedSignatureHeader::default();
         let outcome = header::parse_entry(entry, &mut stated)
             .and_then(|entry| verify_signature(&entry, &payloads, roots, &mut budget));
         let outcome = outcome.unwrap_or_else(|reason| {
@@ -194,11 +194,11 @@ pub fn verify_card_signatures(card: &Value, roots: &CardTrustRoots) -> CardSigna
         });
         signatures.push(CheckedCardSignature { index, alg: stated.algorithm, kid: stated.kid, outcome });
     }
-    let state = signature_state(&signatures, roots);
+    let state = signed_card_state(&signatures, roots);
     for reason in &mut reasons {
-        reason.effect = reason_effect(reason, state);
+        reason.effect = reason_effect_in_card_state(reason, state);
     }
-    sort(&mut reasons);
+    sort_reasons(&mut reasons);
     CardSignatureVerification { state, signatures, reasons, roots: labels() }
 }
 
@@ -215,7 +215,7 @@ impl CardSignatureBudget {
         let left = self.attempts.checked_sub(cost).zip(self.bytes.checked_sub(input.len()));
         let (attempts, bytes) = left.ok_or_else(|| {
             let observed = "more signatures, keys and bytes than one card may have together";
-            Box::new(Reason::new(ReasonCode::CardTooComplex).in_step(ResolutionStep::Signature).observed(observed))
+            Box::new(Reason::new(ReasonCode::CardTooComplex).with_step(ResolutionStep::Signature).observed(observed))
         })?;
         *self = Self { attempts, bytes };
         Ok(())
@@ -230,16 +230,16 @@ struct CardSignaturePayloads {
 }
 
 impl CardSignaturePayloads {
-    fn from_card(card: &Value) -> Result<Self, CanonicalFormError> {
+    fn from_card(card: &Value) -> Result<Self, UnsafeIntegerError> {
         let [specification, without_empty] = canonical::canonical_payloads(card)?;
         let second = (without_empty != specification).then(|| BASE64URL.encode(without_empty));
         Ok(Self { specification: BASE64URL.encode(specification), without_empty: second })
     }
 
     /// The forms to try, each with the signing input for a signature with this header.
-    fn signing_inputs(&self, protected: &str) -> Vec<(CanonicalCardForm, Vec<u8>)> {
-        let second = self.without_empty.iter().map(|payload| (CanonicalCardForm::WithoutEmpty, payload));
-        let forms = std::iter::once((CanonicalCardForm::Specification, &self.specification)).chain(second);
+    fn signing_inputs(&self, protected: &str) -> Vec<(DefaultFieldOmissionRule, Vec<u8>)> {
+        let second = self.without_empty.iter().map(|payload| (DefaultFieldOmissionRule::WithoutEmpty, payload));
+        let forms = std::iter::once((DefaultFieldOmissionRule::Specification, &self.specification)).chain(second);
         forms.map(|(form, payload)| (form, signing_input(protected, payload))).collect()
     }
 }
@@ -250,7 +250,7 @@ fn signing_input(protected: &str, payload: &str) -> Vec<u8> {
 
 /// Verifies a signature with the keys of all roots.
 fn verify_signature(
-    entry: &CardSignatureEntry<'_>,
+    entry: &ParsedCardSignature<'_>,
     payloads: &CardSignaturePayloads,
     roots: &CardTrustRoots,
     budget: &mut CardSignatureBudget,
@@ -283,7 +283,7 @@ fn verify_signature(
     for (root, key) in fitting.take(MAX_TRIED_KEYS) {
         for (form, input) in &inputs {
             budget.charge_attempt(input)?;
-            if key.has_signed(input, &entry.signature) {
+            if key.verifies_signature(input, &entry.signature) {
                 let (root, key) = (root.label().to_owned(), key.thumbprint().to_owned());
                 return Ok(CardSignatureOutcome::Verified { root, key, form: *form });
             }
@@ -292,29 +292,30 @@ fn verify_signature(
     Err(Box::new(Reason::new(ReasonCode::SignatureInvalid).observed(observed)))
 }
 
-fn signature_state(signatures: &[CheckedCardSignature], roots: &CardTrustRoots) -> CardSignatureState {
+fn signed_card_state(signatures: &[CheckedCardSignature], roots: &CardTrustRoots) -> SignedCardState {
     let any = |is: fn(&CardSignatureOutcome) -> bool| signatures.iter().any(|checked| is(&checked.outcome));
-    let unasked =
-        |root: &CardTrustRoot| root.failure().is_some_and(|reason| reason.code == ReasonCode::SignatureRootUnavailable);
+    let unasked = |root: &CardTrustRoot| {
+        root.failure_reason().is_some_and(|reason| reason.code == ReasonCode::SignatureRootUnavailable)
+    };
     if any(|outcome| matches!(outcome, CardSignatureOutcome::Verified { .. })) {
         return if clresolve_core::mutant!("one-broken-signature-refuses") {
-            CardSignatureState::Refused
+            SignedCardState::Refused
         } else {
-            CardSignatureState::Verified
+            SignedCardState::Verified
         };
     }
     let is_open = any(|outcome| *outcome == CardSignatureOutcome::Refused(ReasonCode::SignatureKeyUnknown));
-    if is_open && roots.iter().any(unasked) { CardSignatureState::Undecided } else { CardSignatureState::Refused }
+    if is_open && roots.iter().any(unasked) { SignedCardState::Undecided } else { SignedCardState::Refused }
 }
 
 /// The effect of a reason in a card of this state. A failure does not outweigh a valid signature, or one that may yet
 /// be verified.
-fn reason_effect(reason: &Reason, state: CardSignatureState) -> ReasonEffect {
+fn reason_effect_in_card_state(reason: &Reason, state: SignedCardState) -> ReasonEffect {
     let is_open = [ReasonCode::SignatureKeyUnknown, ReasonCode::SignatureRootUnavailable].contains(&reason.code);
     match state {
-        CardSignatureState::Verified => ReasonEffect::Warn,
-        CardSignatureState::Undecided if is_open => ReasonEffect::Unknown,
-        CardSignatureState::Undecided => ReasonEffect::Warn,
-        CardSignatureState::Refused => reason.effect,
+        SignedCardState::Verified => ReasonEffect::Warn,
+        SignedCardState::Undecided if is_open => ReasonEffect::Unknown,
+        SignedCardState::Undecided => ReasonEffect::Warn,
+        SignedCardState::Refused => reason.effect,
     }
 }

@@ -32,7 +32,7 @@ use clresolve_verdict::profile::ConformanceProfile;
 
 /// The rules by which a card is judged.
 #[derive(Clone, Copy, Debug)]
-pub struct CardRules<'r> {
+pub struct CardLintContext<'r> {
     /// The release line of CommandLayer's rules.
     pub profile: &'r ConformanceProfile,
     /// An earlier version of the same agent's card, for the rules on changes.
@@ -43,7 +43,7 @@ pub struct CardRules<'r> {
     pub previous_bytes: Option<&'r [u8]>,
 }
 
-impl<'r> CardRules<'r> {
+impl<'r> CardLintContext<'r> {
     /// The rules of a profile, without an earlier card and without a ledger.
     pub const fn from_profile(profile: &'r ConformanceProfile) -> Self {
         Self { profile, previous: None, previous_bytes: None, ledger: None }
@@ -60,7 +60,7 @@ struct CardSystemDefinition {
     /// Returns the version of the system's format, by the document's members or by its own claim.
     version: fn(&AgentCard) -> Option<String>,
     /// Returns the violations of its rules.
-    check: fn(&AgentCard, &CardRules<'_>) -> Vec<Reason>,
+    check: fn(&AgentCard, &CardLintContext<'_>) -> Vec<Reason>,
     /// Its top-level members, in the order of its specification.
     order: &'static [&'static str],
     /// Returns derived values that the card has wrong or lacks.
@@ -68,7 +68,7 @@ struct CardSystemDefinition {
     /// JSON Pointer of the time of the card's last change.
     changed_at: Option<&'static str>,
     /// Where a host publishes cards.
-    discovery: DiscoveryRules,
+    discovery: CardDiscoveryRules,
     /// Returns the mapping from the card's shape to the common fields.
     mapping: fn(&AgentCard) -> &'static CardFieldMapping,
     /// The mapping for the shape in which new cards are written.
@@ -77,7 +77,7 @@ struct CardSystemDefinition {
 
 /// Where a system's cards are published, and the codes for failures.
 #[derive(Debug)]
-pub struct DiscoveryRules {
+pub struct CardDiscoveryRules {
     /// Paths on a host, in the forms of [`matches_path_form`]. `{name}` stands for one of the host's agent systems. A
     /// form with `*` is not requested. It only determines which URLs a user may give.
     pub paths: &'static [&'static str],
@@ -95,7 +95,7 @@ pub struct DiscoveryRules {
     pub is_descriptor: fn(&AgentCard) -> bool,
 }
 
-/// Whether `path` matches a form of [`DiscoveryRules::paths`]. `{name}` is one segment, `*` is any text.
+/// Whether `path` matches a form of [`CardDiscoveryRules::paths`]. `{name}` is one segment, `*` is any text.
 pub fn matches_path_form(form: &str, path: &str) -> bool {
     let split =
         |placeholder| form.split_once(placeholder).and_then(|(before, after)| text_between(path, before, after));
@@ -168,17 +168,17 @@ impl CardSystem {
     }
 
     /// The version of the system's format, by the members of `card` or by its own claim. `None` if it shows none.
-    pub fn version(self, card: &AgentCard) -> Option<String> {
+    pub fn detect_format_version(self, card: &AgentCard) -> Option<String> {
         (self.definition().version)(card)
     }
 
     /// Its top-level members, in the order of its specification.
-    pub fn order(self) -> &'static [&'static str] {
+    pub fn member_order(self) -> &'static [&'static str] {
         self.definition().order
     }
 
     /// Derived values that the card has wrong or lacks.
-    pub fn fixes(self, card: &AgentCard) -> Vec<DerivedMemberFix> {
+    pub fn derived_member_fixes(self, card: &AgentCard) -> Vec<DerivedMemberFix> {
         (self.definition().fixes)(card)
     }
 
@@ -188,12 +188,12 @@ impl CardSystem {
     }
 
     /// Where a host publishes cards of this system.
-    pub fn discovery_rules(self) -> &'static DiscoveryRules {
+    pub fn discovery_rules(self) -> &'static CardDiscoveryRules {
         &self.definition().discovery
     }
 
     /// The mapping for the shape of `card`.
-    pub(crate) fn mapping(self, card: &AgentCard) -> &'static CardFieldMapping {
+    pub(crate) fn field_mapping_for_card(self, card: &AgentCard) -> &'static CardFieldMapping {
         (self.definition().mapping)(card)
     }
 
@@ -203,7 +203,7 @@ impl CardSystem {
     }
 
     /// The violations of this system's rules in `card`.
-    pub fn check(self, card: &AgentCard, rules: &CardRules<'_>) -> Vec<Reason> {
+    pub fn check_card(self, card: &AgentCard, rules: &CardLintContext<'_>) -> Vec<Reason> {
         (self.definition().check)(card, rules)
     }
 }
@@ -239,7 +239,7 @@ pub enum CardSystemDetection {
 }
 
 /// Detects the system of a document by its shape alone.
-pub fn detect(card: &AgentCard) -> CardSystemDetection {
+pub fn detect_card_system(card: &AgentCard) -> CardSystemDetection {
     let shown: Vec<CardSystem> =
         CardSystem::ALL.iter().copied().filter(|system| !(system.definition().distinctive)(card).is_empty()).collect();
     let refined = |system: &CardSystem| shown.iter().any(|other| other.definition().refines.contains(system));
@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     fn detected(text: &str) -> CardSystemDetection {
-        detect(&AgentCard::parse(text.as_bytes()).expect("strict JSON"))
+        detect_card_system(&AgentCard::parse(text.as_bytes()).expect("strict JSON"))
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use allocation_counter::measure;
 use clresolve_cards::lint::lint_document;
 use clresolve_cards::signature::{CardTrustRoots, verify_card_signatures};
-use clresolve_cards::system::CardRules;
+use clresolve_cards::system::CardLintContext;
 use clresolve_core::json::JsonLimits;
 use clresolve_core::reason::ReasonCode;
 use clresolve_verdict::card::AgentCard;
@@ -51,7 +51,7 @@ fn long_names_over_long_lists_are_too_complex_to_lint() {
         let document = long_names_over_long_lists(name);
         let mut codes = Vec::new();
         let peak = measure(|| {
-            let report = lint_document(&document, None, &CardRules::from_profile(&profile));
+            let report = lint_document(&document, None, &CardLintContext::from_profile(&profile));
             codes = report.findings.iter().map(|finding| finding.code).collect();
         })
         .bytes_max;
@@ -63,7 +63,8 @@ fn long_names_over_long_lists_are_too_complex_to_lint() {
 #[test]
 fn more_defects_than_are_looked_at_make_a_card_too_complex() {
     let profile = ConformanceProfiles::builtin().get(DEFAULT).expect("built in");
-    let with = |card: &Value| lint_document(card.to_string().as_bytes(), None, &CardRules::from_profile(&profile));
+    let with =
+        |card: &Value| lint_document(card.to_string().as_bytes(), None, &CardLintContext::from_profile(&profile));
     let codes =
         |card: Value| -> BTreeSet<ReasonCode> { with(&card).findings.iter().map(|finding| finding.code).collect() };
     let a2a = |modes: usize| json!({"supportedInterfaces": [], "defaultInputModes": vec![0; modes]});

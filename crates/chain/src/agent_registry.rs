@@ -17,11 +17,11 @@ use clresolve_state::agent_registry::{self, AgentRegistryDecodeError};
 use crate::endpoint::RpcEndpoint;
 use crate::failure::EndpointFailure;
 use crate::header_only::BlockHeaderQuery;
-use crate::poll::{QuorumResult, poll};
+use crate::poll::{QuorumPollOutcome, poll_quorum};
 use crate::pool::{ChainReaderConfig, EndpointPool, TimeSource};
 use crate::request::{block_id_by_hash, eth_call_request};
 use crate::revert::revert_data;
-use crate::transport::RpcHttpTransport;
+use crate::transport::JsonRpcHttpClient;
 
 /// The identity registry of one chain.
 pub struct AgentRegistryReader {
@@ -61,7 +61,7 @@ impl AgentRegistryReader {
     pub fn new(
         address: Address,
         config: ChainReaderConfig,
-        http: &Arc<dyn RpcHttpTransport>,
+        http: &Arc<dyn JsonRpcHttpClient>,
         clock: TimeSource,
     ) -> Self {
         Self { pool: EndpointPool::new(config, http).with_clock(clock), address }
@@ -72,9 +72,9 @@ impl AgentRegistryReader {
     /// # Errors
     /// [`AgentRegistryError`].
     pub async fn read_agent(&self, agent: U256) -> Result<AgentRegistryReading, AgentRegistryError> {
-        let header = |selector| poll(&self.pool, Arc::new(BlockHeaderQuery), selector);
+        let header = |selector| poll_quorum(&self.pool, Arc::new(BlockHeaderQuery), selector);
         let (finalized, newest) = tokio::try_join!(header(BlockSelector::Finalized), header(BlockSelector::Latest))?;
-        let (block, proof) = (finalized.block, finalized.proof(self.pool.demand));
+        let (block, proof) = (finalized.block, finalized.proof_strength(self.pool.demand));
         if newest.block.number < block.number {
             let below = EndpointFailure::HeadBelowFinalized { head: newest.block.number, finalized: block.number };
             return Err(below
@@ -85,7 +85,7 @@ impl AgentRegistryReader {
         let wallet_call = agent_registry::agent_wallet_call(agent);
         let (wallet, latest_wallet, uri) = tokio::try_join!(
             self.call_registry(&client, wallet_call.clone(), block_id_by_hash(&block)),
-            self.call_at_newest_blocks(newest, wallet_call, block.number),
+            self.call_registry_at_newest_blocks(newest, wallet_call, block.number),
             self.call_registry(&client, agent_registry::agent_uri_call(agent), block_id_by_hash(&block)),
         )?;
         let wallet_of = |data: Option<Bytes>| data.map_or(Ok(None), |data| agent_registry::decode_agent_address(&data));
@@ -103,7 +103,7 @@ impl AgentRegistryReader {
     /// # Errors
     /// [`AgentRegistryError`].
     pub async fn read_agent_owner(&self, agent: U256) -> Result<Option<Address>, AgentRegistryError> {
-        let finalized = poll(&self.pool, Arc::new(BlockHeaderQuery), BlockSelector::Finalized).await?;
+        let finalized = poll_quorum(&self.pool, Arc::new(BlockHeaderQuery), BlockSelector::Finalized).await?;
         let block = block_id_by_hash(&finalized.block);
         let client = self.pool.client_for_members(finalized.members, finalized.spares);
         match self.call_registry(&client, agent_registry::agent_owner_call(agent), block).await? {
@@ -115,9 +115,9 @@ impl AgentRegistryReader {
     /// Runs a call at each endpoint's own newest block. Asks only endpoints whose newest block was checked: those that
     /// agree on `newest` and, if these contradict each other or fail, all others whose newest block is recent and not
     /// below `floor`.
-    async fn call_at_newest_blocks<V>(
+    async fn call_registry_at_newest_blocks<V>(
         &self,
-        newest: QuorumResult<V>,
+        newest: QuorumPollOutcome<V>,
         data: Bytes,
         floor: u64,
     ) -> Result<Option<Bytes>, ChainError> {

@@ -22,13 +22,13 @@ use futures_util::future::try_join;
 use futures_util::stream::FuturesUnordered;
 use tokio::time::timeout;
 
-use crate::ccip::{CcipReadGateway, CcipReadLookupClient};
+use crate::ccip::{CcipReadGatewayClient, CcipReadLookupClient};
 use crate::endpoint::RpcEndpoint;
-use crate::poll::{LatestNameStateVote, LatestNameStateVotes};
+use crate::poll::{DecisiveNewestVote, NewestBlockVoteSummary};
 use crate::pool::{ChainReaderConfig, EndpointPool};
 use crate::query::NameQuery;
 
-pub(crate) struct EnsAnswerCompleter {
+pub(crate) struct CcipReadAnswerResolver {
     universal_resolver: Address,
     /// `None` if CCIP-Read is disabled.
     lookups: Option<CcipReadLookupClient>,
@@ -57,7 +57,7 @@ impl UncomparedNewestAnswer {
         match &self.objection {
             Some(objection)
                 if latest.holder == holder
-                    && latest.answer.same_records(answer)
+                    && latest.answer.has_same_records(answer)
                     && !clresolve_core::mutant!("objections-hide-objections") =>
             {
                 Err(objection.clone())
@@ -75,9 +75,9 @@ const PAYMENT_PATIENCE: u32 = 2;
 /// before the time for the name runs out.
 const MAX_OWN_LOOK_UP_TIME: Duration = Duration::from_secs(1);
 
-impl EnsAnswerCompleter {
+impl CcipReadAnswerResolver {
     /// Follows lookups through `gateway` if `config` has a time limit for them.
-    pub(crate) fn new(config: &ChainReaderConfig, gateway: Arc<dyn CcipReadGateway>) -> Self {
+    pub(crate) fn new(config: &ChainReaderConfig, gateway: Arc<dyn CcipReadGatewayClient>) -> Self {
         let lookups = config.lookup_timeout.map(|timeout| CcipReadLookupClient::new(gateway, timeout));
         Self {
             universal_resolver: config.contracts.universal_resolver,
@@ -94,8 +94,8 @@ impl EnsAnswerCompleter {
         findings: &NameFindings,
         block: BlockId,
     ) -> Result<EnsAnswer, ChainError> {
-        let look_up = self.look_up_records(rpc, query, block);
-        let returned = match finish_lookup(answer::records_response(findings)?, look_up).await? {
+        let look_up = self.follow_record_lookups(rpc, query, block);
+        let returned = match finish_pending_lookup(answer::records_answer_stage(findings)?, look_up).await? {
             Break(answer) => return Ok(answer),
             Continue(returned) => returned,
         };
@@ -120,7 +120,7 @@ impl EnsAnswerCompleter {
     ) -> Result<PaymentRecords, ChainError> {
         let Some((coins, resolve)) = query.payment_call() else { return Ok(PaymentRecords::default()) };
         let look_up = self.follow_lookups(self.payment_lookups.as_ref(), rpc, resolve, block);
-        match finish_lookup(answer::payment_response(findings)?, look_up).await? {
+        match finish_pending_lookup(answer::payment_answer_stage(findings)?, look_up).await? {
             Break(payment) => Ok(payment),
             Continue(returned) => answer::decode_returned_payment(findings, coins, &returned),
         }
@@ -131,14 +131,14 @@ impl EnsAnswerCompleter {
     pub(crate) async fn resolve_newest_answer(
         &self,
         query: &NameQuery,
-        newest: LatestNameStateVotes<NameFindings>,
+        newest: NewestBlockVoteSummary<NameFindings>,
         pool: &EndpointPool,
     ) -> UncomparedNewestAnswer {
-        let LatestNameStateVotes { records, payment, look_ups, mut current, unheard, floor } = newest;
+        let NewestBlockVoteSummary { records, payment, look_ups, mut current, unheard, floor } = newest;
         let objection = records.objection_error();
         let ask = async |endpoints: &[Arc<RpcEndpoint>]| {
             let rpc = &pool.client_for_members(endpoints.to_vec(), Vec::new());
-            self.resolve_counted_votes(rpc, query, records.clone(), payment.clone(), pool.chain_id).await
+            self.resolve_decisive_votes(rpc, query, records.clone(), payment.clone(), pool.chain_id).await
         };
         let mut latest = ask(&current).await;
         let is_looked_up =
@@ -154,23 +154,24 @@ impl EnsAnswerCompleter {
         }
         // The objection may be invented, so if it cannot be read, the publisher is not blamed.
         let latest = latest.map_err(|error| objection.clone().unwrap_or(error));
-        UncomparedNewestAnswer { latest, objection, look_ups, agree: pool.required_operators() }
+        UncomparedNewestAnswer { latest, objection, look_ups, agree: pool.required_operator_count() }
     }
 
     /// Decodes the counted votes on the newest block into an answer, following lookups through `rpc`. An objection to
     /// the payment records is returned as their error, and leaves the other records readable.
-    async fn resolve_counted_votes(
+    async fn resolve_decisive_votes(
         &self,
         rpc: &RpcClient,
         query: &NameQuery,
-        records: LatestNameStateVote<NameFindings>,
-        payment: LatestNameStateVote<NameFindings>,
+        records: DecisiveNewestVote<NameFindings>,
+        payment: DecisiveNewestVote<NameFindings>,
         chain_id: u64,
     ) -> Result<LatestNameState, ChainError> {
         let payment_objection = payment.objection_error();
         let records = records.into_vote(chain_id)?;
         let payment = payment_objection.map_or_else(|| payment.into_vote(chain_id), Err);
-        let answer = self.resolve_with_payment(rpc, query, &records, payment.as_ref(), BlockId::latest()).await?;
+        let answer =
+            self.resolve_records_and_payment(rpc, query, &records, payment.as_ref(), BlockId::latest()).await?;
         Ok(LatestNameState { answer, holder: records.holder })
     }
 
@@ -186,7 +187,7 @@ impl EnsAnswerCompleter {
     ) -> (Result<LatestNameState, ChainError>, Option<u64>) {
         match newest.compare_with_pinned(answer, holder) {
             Err(error @ ChainError::Disagree(_)) if newest.objection.is_some() => {
-                match self.resolve_by_each_operator(query, &newest, answer, &error).await {
+                match self.confirm_answer_with_operators(query, &newest, answer, &error).await {
                     Some((answer, reached)) => (Ok(LatestNameState { answer, holder }), Some(reached)),
                     None => (Err(error), None),
                 }
@@ -202,7 +203,7 @@ impl EnsAnswerCompleter {
     /// and the results are compared. Only endpoints whose votes otherwise equal the pinned reading take part. A single
     /// liar can therefore hide neither a changed resolver nor changed records. The time limit keeps a stalling endpoint
     /// from delaying the others.
-    async fn resolve_by_each_operator(
+    async fn confirm_answer_with_operators(
         &self,
         query: &NameQuery,
         newest: &UncomparedNewestAnswer,
@@ -211,9 +212,9 @@ impl EnsAnswerCompleter {
     ) -> Option<(EnsAnswer, u64)> {
         let mut readings = FuturesUnordered::new();
         for (endpoint, vote) in &newest.look_ups {
-            readings.push(self.resolve_by_endpoint(endpoint, query, vote));
+            readings.push(self.resolve_vote_at_endpoint(endpoint, query, vote));
         }
-        let mut alike = AgreeingOperators { agree: newest.agree, records: BTreeMap::new(), all: BTreeMap::new() };
+        let mut alike = AgreeingOperatorHeights { agree: newest.agree, records: BTreeMap::new(), all: BTreeMap::new() };
         let compare = async {
             while !alike.is_outcome_decided(readings.len()) {
                 if let Some(Some((operator, height, read))) = readings.next().await {
@@ -227,24 +228,25 @@ impl EnsAnswerCompleter {
             return Some((answer.clone(), height));
         }
         let height = alike.agreed_height(&alike.records)?;
-        Some((query.answer_with_payment(answer.clone(), Err(error.clone())), height))
+        Some((query.add_payment_to_answer(answer.clone(), Err(error.clone())), height))
     }
 
     /// Resolves an endpoint's vote on the newest block using that endpoint alone. Returns the answer with the operator
     /// and the height of the vote, or `None` if the vote cannot be resolved.
-    async fn resolve_by_endpoint<'e>(
+    async fn resolve_vote_at_endpoint<'e>(
         &self,
         endpoint: &'e RpcEndpoint,
         query: &NameQuery,
         vote: &NameFindings,
     ) -> Option<(&'e str, u64, EnsAnswer)> {
-        let answer = self.resolve_with_payment(&endpoint.rpc, query, vote, Ok(vote), BlockId::latest()).await.ok()?;
+        let answer =
+            self.resolve_records_and_payment(&endpoint.rpc, query, vote, Ok(vote), BlockId::latest()).await.ok()?;
         Some((endpoint.operator.as_str(), vote.block, answer))
     }
 
     /// The answer at `block`, with the records from `records` and the payment records from `payment`. Lookups for both
     /// run concurrently.
-    pub(crate) async fn resolve_with_payment(
+    pub(crate) async fn resolve_records_and_payment(
         &self,
         rpc: &RpcClient,
         query: &NameQuery,
@@ -259,11 +261,11 @@ impl EnsAnswerCompleter {
             })
         };
         let (answer, payment) = try_join(self.resolve_records(rpc, query, records, block), payment).await?;
-        Ok(query.answer_with_payment(answer, payment))
+        Ok(query.add_payment_to_answer(answer, payment))
     }
 
     /// The `count` further records that `query` requests at `block`. Lookups send their calls to `rpc`.
-    pub(crate) async fn resolve_further_records(
+    pub(crate) async fn resolve_extra_text_records(
         &self,
         rpc: &RpcClient,
         query: &NameQuery,
@@ -271,27 +273,42 @@ impl EnsAnswerCompleter {
         block: BlockId,
         count: usize,
     ) -> Result<Vec<TextRecord>, ChainError> {
-        match finish_lookup(answer::records_response(findings)?, self.look_up_records(rpc, query, block)).await? {
+        match finish_pending_lookup(
+            answer::records_answer_stage(findings)?,
+            self.follow_record_lookups(rpc, query, block),
+        )
+        .await?
+        {
             Break(_) => Ok(vec![TextRecord::Absent; count]),
             Continue(returned) => answer::decode_returned_further_records(&returned, count),
         }
     }
 
     /// The address and holder of an owner's name at `block`.
-    pub(crate) async fn resolve_owner_details(
+    pub(crate) async fn resolve_cl_owner(
         &self,
         rpc: &RpcClient,
         query: &NameQuery,
         findings: &NameFindings,
         block: BlockId,
     ) -> Result<ClOwnerReading, ChainError> {
-        match finish_lookup(answer::owner_details_response(findings)?, self.look_up_records(rpc, query, block)).await? {
+        match finish_pending_lookup(
+            answer::owner_details_answer_stage(findings)?,
+            self.follow_record_lookups(rpc, query, block),
+        )
+        .await?
+        {
             Break(holding) => Ok(holding),
             Continue(returned) => answer::decode_returned_owner_details(findings, &returned),
         }
     }
 
-    async fn look_up_records(&self, rpc: &RpcClient, query: &NameQuery, block: BlockId) -> Result<Bytes, ChainError> {
+    async fn follow_record_lookups(
+        &self,
+        rpc: &RpcClient,
+        query: &NameQuery,
+        block: BlockId,
+    ) -> Result<Bytes, ChainError> {
         self.follow_lookups(self.lookups.as_ref(), rpc, query.resolve.clone(), block).await
     }
 
@@ -308,7 +325,7 @@ impl EnsAnswerCompleter {
 }
 
 /// Operators with the same content at the newest block, each with the height that it has reached.
-struct AgreeingOperators<'e> {
+struct AgreeingOperatorHeights<'e> {
     /// Number of operators that must agree.
     agree: usize,
     /// Operators that agree on the records.
@@ -317,10 +334,10 @@ struct AgreeingOperators<'e> {
     all: BTreeMap<&'e str, u64>,
 }
 
-impl<'e> AgreeingOperators<'e> {
+impl<'e> AgreeingOperatorHeights<'e> {
     /// Counts the `read` answer of an operator at this height, compared with `answer`.
     fn count_answer(&mut self, operator: &'e str, height: u64, read: &EnsAnswer, answer: &EnsAnswer) {
-        if read.same_records(answer) {
+        if read.has_same_records(answer) {
             self.records.insert(operator, height);
         }
         if read == answer {
@@ -347,7 +364,7 @@ impl<'e> AgreeingOperators<'e> {
 ///
 /// # Errors
 /// The error of the lookup.
-async fn finish_lookup<T>(
+async fn finish_pending_lookup<T>(
     response: EnsAnswerStage<T>,
     look_up: impl Future<Output = Result<Bytes, ChainError>>,
 ) -> Result<ControlFlow<T, UniversalResolverBytes>, ChainError> {
@@ -368,21 +385,21 @@ mod tests {
 
     use super::*;
     use crate::testing::{self, RefusingHttpClient};
-    use crate::transport::RpcHttpTransport;
+    use crate::transport::JsonRpcHttpClient;
 
     /// An operator that claims to be far behind must not lower the height, and a stalling one must not delay the
     /// answer.
     #[test]
     fn operators_count_once_at_the_height_enough_have_reached() {
         let read = EnsAnswer::NoResolver(None);
-        let mut alike = AgreeingOperators { agree: 2, records: BTreeMap::new(), all: BTreeMap::new() };
+        let mut alike = AgreeingOperatorHeights { agree: 2, records: BTreeMap::new(), all: BTreeMap::new() };
         alike.count_answer("a", 7, &read, &read);
         alike.count_answer("a", 9, &read, &read);
         assert_eq!(
             (alike.agreed_height(&alike.all), alike.is_outcome_decided(1), alike.is_outcome_decided(0)),
             (None, false, true)
         );
-        let none = AgreeingOperators { agree: 2, records: BTreeMap::new(), all: BTreeMap::new() };
+        let none = AgreeingOperatorHeights { agree: 2, records: BTreeMap::new(), all: BTreeMap::new() };
         assert!(none.is_outcome_decided(1) && !none.is_outcome_decided(2), "one alone is not waited for");
         alike.count_answer("b", 1, &read, &read);
         alike.count_answer("c", 8, &read, &read);
@@ -422,9 +439,10 @@ mod tests {
 
     #[tokio::test]
     async fn an_objection_that_cannot_be_read_is_told_as_an_objection() {
-        let transport: Arc<dyn RpcHttpTransport> = Arc::new(RefusingHttpClient);
+        let transport: Arc<dyn JsonRpcHttpClient> = Arc::new(RefusingHttpClient);
         let pool = EndpointPool::new(testing::test_config(&[]), &transport);
-        let answers = EnsAnswerCompleter { universal_resolver: Address::ZERO, lookups: None, payment_lookups: None };
+        let answers =
+            CcipReadAnswerResolver { universal_resolver: Address::ZERO, lookups: None, payment_lookups: None };
         let query = NameQuery::for_address(&EnsName::parse("a.eth").unwrap(), &EnsContractAddresses::default());
         let unreadable = NameFindings {
             block: 5,
@@ -437,11 +455,11 @@ mod tests {
             payment: None,
         };
         let vote =
-            |is_objection| LatestNameStateVote { label: "a".to_owned(), vote: Ok(unreadable.clone()), is_objection };
+            |is_objection| DecisiveNewestVote { label: "a".to_owned(), vote: Ok(unreadable.clone()), is_objection };
         let newest = async |is_objection| {
             let (records, payment) = (vote(is_objection), vote(false));
             let (current, unheard) = (Vec::new(), Vec::new());
-            let newest = LatestNameStateVotes { records, payment, look_ups: Vec::new(), current, unheard, floor: 0 };
+            let newest = NewestBlockVoteSummary { records, payment, look_ups: Vec::new(), current, unheard, floor: 0 };
             answers.resolve_newest_answer(&query, newest, &pool).await.latest
         };
         let stated = ChainError::Resolver(ResolverContractError::CallReverted);

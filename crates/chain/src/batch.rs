@@ -24,10 +24,10 @@ use clresolve_state::contracts::NameFindings;
 use clresolve_state::{BatchedCallResults, batch_call_data};
 use tokio::time::timeout;
 
-use self::collector::{BatchCollector, lock_groups};
-use self::halving::ask_by_halving;
+use self::collector::{BatchCollector, lock_ignoring_poison};
+use self::halving::ask_bisecting_failures;
 use crate::endpoint::RpcEndpoint;
-use crate::exchange::{ChainIdentity, EndpointBlockAttestation, EndpointObservation};
+use crate::exchange::{ChainIdentity, EndpointPinnedAndLatestVotes, VoteOrConflictingBlock};
 use crate::failure::EndpointFailure;
 use crate::poll::QuorumQuery;
 use crate::pool::ChainReaderConfig;
@@ -40,7 +40,7 @@ const WAIT: Duration = Duration::from_millis(20);
 /// Divisor of the request timeout that gives the time limit of a combined call. The rest is left for individual calls.
 const PATIENCE: u32 = 4;
 
-type ObservationResult = Result<EndpointObservation<NameFindings>, EndpointFailure>;
+type ObservationResult = Result<EndpointPinnedAndLatestVotes<NameFindings>, EndpointFailure>;
 
 /// Queries by the labels of their endpoints and the call for their records.
 type UnbatchableQueries = HashSet<(Vec<String>, Bytes)>;
@@ -52,7 +52,7 @@ type FindingsResult = Result<NameFindings, EndpointFailure>;
 const MAX_APART: usize = 1024;
 
 /// Queries that wait for others, and the settings of their combined calls.
-pub(crate) struct QueryBatcher {
+pub(crate) struct MulticallNameQueryBatcher {
     multicall3: Address,
     patience: Duration,
     /// Repeated queries that made a combined call fail. `None` if queries are not repeated.
@@ -63,7 +63,7 @@ pub(crate) struct QueryBatcher {
     findings: BatchCollector<(Vec<String>, B256), Arc<NameQuery>, FindingsResult>,
 }
 
-impl QueryBatcher {
+impl MulticallNameQueryBatcher {
     pub(crate) fn new(config: &ChainReaderConfig) -> Self {
         Self {
             multicall3: config.contracts.multicall3,
@@ -79,26 +79,27 @@ impl QueryBatcher {
         Self { apart: Some(Arc::default()), ..Self::new(config) }
     }
 
-    /// Like [`RpcEndpoint::observe_own_block`], combined with queries about other names.
-    async fn observe_own_block(
+    /// Like [`RpcEndpoint::fetch_pinned_and_latest_votes`], combined with queries about other names.
+    async fn fetch_pinned_and_latest_votes(
         &self,
         endpoint: &Arc<RpcEndpoint>,
         query: &Arc<NameQuery>,
         selector: BlockSelector,
         identity: ChainIdentity,
-    ) -> Result<EndpointObservation<NameFindings>, EndpointFailure> {
+    ) -> Result<EndpointPinnedAndLatestVotes<NameFindings>, EndpointFailure> {
         let (multicall3, patience) = (self.multicall3, self.patience);
         let key = (endpoint.label.clone(), selector);
         let endpoint = Arc::clone(endpoint);
         let ask = async move |queries: Vec<Arc<NameQuery>>| {
             if queries.len() > 1 {
-                let together = endpoint.observe_names_together(multicall3, &queries, selector, identity);
+                let together = endpoint.fetch_votes_by_multicall(multicall3, &queries, selector, identity);
                 match limit_request_time(together, patience).await {
                     Ok(observations) => return observations,
                     Err(failure) => log_batch_failure(queries.len(), &failure),
                 }
             }
-            ask_by_halving(&queries, &|part| endpoint.observe_names_apart(part, selector, identity)).await
+            ask_bisecting_failures(&queries, &|part| endpoint.fetch_votes_by_separate_calls(part, selector, identity))
+                .await
         };
         self.readings.ask_in_batch(key, Arc::clone(query), ask).await.unwrap_or_else(interrupted_request_error)
     }
@@ -113,7 +114,7 @@ impl QueryBatcher {
         block: &ChainBlock,
     ) -> Result<NameFindings, EndpointFailure> {
         let place = || (endpoints.to_vec(), query.resolve.clone());
-        if self.apart.as_ref().is_some_and(|apart| lock_groups(apart).contains(&place())) {
+        if self.apart.as_ref().is_some_and(|apart| lock_ignoring_poison(apart).contains(&place())) {
             return query.fetch_findings(client, block).await;
         }
         let (multicall3, patience, apart) = (self.multicall3, self.patience, self.apart.clone());
@@ -123,13 +124,13 @@ impl QueryBatcher {
         let ask = async move |queries: Vec<Arc<NameQuery>>| {
             let (distinct, indices) = deduplicate_queries(queries);
             let (isolated, is_combined) = (Mutex::new(Vec::new()), AtomicBool::new(false));
-            let answers = ask_by_halving(&distinct, &|part| {
+            let answers = ask_bisecting_failures(&distinct, &|part| {
                 let (isolated, is_combined) = (&isolated, &is_combined);
-                let asked = fetch_all_findings(&client, multicall3, part, &block, patience);
+                let asked = fetch_findings_by_multicall(&client, multicall3, part, &block, patience);
                 async move {
                     let answers = asked.await;
                     match part {
-                        [query] => lock_groups(isolated).push(query.resolve.clone()),
+                        [query] => lock_ignoring_poison(isolated).push(query.resolve.clone()),
                         _ => _ = is_combined.fetch_or(answers.is_ok(), Ordering::Relaxed),
                     }
                     answers
@@ -139,7 +140,7 @@ impl QueryBatcher {
             // If every combined call failed, the endpoint is to blame.
             if let Some(apart) = apart.filter(|_| is_combined.into_inner()) {
                 let isolated = isolated.into_inner().unwrap_or_else(PoisonError::into_inner);
-                remember_unbatchable(&apart, isolated.into_iter().map(|resolve| (labels.clone(), resolve)));
+                remember_unbatchable_queries(&apart, isolated.into_iter().map(|resolve| (labels.clone(), resolve)));
             }
             indices.into_iter().map(|index| answers[index].clone()).collect()
         };
@@ -148,7 +149,7 @@ impl QueryBatcher {
 }
 
 /// The findings of all queries from one combined call. A single query uses its own call.
-async fn fetch_all_findings(
+async fn fetch_findings_by_multicall(
     client: &RpcClient,
     multicall3: Address,
     queries: &[Arc<NameQuery>],
@@ -166,12 +167,12 @@ async fn fetch_all_findings(
     };
     let together =
         limit_request_time(request, patience).await.inspect_err(|failure| log_batch_failure(queries.len(), failure))?;
-    Ok(queries.iter().zip(&together.results).map(|(query, data)| query.decode_findings_at(block, data)).collect())
+    Ok(queries.iter().zip(&together.results).map(|(query, data)| query.decode_findings_at_block(block, data)).collect())
 }
 
 /// Remembers queries that made a combined call fail.
-fn remember_unbatchable<K: Eq + Hash>(apart: &Mutex<HashSet<K>>, isolated: impl Iterator<Item = K>) {
-    let mut apart = lock_groups(apart);
+fn remember_unbatchable_queries<K: Eq + Hash>(apart: &Mutex<HashSet<K>>, isolated: impl Iterator<Item = K>) {
+    let mut apart = lock_ignoring_poison(apart);
     for query in isolated {
         if apart.len() >= MAX_APART {
             apart.clear();
@@ -214,30 +215,30 @@ fn interrupted_request_error<T>() -> Result<T, EndpointFailure> {
 }
 
 /// A query that is combined with queries about other names.
-pub(crate) struct BatchedQuorumQuery {
+pub(crate) struct BatchedNameQuery {
     pub(crate) query: Arc<NameQuery>,
-    pub(crate) batches: Arc<QueryBatcher>,
+    pub(crate) batches: Arc<MulticallNameQueryBatcher>,
 }
 
 #[async_trait]
-impl QuorumQuery for BatchedQuorumQuery {
+impl QuorumQuery for BatchedNameQuery {
     type Vote = NameFindings;
 
-    async fn observe_own_block(
+    async fn fetch_pinned_and_latest_votes(
         &self,
         endpoint: &Arc<RpcEndpoint>,
         selector: BlockSelector,
         identity: ChainIdentity,
-    ) -> Result<EndpointObservation<NameFindings>, EndpointFailure> {
-        self.batches.observe_own_block(endpoint, &self.query, selector, identity).await
+    ) -> Result<EndpointPinnedAndLatestVotes<NameFindings>, EndpointFailure> {
+        self.batches.fetch_pinned_and_latest_votes(endpoint, &self.query, selector, identity).await
     }
 
-    async fn fetch_block_attestation(
+    async fn fetch_vote_at_block(
         &self,
         endpoint: &RpcEndpoint,
         block: &ChainBlock,
-    ) -> Result<EndpointBlockAttestation<NameFindings>, EndpointFailure> {
-        endpoint.fetch_block_attestation(&self.query, block).await
+    ) -> Result<VoteOrConflictingBlock<NameFindings>, EndpointFailure> {
+        endpoint.fetch_vote_at_block(&self.query, block).await
     }
 }
 
@@ -254,12 +255,12 @@ mod tests {
     fn remembered_queries_are_bounded() {
         let apart = Mutex::default();
         for number in 0..MAX_APART {
-            remember_unbatchable(&apart, calls(number, 1).into_iter());
+            remember_unbatchable_queries(&apart, calls(number, 1).into_iter());
         }
-        assert_eq!(lock_groups(&apart).len(), MAX_APART);
-        remember_unbatchable(&apart, calls(MAX_APART, 1).into_iter());
+        assert_eq!(lock_ignoring_poison(&apart).len(), MAX_APART);
+        remember_unbatchable_queries(&apart, calls(MAX_APART, 1).into_iter());
         assert_eq!(
-            *lock_groups(&apart),
+            *lock_ignoring_poison(&apart),
             calls(MAX_APART, 1).into_iter().collect::<HashSet<_>>(),
             "the others share again"
         );

@@ -15,7 +15,7 @@ use crate::exchange::ChainIdentity;
 use crate::failure::EndpointFailure;
 use crate::pool::ChainReaderConfig;
 use crate::query::NameQuery;
-use crate::transport::RpcHttpTransport;
+use crate::transport::JsonRpcHttpClient;
 
 const PROBE: &str = "ens.eth";
 
@@ -45,7 +45,7 @@ impl EndpointCapabilities {
     pub async fn probe_endpoint(
         endpoint: RpcEndpointSettings,
         config: &ChainReaderConfig,
-        http: &Arc<dyn RpcHttpTransport>,
+        http: &Arc<dyn JsonRpcHttpClient>,
     ) -> Self {
         let endpoint = RpcEndpoint::new(endpoint, Arc::clone(http), config.timeout);
         let (reading, has_proofs, gas) = join!(
@@ -68,7 +68,7 @@ async fn probe_name_reading(endpoint: &RpcEndpoint, config: &ChainReaderConfig) 
     let name = EnsName::parse(PROBE).expect("the probe is a name");
     let query = NameQuery::for_resolution(&name, &config.contracts, &config.coins);
     let identity = ChainIdentity { id: config.chain_id, genesis: config.genesis };
-    let observation = endpoint.observe_own_block(&query, BlockSelector::Finalized, identity).await?;
+    let observation = endpoint.fetch_pinned_and_latest_votes(&query, BlockSelector::Finalized, identity).await?;
     observation.latest.transpose()?;
     Ok(observation.genesis.is_some())
 }

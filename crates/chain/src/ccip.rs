@@ -53,7 +53,7 @@ const MAX_IN_FLIGHT: usize = 4;
 
 /// A CCIP-Read gateway client.
 #[async_trait]
-pub trait CcipReadGateway: Send + Sync {
+pub trait CcipReadGatewayClient: Send + Sync {
     /// Tries the URLs of the request in order and returns the first response, of at most `cap` bytes.
     async fn request_first_response(
         &self,
@@ -92,13 +92,13 @@ impl From<CcipReadLookupError> for CcipReadGatewayError {
 
 #[derive(Clone)]
 pub(super) struct CcipReadLookupClient {
-    gateway: Arc<dyn CcipReadGateway>,
+    gateway: Arc<dyn CcipReadGatewayClient>,
     patience: Duration,
 }
 
 impl CcipReadLookupClient {
     /// Follows lookups through `gateway`, each for at most `patience`.
-    pub(super) fn new(gateway: Arc<dyn CcipReadGateway>, patience: Duration) -> Self {
+    pub(super) fn new(gateway: Arc<dyn CcipReadGatewayClient>, patience: Duration) -> Self {
         Self { gateway, patience }
     }
 
@@ -155,7 +155,7 @@ impl CcipReadLookupClient {
 
 /// The gateway client and the remaining limits of one lookup.
 struct CcipReadLookupSession<'g> {
-    gateway: &'g dyn CcipReadGateway,
+    gateway: &'g dyn CcipReadGatewayClient,
     /// Number of further requests allowed.
     left: AtomicUsize,
     /// Number of further bytes allowed in batches and responses.
@@ -164,7 +164,7 @@ struct CcipReadLookupSession<'g> {
 }
 
 impl<'g> CcipReadLookupSession<'g> {
-    fn new(gateway: &'g dyn CcipReadGateway) -> Self {
+    fn new(gateway: &'g dyn CcipReadGatewayClient) -> Self {
         Self {
             gateway,
             left: AtomicUsize::new(MAX_REQUESTS),
@@ -184,9 +184,9 @@ impl<'g> CcipReadLookupSession<'g> {
                 return Err(CcipReadGatewayError::new(format!("more than {MAX_GATEWAYS} gateway URLs")));
             }
             let response = if request.is_batch() {
-                self.request_batch(request, level).await?
+                self.request_batch_response(request, level).await?
             } else {
-                self.request_single(request).await?
+                self.request_single_response(request).await?
             };
             if response.len() > MAX_LOOK_UP_BYTES {
                 let cause = format!("the gateway's response has more than {MAX_LOOK_UP_BYTES} bytes");
@@ -197,27 +197,31 @@ impl<'g> CcipReadLookupSession<'g> {
     }
 
     /// A gateway's response. Its bytes count against the limit.
-    async fn request_single(&self, request: &CcipReadRequest) -> Result<Bytes, CcipReadGatewayError> {
-        self.reserve_requests(request.urls.len().max(1))?;
+    async fn request_single_response(&self, request: &CcipReadRequest) -> Result<Bytes, CcipReadGatewayError> {
+        self.spend_request_budget(request.urls.len().max(1))?;
         let _permit = self.in_flight.acquire().await.expect("it is never closed");
         let bytes_left = self.bytes_left.load(Ordering::Relaxed);
         if bytes_left == 0 {
             return Err(too_many_bytes_error());
         }
         let response = self.gateway.request_first_response(request, bytes_left.min(MAX_LOOK_UP_BYTES)).await?;
-        self.spend_bytes(response.len())?;
+        self.spend_byte_budget(response.len())?;
         Ok(response)
     }
 
     /// The response to a batch: one response or failure per request.
     ///
     /// Its bytes are not counted again, since the individual responses already are.
-    async fn request_batch(&self, batch: &CcipReadRequest, level: usize) -> Result<Bytes, CcipReadGatewayError> {
+    async fn request_batch_response(
+        &self,
+        batch: &CcipReadRequest,
+        level: usize,
+    ) -> Result<Bytes, CcipReadGatewayError> {
         if level == MAX_BATCH_LEVELS && !clresolve_core::mutant!("endless-batches") {
             return Err(CcipReadGatewayError::new(format!("batch nesting exceeds {MAX_BATCH_LEVELS} levels")));
         }
-        self.reserve_requests(1)?;
-        self.spend_bytes(batch.data.len())?;
+        self.spend_request_budget(1)?;
+        self.spend_byte_budget(batch.data.len())?;
         let requests = batch.batch_requests()?;
         let answers: Vec<_> = requests.iter().map(|request| self.fetch_response(request, level + 1)).collect();
         let answers: Vec<_> = stream::iter(answers).buffered(MAX_IN_FLIGHT).collect().await;
@@ -225,12 +229,12 @@ impl<'g> CcipReadLookupSession<'g> {
         Ok(encode_batch_response(answers.into_iter().map(|answer| answer.map_err(failure)).collect()))
     }
 
-    fn reserve_requests(&self, count: usize) -> Result<(), CcipReadGatewayError> {
+    fn spend_request_budget(&self, count: usize) -> Result<(), CcipReadGatewayError> {
         let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(count));
         taken.map(drop).map_err(|_| CcipReadGatewayError::new(format!("more than {MAX_REQUESTS} gateway requests")))
     }
 
-    fn spend_bytes(&self, bytes: usize) -> Result<(), CcipReadGatewayError> {
+    fn spend_byte_budget(&self, bytes: usize) -> Result<(), CcipReadGatewayError> {
         if clresolve_core::mutant!("look-up-bytes-uncounted") {
             return Ok(());
         }

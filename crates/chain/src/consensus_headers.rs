@@ -6,9 +6,10 @@ use alloy_primitives::B256;
 use alloy_rpc_types_eth::{BlockId, RpcBlockHash};
 use async_trait::async_trait;
 use clresolve_beacon::VerifiedBeaconHeader;
-use clresolve_core::light_client::LightClientTranscript;
+use clresolve_core::light_client::LightClientSyncTranscript;
 use clresolve_core::reading::{
-    BlockSelector, ChainBlock, ChainError, LightClientHeaderError, ProofGrade, ProofGradeDemand, max_header_age,
+    BlockSelector, ChainBlock, ChainError, LightClientHeaderError, ProofGrade, ProofGradeDemand,
+    max_finalized_header_age,
 };
 use clresolve_state::HashedBlockHeader;
 use jiff::Timestamp;
@@ -22,9 +23,9 @@ use crate::head_age::to_signed_duration;
 use crate::header_only::BlockHeaderQuery;
 use crate::header_source::{BlockHeaderSource, VouchedBlockHeader};
 use crate::light_client::LightClient;
-use crate::poll::{QuorumResult, poll};
+use crate::poll::{QuorumPollOutcome, poll_quorum};
 use crate::pool::{ChainReaderConfig, EndpointPool, TimeSource};
-use crate::transport::RpcHttpTransport;
+use crate::transport::JsonRpcHttpClient;
 
 /// Number of verified headers that are kept. Only the finalized and the newest one are in use at a time.
 const KNOWN_HEADERS: u64 = 16;
@@ -50,7 +51,7 @@ pub struct ConsensusHeaderSource {
 
 impl ConsensusHeaderSource {
     /// Takes headers from `light_client`, and their fields from the endpoints of `config` through `http`.
-    pub fn new(light_client: Arc<LightClient>, config: ChainReaderConfig, http: &Arc<dyn RpcHttpTransport>) -> Self {
+    pub fn new(light_client: Arc<LightClient>, config: ChainReaderConfig, http: &Arc<dyn JsonRpcHttpClient>) -> Self {
         let (known, numbered) = (Cache::new(KNOWN_HEADERS), Cache::new(NUMBERED_HEADERS));
         Self { light_client, pool: EndpointPool::new(config, http), known, numbered }
     }
@@ -73,7 +74,7 @@ impl ConsensusHeaderSource {
 
     /// The verified header that `selector` selects. By number, only blocks can be selected that were read as the
     /// finalized one before.
-    async fn verified_header(&self, selector: BlockSelector) -> Result<VerifiedBeaconHeader, ChainError> {
+    async fn select_verified_header(&self, selector: BlockSelector) -> Result<VerifiedBeaconHeader, ChainError> {
         let numbered = match selector.number() {
             Some(number) => self.numbered.get(&number).await,
             None => None,
@@ -81,7 +82,7 @@ impl ConsensusHeaderSource {
         if let Some(verified) = numbered {
             return Ok(verified);
         }
-        let verified = self.light_client.verified_header(selector).await?;
+        let verified = self.light_client.fetch_verified_header(selector).await?;
         self.check_chain_progress(&verified, selector)?;
         if selector == BlockSelector::Finalized {
             self.numbered.insert(verified.block_number(), verified).await;
@@ -93,7 +94,7 @@ impl ConsensusHeaderSource {
     fn check_chain_progress(&self, verified: &VerifiedBeaconHeader, selector: BlockSelector) -> Result<(), ChainError> {
         let most = match selector {
             BlockSelector::Latest => self.pool.head_age.0.map(to_signed_duration),
-            _ => Some(max_header_age(self.pool.chain_id)),
+            _ => Some(max_finalized_header_age(self.pool.chain_id)),
         };
         let age = (self.pool.clock)().duration_since(block_of_verified_header(verified)?.timestamp);
         let is_old = most.is_some_and(|most| age > most) && !clresolve_core::mutant!("beacon-stalled-headers-count");
@@ -107,8 +108,8 @@ impl ConsensusHeaderSource {
     async fn fetch_vouched_header(&self, verified: &VerifiedBeaconHeader) -> Result<VouchedBlockHeader, ChainError> {
         let head = async {
             match self.pool.demand {
-                ProofGradeDemand::ConsensusProof(0) => self.fetch_header_from_any(verified).await,
-                _ => self.fetch_agreed_header(verified).await,
+                ProofGradeDemand::ConsensusProof(0) => self.fetch_header_from_any_endpoint(verified).await,
+                _ => self.fetch_header_from_quorum(verified).await,
             }
         };
         let head = self.known.try_get_with(verified.block_hash(), head).await;
@@ -116,17 +117,20 @@ impl ConsensusHeaderSource {
     }
 
     /// The header of the verified block, with the endpoints that have it.
-    async fn fetch_header_from_any(&self, verified: &VerifiedBeaconHeader) -> Result<VouchedBlockHeader, ChainError> {
+    async fn fetch_header_from_any_endpoint(
+        &self,
+        verified: &VerifiedBeaconHeader,
+    ) -> Result<VouchedBlockHeader, ChainError> {
         let endpoints = self.pool.endpoints_in_order();
         let hash = verified.block_hash();
-        let asked = ask_until_success(endpoints.len(), self.pool.patience(), |index| {
+        let asked = ask_until_success(endpoints.len(), self.pool.hedge_delay(), |index| {
             endpoints[index].fetch_header_by_hash(hash)
         })
         .await;
         let failed_endpoints = label_failures(&endpoints, asked.failures);
         let Some((index, header)) = asked.success else { return Err(ChainError::Unreachable(failed_endpoints)) };
         Ok(VouchedBlockHeader {
-            block: header.block().ok_or_else(time_out_of_range_error)?,
+            block: header.block().ok_or_else(timestamp_out_of_range_error)?,
             header,
             grade: ProofGrade::ConsensusProof,
             asked: 0,
@@ -138,15 +142,19 @@ impl ConsensusHeaderSource {
         })
     }
 
-    /// Like [`ConsensusHeaderSource::fetch_header_from_any`], if enough operators have the verified block at its
-    /// height.
-    async fn fetch_agreed_header(&self, verified: &VerifiedBeaconHeader) -> Result<VouchedBlockHeader, ChainError> {
+    /// Like [`ConsensusHeaderSource::fetch_header_from_any_endpoint`], if enough operators have the verified block at
+    /// its height.
+    async fn fetch_header_from_quorum(
+        &self,
+        verified: &VerifiedBeaconHeader,
+    ) -> Result<VouchedBlockHeader, ChainError> {
         let selector = BlockSelector::Pinned(verified.block_number());
-        let agreed: QuorumResult<HashedBlockHeader> = poll(&self.pool, Arc::new(BlockHeaderQuery), selector).await?;
+        let agreed: QuorumPollOutcome<HashedBlockHeader> =
+            poll_quorum(&self.pool, Arc::new(BlockHeaderQuery), selector).await?;
         if agreed.block.hash != verified.block_hash() && !clresolve_core::mutant!("quorum-overrules-consensus") {
             return Err(contradiction_error(verified, &agreed));
         }
-        let proof = agreed.proof(self.pool.demand);
+        let proof = agreed.proof_strength(self.pool.demand);
         Ok(VouchedBlockHeader {
             block: agreed.block,
             grade: ProofGrade::ConsensusProof,
@@ -164,19 +172,19 @@ impl ConsensusHeaderSource {
 #[async_trait]
 impl BlockHeaderSource for ConsensusHeaderSource {
     async fn select_header(&self, selector: BlockSelector) -> Result<VouchedBlockHeader, ChainError> {
-        self.fetch_vouched_header(&self.verified_header(selector).await?).await
+        self.fetch_vouched_header(&self.select_verified_header(selector).await?).await
     }
 
-    async fn prefetch_block_id(&self, selector: BlockSelector) -> Result<BlockId, ChainError> {
-        let block_hash = self.verified_header(selector).await?.block_hash();
+    async fn block_id_for_prefetch(&self, selector: BlockSelector) -> Result<BlockId, ChainError> {
+        let block_hash = self.select_verified_header(selector).await?.block_hash();
         Ok(BlockId::Hash(RpcBlockHash { block_hash, require_canonical: Some(true) }))
     }
 
-    async fn fetch_header_proof(&self, block: &ChainBlock) -> Result<Option<LightClientTranscript>, ChainError> {
+    async fn fetch_header_proof(&self, block: &ChainBlock) -> Result<Option<LightClientSyncTranscript>, ChainError> {
         self.light_client.prove_finality(block.hash).await.map(Some)
     }
 
-    fn is_newest_proven(&self) -> bool {
+    fn is_newest_block_proven(&self) -> bool {
         true
     }
 }
@@ -184,11 +192,11 @@ impl BlockHeaderSource for ConsensusHeaderSource {
 /// The block of a verified header.
 fn block_of_verified_header(verified: &VerifiedBeaconHeader) -> Result<ChainBlock, ChainError> {
     let timestamp = i64::try_from(verified.timestamp()).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
-    let timestamp = timestamp.ok_or_else(time_out_of_range_error)?;
+    let timestamp = timestamp.ok_or_else(timestamp_out_of_range_error)?;
     Ok(ChainBlock { number: verified.block_number(), hash: verified.block_hash(), timestamp })
 }
 
-fn time_out_of_range_error() -> ChainError {
+fn timestamp_out_of_range_error() -> ChainError {
     ChainError::HeaderUnproven(LightClientHeaderError::Refused("the header's timestamp is out of range".to_owned()))
 }
 
@@ -197,7 +205,7 @@ fn label_failures(endpoints: &[Arc<RpcEndpoint>], failures: Vec<(usize, Endpoint
 }
 
 /// The error if the operators agree on another block than the light client verified.
-fn contradiction_error(verified: &VerifiedBeaconHeader, agreed: &QuorumResult<HashedBlockHeader>) -> ChainError {
+fn contradiction_error(verified: &VerifiedBeaconHeader, agreed: &QuorumPollOutcome<HashedBlockHeader>) -> ChainError {
     let number = verified.block_number();
     let statement = |hash: B256| format!("block {number} is {hash}");
     let light_client = ("light client".to_owned(), statement(verified.block_hash()));

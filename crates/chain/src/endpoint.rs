@@ -21,7 +21,7 @@ use crate::head_age;
 use crate::header;
 use crate::keys::redact_url_keys;
 use crate::request::block_tag;
-use crate::transport::{EndpointTransport, RpcHttpTransport};
+use crate::transport::{EndpointTransport, JsonRpcHttpClient};
 
 /// How long an endpoint is asked last after a failure, in milliseconds.
 const REST_MS: i64 = 30_000;
@@ -83,7 +83,7 @@ pub(crate) struct RpcEndpoint {
 }
 
 impl RpcEndpoint {
-    pub(crate) fn new(endpoint: RpcEndpointSettings, http: Arc<dyn RpcHttpTransport>, timeout: Duration) -> Self {
+    pub(crate) fn new(endpoint: RpcEndpointSettings, http: Arc<dyn JsonRpcHttpClient>, timeout: Duration) -> Self {
         let transport = EndpointTransport::new(http, endpoint.url.clone(), endpoint.label.clone(), timeout);
         Self {
             is_public: endpoint.is_public(),
@@ -109,7 +109,7 @@ impl RpcEndpoint {
             return Ok(());
         }
         let id = self.rpc.request::<_, U64>("eth_chainId", ()).await;
-        let id = id.map_err(|error| self.failure_from_error(&error))?.to::<u64>();
+        let id = id.map_err(|error| self.failure_from_transport_error(&error))?.to::<u64>();
         if id != chain_id {
             return Err(EndpointFailure::WrongChain(id));
         }
@@ -123,7 +123,10 @@ impl RpcEndpoint {
         selector: BlockSelector,
     ) -> Result<(HashedBlockHeader, ChainBlock), EndpointFailure> {
         let header = self.rpc.request::<_, Option<Header>>("eth_getBlockByNumber", (block_tag(selector), false)).await;
-        Ok(header::check_requested_header(header.map_err(|error| self.header_request_failure(&error))?, selector)?)
+        Ok(header::check_requested_header(
+            header.map_err(|error| self.failure_from_block_tag_error(&error))?,
+            selector,
+        )?)
     }
 
     /// Registers that the endpoint serves the right chain, unless its block 0 is still to be compared.
@@ -140,13 +143,13 @@ impl RpcEndpoint {
         self.failed_at.store(now.as_millisecond(), Ordering::Relaxed);
     }
 
-    pub(crate) fn note_response<T>(&self, response: &Result<T, EndpointFailure>, now: Timestamp) {
-        if let Some(why) = response.as_ref().err().and_then(EndpointFailure::refusal_label) {
+    pub(crate) fn record_response_outcome<T>(&self, response: &Result<T, EndpointFailure>, now: Timestamp) {
+        if let Some(why) = response.as_ref().err().and_then(EndpointFailure::refusal_metric_label) {
             counter!(ANSWERS_REFUSED, "endpoint" => self.label.clone(), "why" => why).increment(1);
         }
         match response {
             Ok(_) => self.failed_at.store(i64::MIN, Ordering::Relaxed),
-            Err(failure) if failure.may_blame_endpoint() => self.mark_failed(now),
+            Err(failure) if failure.may_be_endpoint_fault() => self.mark_failed(now),
             Err(_) => {}
         }
     }
@@ -158,17 +161,17 @@ impl RpcEndpoint {
         }
     }
 
-    pub(crate) fn is_resting(&self, now: Timestamp) -> bool {
+    pub(crate) fn has_failed_recently(&self, now: Timestamp) -> bool {
         let failed_at = self.failed_at.load(Ordering::Relaxed);
         let since = now.as_millisecond().saturating_sub(failed_at);
         (0..REST_MS).contains(&since) && !clresolve_core::mutant!("failed-endpoints-never-rest")
     }
 
-    pub(crate) fn failure_from_error(&self, error: &TransportError) -> EndpointFailure {
+    pub(crate) fn failure_from_transport_error(&self, error: &TransportError) -> EndpointFailure {
         EndpointFailure::from_transport_error(error, |text| self.redact_keys(text))
     }
 
-    pub(crate) fn header_request_failure(&self, error: &TransportError) -> EndpointFailure {
+    pub(crate) fn failure_from_block_tag_error(&self, error: &TransportError) -> EndpointFailure {
         EndpointFailure::from_block_tag_error(error, |text| self.redact_keys(text))
     }
 

@@ -27,7 +27,7 @@ use crate::failure::EndpointFailure;
 use crate::head_age::HeadAgeLimit;
 use crate::header;
 use crate::header::BlockHeaderRejection;
-use crate::query::{NameQuery, require_findings_not_before};
+use crate::query::{NameQuery, check_latest_not_before_pinned};
 use crate::quorum::QuorumVote;
 use crate::request::{block_id_by_hash, block_tag};
 
@@ -48,7 +48,7 @@ pub(crate) struct ChainIdentity {
 }
 
 /// An endpoint's statements about the pinned block and the newest block.
-pub(crate) struct EndpointObservation<V> {
+pub(crate) struct EndpointPinnedAndLatestVotes<V> {
     pub(crate) block: ChainBlock,
     pub(crate) pinned: V,
     /// `None` if the newest block was not requested.
@@ -57,7 +57,7 @@ pub(crate) struct EndpointObservation<V> {
     pub(crate) genesis: Option<B256>,
 }
 
-impl<V: QuorumVote> EndpointObservation<V> {
+impl<V: QuorumVote> EndpointPinnedAndLatestVotes<V> {
     /// Checks the age of the blocks. If the newest block is not recent, the vote on it becomes a failure.
     ///
     /// # Errors
@@ -69,8 +69,8 @@ impl<V: QuorumVote> EndpointObservation<V> {
         now: Timestamp,
     ) -> Result<Self, EndpointFailure> {
         match selector {
-            BlockSelector::Latest => age.check_newest_age(self.block.timestamp, now)?,
-            BlockSelector::Finalized | BlockSelector::Safe => age.check_not_ahead(self.block.timestamp, now)?,
+            BlockSelector::Latest => age.check_newest_block_age(self.block.timestamp, now)?,
+            BlockSelector::Finalized | BlockSelector::Safe => age.check_not_in_future(self.block.timestamp, now)?,
             BlockSelector::Number(_) | BlockSelector::Pinned(_) => {}
         }
         let latest = self.latest.map(|latest| age.require_recent_vote(latest?, now));
@@ -79,7 +79,7 @@ impl<V: QuorumVote> EndpointObservation<V> {
 }
 
 /// An endpoint's statement about a block that other endpoints have finalized.
-pub(crate) enum EndpointBlockAttestation<V> {
+pub(crate) enum VoteOrConflictingBlock<V> {
     /// The endpoint has the same block; this is its vote.
     Same(V),
     /// The endpoint has another block at that height.
@@ -87,7 +87,7 @@ pub(crate) enum EndpointBlockAttestation<V> {
 }
 
 /// The results of an exchange.
-pub(crate) struct RpcExchangeResult {
+pub(crate) struct HeaderAndCallResults {
     pub(crate) block: ChainBlock,
     /// Hash of the endpoint's block 0, if it was requested and returned.
     pub(crate) genesis: Option<B256>,
@@ -107,34 +107,34 @@ impl RpcEndpoint {
     ///
     /// # Errors
     /// [`EndpointFailure`]. A failure of only the call at `latest` is part of the observation.
-    pub(crate) async fn observe_own_block(
+    pub(crate) async fn fetch_pinned_and_latest_votes(
         &self,
         query: &NameQuery,
         selector: BlockSelector,
         identity: ChainIdentity,
-    ) -> Result<EndpointObservation<NameFindings>, EndpointFailure> {
-        let RpcExchangeResult { block, genesis, mut results } =
+    ) -> Result<EndpointPinnedAndLatestVotes<NameFindings>, EndpointFailure> {
+        let HeaderAndCallResults { block, genesis, mut results } =
             self.request_header_and_calls(&[&query.call], selector, identity).await?;
         let results = results.pop().expect("each call has its results");
-        self.interpret_results(query, block, genesis, results).await
+        self.decode_pinned_and_latest_votes(query, block, genesis, results).await
     }
 
     /// Interprets the results of the call of `query`.
-    pub(crate) async fn interpret_results(
+    pub(crate) async fn decode_pinned_and_latest_votes(
         &self,
         query: &NameQuery,
         block: ChainBlock,
         genesis: Option<B256>,
         results: PinnedAndLatest<Result<Bytes, TransportError>>,
-    ) -> Result<EndpointObservation<NameFindings>, EndpointFailure> {
+    ) -> Result<EndpointPinnedAndLatestVotes<NameFindings>, EndpointFailure> {
         let mut pinned = self.decode_findings(query, results.pinned)?;
         if pinned.block != block.number {
-            pinned = self.observe_at_block(query, &block).await?;
+            pinned = self.fetch_findings_at_block(query, &block).await?;
         }
         let latest =
-            results.latest.map(|latest| require_findings_not_before(self.decode_findings(query, latest)?, &block));
+            results.latest.map(|latest| check_latest_not_before_pinned(self.decode_findings(query, latest)?, &block));
         self.note_chain_identified();
-        Ok(EndpointObservation { block, pinned, latest, genesis })
+        Ok(EndpointPinnedAndLatestVotes { block, pinned, latest, genesis })
     }
 
     /// Requests the header, and each of `calls` at that block and at `latest`, in one exchange. The first exchange also
@@ -147,62 +147,62 @@ impl RpcEndpoint {
         calls: &[&TransactionRequest],
         selector: BlockSelector,
         identity: ChainIdentity,
-    ) -> Result<RpcExchangeResult, EndpointFailure> {
+    ) -> Result<HeaderAndCallResults, EndpointFailure> {
         let tag = block_tag(selector);
         let mut batch = self.rpc.new_batch();
         let chain_id = self.add_chain_id_request(&mut batch)?;
         let genesis = OptionFuture::from(chain_id.is_some().then(|| self.fetch_genesis_hash()));
         let header = batch
             .add_call::<_, Option<Header>>("eth_getBlockByNumber", &(tag, false))
-            .map_err(|e| self.failure_from_error(&e))?;
+            .map_err(|e| self.failure_from_transport_error(&e))?;
         let mut waiting = Vec::with_capacity(calls.len());
         for call in calls {
             let pinned = batch
                 .add_call::<_, Bytes>("eth_call", &(call, BlockId::from(tag)))
-                .map_err(|e| self.failure_from_error(&e))?;
+                .map_err(|e| self.failure_from_transport_error(&e))?;
             waiting.push(PinnedAndLatest { pinned, latest: self.add_latest_call(&mut batch, call, selector)? });
         }
         let genesis = join_needed_and_optional(batch.into_future(), genesis)
             .await
-            .map_err(|e| self.failure_from_error(&e))?
+            .map_err(|e| self.failure_from_transport_error(&e))?
             .flatten();
         self.check_chain_identity(chain_id, genesis, identity).await?;
-        let header = header.await.map_err(|e| self.header_request_failure(&e))?;
+        let header = header.await.map_err(|e| self.failure_from_block_tag_error(&e))?;
         let (_, block) = header::check_requested_header(header, selector)?;
         let mut results = Vec::with_capacity(waiting.len());
         for PinnedAndLatest { pinned, latest } in waiting {
             results.push(PinnedAndLatest { pinned: pinned.await, latest: OptionFuture::from(latest).await });
         }
-        Ok(RpcExchangeResult { block, genesis: genesis.flatten(), results })
+        Ok(HeaderAndCallResults { block, genesis: genesis.flatten(), results })
     }
 
     /// Requests the block at the height of `block`, and the call in exactly `block`.
-    pub(crate) async fn fetch_block_attestation(
+    pub(crate) async fn fetch_vote_at_block(
         &self,
         query: &NameQuery,
         block: &ChainBlock,
-    ) -> Result<EndpointBlockAttestation<NameFindings>, EndpointFailure> {
+    ) -> Result<VoteOrConflictingBlock<NameFindings>, EndpointFailure> {
         let mut batch = self.rpc.new_batch();
         let number = BlockNumberOrTag::Number(block.number);
         let header = batch
             .add_call::<_, Option<Header>>("eth_getBlockByNumber", &(number, false))
-            .map_err(|e| self.failure_from_error(&e))?;
+            .map_err(|e| self.failure_from_transport_error(&e))?;
         let response = batch
             .add_call::<_, Bytes>("eth_call", &(&query.call, block_id_by_hash(block)))
-            .map_err(|e| self.failure_from_error(&e))?;
-        batch.await.map_err(|e| self.failure_from_error(&e))?;
-        let header = header.await.map_err(|e| self.failure_from_error(&e))?;
+            .map_err(|e| self.failure_from_transport_error(&e))?;
+        batch.await.map_err(|e| self.failure_from_transport_error(&e))?;
+        let header = header.await.map_err(|e| self.failure_from_transport_error(&e))?;
         let (_, observed) = header::check_requested_header(header, BlockSelector::Number(block.number))?;
         if observed != *block {
-            return Ok(EndpointBlockAttestation::Other(observed));
+            return Ok(VoteOrConflictingBlock::Other(observed));
         }
-        self.decode_findings_at(query, block, response.await).map(EndpointBlockAttestation::Same)
+        self.decode_findings_at_block(query, block, response.await).map(VoteOrConflictingBlock::Same)
     }
 
     /// Requests the header with this hash. Any endpoint may supply it, since the hash verifies it.
     pub(crate) async fn fetch_header_by_hash(&self, hash: B256) -> Result<HashedBlockHeader, EndpointFailure> {
         let header = self.rpc.request::<_, Option<Header>>("eth_getBlockByHash", (hash, false)).await;
-        let header = header.map_err(|e| self.failure_from_error(&e))?.ok_or(BlockHeaderRejection::Missing)?;
+        let header = header.map_err(|e| self.failure_from_transport_error(&e))?.ok_or(BlockHeaderRejection::Missing)?;
         HashedBlockHeader::with_expected_hash(header.inner, hash)
             .map_err(|error| EndpointFailure::Unusable(error.to_string()))
     }
@@ -218,7 +218,7 @@ impl RpcEndpoint {
             .is_compared_with_latest()
             .then(|| batch.add_call::<_, Bytes>("eth_call", &(call, BlockId::latest())))
             .transpose();
-        latest.map_err(|e| self.failure_from_error(&e))
+        latest.map_err(|e| self.failure_from_transport_error(&e))
     }
 
     /// Adds the request for the chain id to a batch, unless the id was checked before.
@@ -226,7 +226,7 @@ impl RpcEndpoint {
         let no_params: NoParams = [];
         let is_new = !self.is_chain_identified();
         let chain_id = is_new.then(|| batch.add_call::<_, U64>("eth_chainId", &no_params)).transpose();
-        chain_id.map_err(|e| self.failure_from_error(&e))
+        chain_id.map_err(|e| self.failure_from_transport_error(&e))
     }
 
     /// Requests the hash of block 0. Not every endpoint has it: some pruned their oldest blocks, and some providers
@@ -250,23 +250,23 @@ impl RpcEndpoint {
         identity: ChainIdentity,
     ) -> Result<(), EndpointFailure> {
         let Some(chain_id) = chain_id else { return Ok(()) };
-        self.set_genesis_pending(genesis.is_none() && self.expected_genesis(identity).is_some());
-        let observed = chain_id.await.map_err(|e| self.failure_from_error(&e))?.to::<u64>();
+        self.set_genesis_pending(genesis.is_none() && self.expected_genesis_hash(identity).is_some());
+        let observed = chain_id.await.map_err(|e| self.failure_from_transport_error(&e))?.to::<u64>();
         if observed != identity.id && !clresolve_core::mutant!("other-chain") {
             return Err(EndpointFailure::WrongChain(observed));
         }
-        self.compare_genesis(genesis.flatten(), identity)
+        self.check_genesis_hash(genesis.flatten(), identity)
     }
 
     /// The hash that block 0 must have, if it is known. A configured or remembered hash applies to every endpoint; the
     /// built-in mainnet hash applies to public endpoints.
-    fn expected_genesis(&self, identity: ChainIdentity) -> Option<B256> {
+    fn expected_genesis_hash(&self, identity: ChainIdentity) -> Option<B256> {
         let is_mainnet = identity.id == MAINNET && self.is_public;
         identity.genesis.or_else(|| is_mainnet.then_some(MAINNET_GENESIS))
     }
 
-    fn compare_genesis(&self, observed: Option<B256>, identity: ChainIdentity) -> Result<(), EndpointFailure> {
-        match (observed, self.expected_genesis(identity)) {
+    fn check_genesis_hash(&self, observed: Option<B256>, identity: ChainIdentity) -> Result<(), EndpointFailure> {
+        match (observed, self.expected_genesis_hash(identity)) {
             (Some(observed), Some(expected))
                 if observed != expected && !clresolve_core::mutant!("other-first-block") =>
             {
@@ -277,9 +277,13 @@ impl RpcEndpoint {
     }
 
     /// Requests the call in exactly this block, by its hash.
-    async fn observe_at_block(&self, query: &NameQuery, block: &ChainBlock) -> Result<NameFindings, EndpointFailure> {
+    async fn fetch_findings_at_block(
+        &self,
+        query: &NameQuery,
+        block: &ChainBlock,
+    ) -> Result<NameFindings, EndpointFailure> {
         let response = self.rpc.request::<_, Bytes>("eth_call", (&query.call, block_id_by_hash(block))).await;
-        self.decode_findings_at(query, block, response)
+        self.decode_findings_at_block(query, block, response)
     }
 
     fn decode_findings(
@@ -287,16 +291,16 @@ impl RpcEndpoint {
         query: &NameQuery,
         response: Result<Bytes, TransportError>,
     ) -> Result<NameFindings, EndpointFailure> {
-        query.decode_findings(&response.map_err(|e| self.failure_from_error(&e))?)
+        query.decode_findings(&response.map_err(|e| self.failure_from_transport_error(&e))?)
     }
 
-    fn decode_findings_at(
+    fn decode_findings_at_block(
         &self,
         query: &NameQuery,
         block: &ChainBlock,
         response: Result<Bytes, TransportError>,
     ) -> Result<NameFindings, EndpointFailure> {
-        query.decode_findings_at(block, &response.map_err(|e| self.failure_from_error(&e))?)
+        query.decode_findings_at_block(block, &response.map_err(|e| self.failure_from_transport_error(&e))?)
     }
 }
 

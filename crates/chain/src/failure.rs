@@ -105,7 +105,7 @@ impl EndpointFailure {
     }
 
     /// Whether the endpoint may return logs for a smaller range.
-    pub(crate) fn may_allow_smaller_range(error: &TransportError) -> bool {
+    pub(crate) fn may_succeed_with_smaller_range(error: &TransportError) -> bool {
         match error {
             RpcError::ErrorResp(payload) => {
                 let names_it = LONG_RANGE.iter().any(|word| payload.message.contains(word));
@@ -133,14 +133,14 @@ impl EndpointFailure {
     }
 
     /// Whether one of several queries may be the cause, so that the others may succeed without it.
-    pub(crate) const fn may_blame_one_query(&self) -> bool {
+    pub(crate) const fn may_be_caused_by_one_query(&self) -> bool {
         matches!(self, Self::Unusable(_) | Self::CallFailed(_) | Self::LocalLimit(_) | Self::Divided(_))
     }
 
     /// Whether the endpoint may be at fault rather than the request, so that it is asked last for a while. An overlong
     /// reply counts as the endpoint's fault although a name may cause it: an endpoint that floods must not be asked
     /// first.
-    pub(crate) const fn may_blame_endpoint(&self) -> bool {
+    pub(crate) const fn may_be_endpoint_fault(&self) -> bool {
         matches!(
             self,
             Self::Unconnected(_)
@@ -165,7 +165,7 @@ impl EndpointFailure {
     }
 
     /// Why a well-formed answer is refused, as a metric label. `None` for other failures.
-    pub(crate) const fn refusal_label(&self) -> Option<&'static str> {
+    pub(crate) const fn refusal_metric_label(&self) -> Option<&'static str> {
         match self {
             Self::WrongChain(_) | Self::WrongGenesis(_) => Some("wrong-chain"),
             Self::OtherBlock(_) => Some("other-block"),

@@ -1,8 +1,9 @@
 //! Decides when each endpoint is asked: a few at first, one more whenever one fails or stalls, and none once the
 //! answers are conclusive.
 //!
-//! [`FanOutPlan`] holds the rule and uses neither I/O nor a clock. [`RequestFanOut`] executes it. Headers, records,
-//! calls and proofs are all fetched this way; each caller expresses its own stopping condition as a [`FanOutNeed`].
+//! [`FanOutScheduler`] holds the rule and uses neither I/O nor a clock. [`RequestFanOut`] executes it. Headers,
+//! records, calls and proofs are all fetched this way; each caller expresses its own stopping condition as a
+//! [`FanOutNeed`].
 
 #[cfg(test)]
 mod tests;
@@ -38,7 +39,7 @@ pub(crate) enum FanOutNeed {
 pub(crate) enum FanOutAction {
     Ask(usize),
     Wait,
-    /// Wait for the next answer, and call [`FanOutPlan::note_stall`] if none comes for a while.
+    /// Wait for the next answer, and call [`FanOutScheduler::note_stall`] if none comes for a while.
     WaitForStall,
     /// Stop: the answers are conclusive, or no request is pending and no candidate is left.
     Stop,
@@ -46,7 +47,7 @@ pub(crate) enum FanOutAction {
 
 /// The rule for asking. Each candidate is asked at most once, in order.
 #[derive(Debug)]
-pub(crate) struct FanOutPlan {
+pub(crate) struct FanOutScheduler {
     candidates: usize,
     asked: usize,
     under_way: usize,
@@ -56,7 +57,7 @@ pub(crate) struct FanOutPlan {
     due: usize,
 }
 
-impl FanOutPlan {
+impl FanOutScheduler {
     /// Starts with `at_first` candidates and keeps `width` answers counted or pending.
     pub(crate) const fn new(candidates: usize, at_first: usize, width: usize) -> Self {
         Self { candidates, asked: 0, under_way: 0, width, due: at_first }
@@ -66,7 +67,7 @@ impl FanOutPlan {
         if need == FanOutNeed::Nothing {
             return FanOutAction::Stop;
         }
-        if self.has_candidate() && (self.due > 0 || self.has_too_few_requests(need)) {
+        if self.has_unasked_candidate() && (self.due > 0 || self.has_too_few_requests(need)) {
             let index = self.asked;
             self.asked += 1;
             self.under_way += 1;
@@ -78,7 +79,7 @@ impl FanOutPlan {
         }
         match need {
             FanOutNeed::AnswersOrStall { .. } => FanOutAction::WaitForStall,
-            _ if self.has_candidate() => FanOutAction::WaitForStall,
+            _ if self.has_unasked_candidate() => FanOutAction::WaitForStall,
             _ => FanOutAction::Wait,
         }
     }
@@ -96,7 +97,7 @@ impl FanOutPlan {
     /// stays pending for the rest of this query, even if the stalled one ends: it is unknown which requests still
     /// stall, and after one stall an extra request costs less than another wait.
     pub(crate) const fn note_stall(&mut self) -> bool {
-        if !self.has_candidate() {
+        if !self.has_unasked_candidate() {
             return false;
         }
         self.due += 1;
@@ -108,7 +109,7 @@ impl FanOutPlan {
         self.asked
     }
 
-    const fn has_candidate(&self) -> bool {
+    const fn has_unasked_candidate(&self) -> bool {
         self.asked < self.candidates
     }
 
@@ -123,9 +124,9 @@ impl FanOutPlan {
     }
 }
 
-/// Pending requests, sent according to a [`FanOutPlan`].
+/// Pending requests, sent according to a [`FanOutScheduler`].
 pub(crate) struct RequestFanOut<F> {
-    plan: FanOutPlan,
+    plan: FanOutScheduler,
     under_way: FuturesUnordered<F>,
     /// How long to wait for an answer before that counts as a stall. `None`: forever.
     patience: Option<Duration>,
@@ -141,7 +142,7 @@ pub(crate) enum FanOutEvent<T> {
 }
 
 impl<F: Future> RequestFanOut<F> {
-    pub(crate) fn new(plan: FanOutPlan, patience: Option<Duration>) -> Self {
+    pub(crate) fn new(plan: FanOutScheduler, patience: Option<Duration>) -> Self {
         Self { plan, under_way: FuturesUnordered::new(), patience }
     }
 
@@ -178,7 +179,7 @@ impl<F: Future> RequestFanOut<F> {
     }
 
     /// Adds a repeated request to an endpoint that was asked before.
-    pub(crate) fn ask_again(&mut self, request: F) {
+    pub(crate) fn add_repeated_request(&mut self, request: F) {
         self.plan.note_repeated_request();
         self.under_way.push(request);
     }
@@ -210,7 +211,7 @@ pub(crate) async fn ask_until_success<T, E, F>(
 where
     F: Future<Output = Result<T, E>>,
 {
-    let mut fan_out = RequestFanOut::new(FanOutPlan::new(candidates, 1, 1), patience);
+    let mut fan_out = RequestFanOut::new(FanOutScheduler::new(candidates, 1, 1), patience);
     let mut failures = Vec::new();
     let numbered = |index| {
         let answer = ask(index);

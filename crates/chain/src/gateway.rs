@@ -8,7 +8,7 @@ use serde::Deserialize;
 use tokio::time::Instant;
 use url::Url;
 
-use crate::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest, MAX_GATEWAYS};
+use crate::ccip::{CcipReadGatewayClient, CcipReadGatewayError, CcipReadRequest, MAX_GATEWAYS};
 use clresolve_egress::count::{self, RequestOutcome, UpstreamKind};
 use clresolve_egress::{
     BodyBudget, Egress, EgressRequest, EgressViolation, FetchError, ForbiddenUrlError, SourceUnavailableError,
@@ -27,7 +27,7 @@ const BODY_BYTES: u32 = 4 * gateway_body_limit(MAX_LOOK_UP_BYTES) as u32;
 
 /// A gateway client behind the egress guard: `https` only, public host names, no redirects, bounded responses.
 #[derive(Clone, Debug)]
-pub struct GuardedCcipReadGateway {
+pub struct GuardedCcipReadGatewayClient {
     /// `None` if every request is refused.
     client: Option<GatewayEgress>,
     total: Duration,
@@ -39,7 +39,7 @@ struct GatewayEgress {
     bodies: BodyBudget,
 }
 
-impl GuardedCcipReadGateway {
+impl GuardedCcipReadGatewayClient {
     /// Asks gateways through `egress`. `total` is the time limit of one request over all its gateways.
     #[must_use]
     pub fn new(egress: Egress, total: Duration) -> Self {
@@ -78,7 +78,7 @@ impl GatewayEgress {
         }
         let without_bound = BodyBudget::new(u32::MAX);
         let bodies = if clresolve_core::mutant!("gateway-bodies-unbounded") { &without_bound } else { &self.bodies };
-        match parse_gateway_response(&reply.bytes_within(gateway_body_limit(cap), bodies).await?, cap) {
+        match parse_gateway_response(&reply.read_body_within_budget(gateway_body_limit(cap), bodies).await?, cap) {
             // A redirect or an empty response is not malformed: report its status.
             Err(FetchError::Unavailable(SourceUnavailableError::Malformed)) if !(200..=203).contains(&status) => {
                 Err(SourceUnavailableError::Status(status).into())
@@ -89,7 +89,7 @@ impl GatewayEgress {
 }
 
 #[async_trait]
-impl CcipReadGateway for GuardedCcipReadGateway {
+impl CcipReadGatewayClient for GuardedCcipReadGatewayClient {
     /// Tries the gateways in order. A 4xx response ends the request; after any other failure the next gateway is tried.
     async fn request_first_response(
         &self,

@@ -96,7 +96,7 @@ impl HeadVoteCounter {
 
     /// The blocks for which enough operators vouch, by hash.
     fn agreed_heads(&self) -> BTreeMap<B256, ChainHead> {
-        let mut reports: BTreeMap<B256, BlockVouchesByOperator<'_>> = BTreeMap::new();
+        let mut reports: BTreeMap<B256, BlockVouchTimesByOperator<'_>> = BTreeMap::new();
         for EndpointBlockLineage { operator, vouched } in &self.endpoints {
             for EndpointVouchedBlock { hash, block, at } in vouched {
                 let report = reports.entry(*hash).or_default();
@@ -105,19 +105,20 @@ impl HeadVoteCounter {
                 *last = (*last).max(*at);
             }
         }
-        let head = |(hash, reports): (B256, BlockVouchesByOperator<'_>)| Some((hash, reports.agreed_head(self.agree)?));
+        let head =
+            |(hash, reports): (B256, BlockVouchTimesByOperator<'_>)| Some((hash, reports.agreed_head(self.agree)?));
         reports.into_iter().filter_map(head).collect()
     }
 }
 
 #[derive(Default)]
-struct BlockVouchesByOperator<'c> {
+struct BlockVouchTimesByOperator<'c> {
     block: Option<ChainBlock>,
     /// When each operator last vouched.
     last: BTreeMap<&'c str, Timestamp>,
 }
 
-impl BlockVouchesByOperator<'_> {
+impl BlockVouchTimesByOperator<'_> {
     fn agreed_head(self, agree: usize) -> Option<ChainHead> {
         let mut times: Vec<Timestamp> = self.last.into_values().collect();
         times.sort_unstable();

@@ -28,7 +28,7 @@ impl HeadAgeLimit {
     ///
     /// # Errors
     /// [`EndpointFailure::HeadAhead`].
-    pub(crate) fn check_not_ahead(self, block: Timestamp, now: Timestamp) -> Result<(), EndpointFailure> {
+    pub(crate) fn check_not_in_future(self, block: Timestamp, now: Timestamp) -> Result<(), EndpointFailure> {
         let ahead = block.duration_since(now);
         let is_ahead = self.0.is_some() && ahead > to_signed_duration(MAX_AHEAD);
         if is_ahead { Err(EndpointFailure::HeadAhead { seconds: ahead.as_secs() }) } else { Ok(()) }
@@ -38,9 +38,9 @@ impl HeadAgeLimit {
     ///
     /// # Errors
     /// [`EndpointFailure::HeadOld`], [`EndpointFailure::HeadAhead`].
-    pub(crate) fn check_newest_age(self, head: Timestamp, now: Timestamp) -> Result<(), EndpointFailure> {
+    pub(crate) fn check_newest_block_age(self, head: Timestamp, now: Timestamp) -> Result<(), EndpointFailure> {
         let Some(most) = self.0 else { return Ok(()) };
-        self.check_not_ahead(head, now)?;
+        self.check_not_in_future(head, now)?;
         let age = now.duration_since(head);
         let is_old = age > to_signed_duration(most);
         if is_old { Err(EndpointFailure::HeadOld { seconds: age.as_secs(), most: most.as_secs() }) } else { Ok(()) }
@@ -55,7 +55,7 @@ impl HeadAgeLimit {
             let head = vote.block_time().ok_or_else(|| {
                 EndpointFailure::Unusable("it does not report the time of its newest block".to_owned())
             })?;
-            self.check_newest_age(head, now)?;
+            self.check_newest_block_age(head, now)?;
         }
         Ok(vote)
     }
@@ -95,10 +95,10 @@ mod tests {
         let at = |seconds: i64| now + SignedDuration::from_secs(seconds);
         let bound = HeadAgeLimit(Some(Duration::from_secs(60)));
         for (seconds, counts) in [(-61, false), (-60, true), (0, true), (15, true), (16, false)] {
-            assert_eq!(bound.check_newest_age(at(seconds), now).is_ok(), counts, "{seconds}");
-            assert!(HeadAgeLimit(None).check_newest_age(at(seconds * 1000), now).is_ok(), "{seconds}");
+            assert_eq!(bound.check_newest_block_age(at(seconds), now).is_ok(), counts, "{seconds}");
+            assert!(HeadAgeLimit(None).check_newest_block_age(at(seconds * 1000), now).is_ok(), "{seconds}");
         }
-        assert!(bound.check_not_ahead(at(-100_000), now).is_ok(), "a finalized block may be old");
-        assert!(bound.check_not_ahead(at(16), now).is_err());
+        assert!(bound.check_not_in_future(at(-100_000), now).is_ok(), "a finalized block may be old");
+        assert!(bound.check_not_in_future(at(16), now).is_err());
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use clresolve_core::name::EnsName;
-use clresolve_core::payment::CoinTypes;
+use clresolve_core::payment::RequestedCoinTypes;
 use clresolve_core::reading::{BlockSelector, ChainBlock, ChainError, LatestNameState, ProofGradeDemand};
 use clresolve_state::answer::{self, EnsAnswerStage};
 use clresolve_state::contracts::NameFindings;
@@ -22,16 +22,16 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::batch::QueryBatcher;
+use crate::batch::MulticallNameQueryBatcher;
 use crate::endpoint::RpcEndpoint;
-use crate::exchange::{ChainIdentity, EndpointBlockAttestation, EndpointObservation};
+use crate::exchange::{ChainIdentity, EndpointPinnedAndLatestVotes, VoteOrConflictingBlock};
 use crate::failure::EndpointFailure;
 use crate::head::{ChainHead, HeadVoteCounter};
 use crate::head_age::{self, to_signed_duration};
-use crate::poll::{QuorumQuery, poll};
+use crate::poll::{QuorumQuery, poll_quorum};
 use crate::pool::{ChainReaderConfig, EndpointPool, TimeSource};
 use crate::query::NameQuery;
-use crate::transport::RpcHttpTransport;
+use crate::transport::JsonRpcHttpClient;
 
 /// Number of poll intervals without enough reports of the head, after which resting endpoints are polled too.
 const MAX_MISSED_POLLS: u32 = 2;
@@ -81,24 +81,24 @@ pub trait ChainHeadReader: Send + Sync {
 pub struct QuorumHeadReader {
     pool: EndpointPool,
     contracts: EnsContractAddresses,
-    coins: CoinTypes,
-    batches: Arc<QueryBatcher>,
+    coins: RequestedCoinTypes,
+    batches: Arc<MulticallNameQueryBatcher>,
     counter: Mutex<HeadVoteCounter>,
 }
 
 impl QuorumHeadReader {
     /// Creates a reader with its own connections to the endpoints of `config`. If one endpoint suffices and the
     /// operator runs some, only those count.
-    pub fn new(mut config: ChainReaderConfig, http: &Arc<dyn RpcHttpTransport>) -> Self {
+    pub fn new(mut config: ChainReaderConfig, http: &Arc<dyn JsonRpcHttpClient>) -> Self {
         let has_own = config.endpoints.iter().any(|endpoint| endpoint.own);
         if config.demand == ProofGradeDemand::SingleRpc && has_own {
             config.endpoints.retain(|endpoint| endpoint.own);
         }
         let (contracts, coins) = (config.contracts, config.coins.clone());
-        let batches = Arc::new(QueryBatcher::for_repeated_queries(&config));
+        let batches = Arc::new(MulticallNameQueryBatcher::for_repeated_queries(&config));
         let pool = EndpointPool::new(config, http);
         let operators = pool.endpoints().iter().map(|endpoint| endpoint.operator.clone());
-        let counter = Mutex::new(HeadVoteCounter::new(pool.required_operators(), operators));
+        let counter = Mutex::new(HeadVoteCounter::new(pool.required_operator_count(), operators));
         Self { contracts, coins, batches, counter, pool }
     }
 
@@ -110,12 +110,12 @@ impl QuorumHeadReader {
 
     /// Whether the head needs no resting endpoint: enough operators are ready, and their last report of a head is at
     /// most `longest` old.
-    fn is_head_reported(&self, longest: SignedDuration, now: Timestamp) -> bool {
-        let ready = self.pool.endpoints().iter().filter(|endpoint| !endpoint.is_resting(now));
+    fn is_head_recently_reported(&self, longest: SignedDuration, now: Timestamp) -> bool {
+        let ready = self.pool.endpoints().iter().filter(|endpoint| !endpoint.has_failed_recently(now));
         let operators: BTreeSet<&str> = ready.map(|endpoint| endpoint.operator.as_str()).collect();
         let head = self.counter.lock().unwrap_or_else(PoisonError::into_inner).head();
         let is_recent = head.is_some_and(|head| now.duration_since(head.reported_at) <= longest);
-        operators.len() >= self.pool.required_operators() && is_recent
+        operators.len() >= self.pool.required_operator_count() && is_recent
     }
 
     async fn poll_endpoint(&self, endpoint: usize) -> Result<(ChainBlock, Option<ChainHead>), EndpointFailure> {
@@ -124,7 +124,7 @@ impl QuorumHeadReader {
         let now = (self.pool.clock)();
         // Success is not recorded: an endpoint that reports a block may still fail calls.
         if let Err(failure) = &reported {
-            asked.note_response(&reported, now);
+            asked.record_response_outcome(&reported, now);
             asked.note_refused_head(failure, now);
         }
         let (header, block) = reported?;
@@ -141,7 +141,7 @@ impl QuorumHeadReader {
     ) -> Result<(HashedBlockHeader, ChainBlock), EndpointFailure> {
         endpoint.check_chain_id(self.pool.chain_id).await?;
         let (header, block) = endpoint.fetch_header(BlockSelector::Latest).await?;
-        self.pool.head_age.check_not_ahead(block.timestamp, (self.pool.clock)())?;
+        self.pool.head_age.check_not_in_future(block.timestamp, (self.pool.clock)())?;
         Ok((header, block))
     }
 }
@@ -156,11 +156,11 @@ impl ChainHeadReader for QuorumHeadReader {
     /// or have stopped agreeing on a head, it is polled nevertheless.
     fn is_poll_due(&self, endpoint: usize, interval: Duration) -> bool {
         let now = (self.pool.clock)();
-        if !self.pool.endpoints()[endpoint].is_resting(now) {
+        if !self.pool.endpoints()[endpoint].has_failed_recently(now) {
             return true;
         }
         let longest = to_signed_duration(interval.saturating_mul(MAX_MISSED_POLLS));
-        !self.is_head_reported(longest, now)
+        !self.is_head_recently_reported(longest, now)
     }
 
     async fn poll_head(&self, endpoint: usize) -> Result<(ChainBlock, Option<ChainHead>), ChainError> {
@@ -186,27 +186,31 @@ impl ChainHeadReader for QuorumHeadReader {
                 Err(failure) => failed.push((label, failure.to_string())),
             }
         }
-        Err(ChainError::TooFew { agree: self.pool.required_operators(), answered, failed })
+        Err(ChainError::TooFew { agree: self.pool.required_operator_count(), answered, failed })
     }
 
     /// Concurrent readings share calls.
     async fn read_name_state(&self, name: &EnsName, block: &ChainBlock) -> Result<NameStateAtHead, ChainError> {
         let query = Arc::new(NameQuery::for_resolution(name, &self.contracts, &self.coins));
-        let at_head = NameHeadQuery { query: Arc::clone(&query), block: *block, batches: Arc::clone(&self.batches) };
+        let at_head =
+            NameAtBlockHashQuery { query: Arc::clone(&query), block: *block, batches: Arc::clone(&self.batches) };
         let selector = BlockSelector::Pinned(block.number);
-        let findings = poll(&self.pool, Arc::new(at_head), selector).await?.pinned;
-        Ok(name_state_at_head(&query, &findings).unwrap_or_else(NameStateAtHead::Failing))
+        let findings = poll_quorum(&self.pool, Arc::new(at_head), selector).await?.pinned;
+        Ok(name_state_from_findings(&query, &findings).unwrap_or_else(NameStateAtHead::Failing))
     }
 }
 
-pub(crate) fn name_state_at_head(query: &NameQuery, findings: &NameFindings) -> Result<NameStateAtHead, ChainError> {
-    let answer = match answer::records_response(findings)? {
+pub(crate) fn name_state_from_findings(
+    query: &NameQuery,
+    findings: &NameFindings,
+) -> Result<NameStateAtHead, ChainError> {
+    let answer = match answer::records_answer_stage(findings)? {
         EnsAnswerStage::OffChain => return Ok(NameStateAtHead::OffChain),
         EnsAnswerStage::Complete(answer) => answer,
         EnsAnswerStage::Returned(returned) => answer::decode_returned_records(findings, query.keys, &returned)?,
     };
     let holder = findings.holder;
-    let payment = match answer::payment_response(findings) {
+    let payment = match answer::payment_answer_stage(findings) {
         Ok(EnsAnswerStage::OffChain) => {
             return Ok(NameStateAtHead::PaymentOffChain(LatestNameState { answer, holder }));
         }
@@ -214,36 +218,36 @@ pub(crate) fn name_state_at_head(query: &NameQuery, findings: &NameFindings) -> 
         Ok(EnsAnswerStage::Returned(returned)) => query.decode_payment(findings, &returned),
         Err(error) => Err(error),
     };
-    Ok(NameStateAtHead::OnChain(LatestNameState { answer: query.answer_with_payment(answer, payment), holder }))
+    Ok(NameStateAtHead::OnChain(LatestNameState { answer: query.add_payment_to_answer(answer, payment), holder }))
 }
 
 /// A query about a name at a block that is identified by its hash.
-struct NameHeadQuery {
+struct NameAtBlockHashQuery {
     query: Arc<NameQuery>,
     block: ChainBlock,
-    batches: Arc<QueryBatcher>,
+    batches: Arc<MulticallNameQueryBatcher>,
 }
 
 #[async_trait]
-impl QuorumQuery for NameHeadQuery {
+impl QuorumQuery for NameAtBlockHashQuery {
     type Vote = NameFindings;
 
-    async fn observe_own_block(
+    async fn fetch_pinned_and_latest_votes(
         &self,
         endpoint: &Arc<RpcEndpoint>,
         _: BlockSelector,
         _: ChainIdentity,
-    ) -> Result<EndpointObservation<NameFindings>, EndpointFailure> {
+    ) -> Result<EndpointPinnedAndLatestVotes<NameFindings>, EndpointFailure> {
         let labels = [endpoint.label.clone()];
         let pinned = self.batches.fetch_findings(&endpoint.rpc, &labels, &self.query, &self.block).await?;
-        Ok(EndpointObservation { block: self.block, pinned, latest: None, genesis: None })
+        Ok(EndpointPinnedAndLatestVotes { block: self.block, pinned, latest: None, genesis: None })
     }
 
-    async fn fetch_block_attestation(
+    async fn fetch_vote_at_block(
         &self,
         endpoint: &RpcEndpoint,
         block: &ChainBlock,
-    ) -> Result<EndpointBlockAttestation<NameFindings>, EndpointFailure> {
-        endpoint.fetch_block_attestation(&self.query, block).await
+    ) -> Result<VoteOrConflictingBlock<NameFindings>, EndpointFailure> {
+        endpoint.fetch_vote_at_block(&self.query, block).await
     }
 }

@@ -8,7 +8,7 @@ use clresolve_core::reading::{BlockSelector, ChainBlock};
 use clresolve_state::HashedBlockHeader;
 
 use crate::endpoint::RpcEndpoint;
-use crate::exchange::{ChainIdentity, EndpointBlockAttestation, EndpointObservation};
+use crate::exchange::{ChainIdentity, EndpointPinnedAndLatestVotes, VoteOrConflictingBlock};
 use crate::failure::EndpointFailure;
 use crate::poll::QuorumQuery;
 
@@ -18,20 +18,20 @@ pub(crate) struct BlockHeaderQuery;
 impl QuorumQuery for BlockHeaderQuery {
     type Vote = HashedBlockHeader;
 
-    async fn observe_own_block(
+    async fn fetch_pinned_and_latest_votes(
         &self,
         endpoint: &Arc<RpcEndpoint>,
         selector: BlockSelector,
         identity: ChainIdentity,
-    ) -> Result<EndpointObservation<HashedBlockHeader>, EndpointFailure> {
-        endpoint.observe_header(selector, identity).await
+    ) -> Result<EndpointPinnedAndLatestVotes<HashedBlockHeader>, EndpointFailure> {
+        endpoint.fetch_header_vote(selector, identity).await
     }
 
-    async fn fetch_block_attestation(
+    async fn fetch_vote_at_block(
         &self,
         endpoint: &RpcEndpoint,
         block: &ChainBlock,
-    ) -> Result<EndpointBlockAttestation<HashedBlockHeader>, EndpointFailure> {
-        endpoint.fetch_header_attestation(block).await
+    ) -> Result<VoteOrConflictingBlock<HashedBlockHeader>, EndpointFailure> {
+        endpoint.fetch_header_vote_at_block(block).await
     }
 }

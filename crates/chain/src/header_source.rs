@@ -2,7 +2,7 @@
 
 use alloy_rpc_types_eth::BlockId;
 use async_trait::async_trait;
-use clresolve_core::light_client::LightClientTranscript;
+use clresolve_core::light_client::LightClientSyncTranscript;
 use clresolve_core::reading::{BlockSelector, ChainBlock, ChainError, ProofGrade, ProofStrength};
 use clresolve_state::HashedBlockHeader;
 
@@ -17,18 +17,18 @@ pub trait BlockHeaderSource: Send + Sync {
     async fn select_header(&self, selector: BlockSelector) -> Result<VouchedBlockHeader, ChainError>;
 
     /// Under which id to prefetch the state of that block before its header is known.
-    async fn prefetch_block_id(&self, selector: BlockSelector) -> Result<BlockId, ChainError> {
+    async fn block_id_for_prefetch(&self, selector: BlockSelector) -> Result<BlockId, ChainError> {
         Ok(block_tag(selector).into())
     }
 
     /// What proves the block's header to others. `None` if operators vouch for it.
-    async fn fetch_header_proof(&self, _block: &ChainBlock) -> Result<Option<LightClientTranscript>, ChainError> {
+    async fn fetch_header_proof(&self, _block: &ChainBlock) -> Result<Option<LightClientSyncTranscript>, ChainError> {
         Ok(None)
     }
 
     /// Whether the newest block is proven too ([`BlockSelector::Latest`]), so that a reading is compared with proven
     /// state instead of what endpoints state.
-    fn is_newest_proven(&self) -> bool {
+    fn is_newest_block_proven(&self) -> bool {
         false
     }
 }

@@ -3,8 +3,8 @@
 //! [`EnsReader`] is the interface that the resolver uses. [`RpcEnsReader`] trusts what the endpoints state;
 //! [`ProvenEnsReader`] executes calls locally over state that is proven against a block header, which a quorum of
 //! endpoints or a [`LightClient`] of the beacon chain vouches for. "The name or record does not exist"
-//! ([`EnsAnswer::Unregistered`](clresolve_core::reading::EnsAnswer::Unregistered), [`TextRecord::Absent`]) and "the
-//! chain could not be read" ([`ChainError`]) are different types.
+//! ([`EnsAnswer::Unregistered`](clresolve_core::reading::EnsAnswer::Unregistered),
+//! [`TextRecord::Absent`]) and "the chain could not be read" ([`ChainError`]) are different types.
 
 mod agent_registry;
 mod answers;
@@ -66,10 +66,10 @@ use std::sync::Arc;
 use alloy_primitives::Bytes;
 use async_trait::async_trait;
 use clresolve_core::cause::LocalLimitError;
-use clresolve_core::light_client::LightClientTranscript;
+use clresolve_core::light_client::LightClientSyncTranscript;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{BlockSelector, ChainBlock, ChainError, ClOwnerReading, NameReading, ProofStrength};
-use clresolve_core::records::{RecordKey, TextRecord};
+use clresolve_core::records::{TextRecord, TextRecordKey};
 use clresolve_state::StateProofRecorder;
 use metrics::counter;
 
@@ -88,11 +88,11 @@ pub use self::head_reader::{ChainHeadReader, NameStateAtHead, QuorumHeadReader};
 pub use self::header_source::{BlockHeaderSource, VouchedBlockHeader};
 #[cfg(feature = "state-proof")]
 pub use self::light_client::{
-    BEACON_ACCEPT, BeaconEndpointDemotion, BeaconEndpointSettings, BeaconEndpointStatus, BeaconHttpTransport,
+    BEACON_ACCEPT, BeaconEndpointDemotion, BeaconEndpointSettings, BeaconEndpointStatus, BeaconHttpClient,
     BeaconResponse, LightClient, LightClientConfig, LightClientStatus, SyncCommitteeParticipation,
     VerifiedHeadersStatus,
 };
-pub use self::name_finder::{FoundNames, NameFinder, NameSearchScope, NamehashPreimages};
+pub use self::name_finder::{EventLogNameFinder, FoundNamehashes, NameSearchScope, NamehashPreimages};
 pub use self::pool::{ChainReaderConfig, TimeSource};
 #[cfg(feature = "state-proof")]
 pub use self::proven_chain::ProvenEnsReader;
@@ -114,7 +114,7 @@ pub trait EnsReader: Send + Sync {
     /// Reads `name` at the block that `block` selects: the text records that a resolution needs and, if this chain is
     /// configured for it, the name's payment records.
     async fn read_name(&self, name: &EnsName, block: BlockSelector) -> Result<NameReading, ChainError> {
-        self.read_selected_records(name, block, &RecordKey::ALL).await
+        self.read_selected_records(name, block, &TextRecordKey::ALL).await
     }
 
     /// Like [`EnsReader::read_name`], but reads only the records under `keys`.
@@ -122,12 +122,12 @@ pub trait EnsReader: Send + Sync {
         &self,
         name: &EnsName,
         block: BlockSelector,
-        keys: &'static [RecordKey],
+        keys: &'static [TextRecordKey],
     ) -> Result<NameReading, ChainError>;
 
     /// Reads the address and holder of `owner` (the name in `cl.owner`) at the block of an earlier reading. Asks the
     /// `endpoints` (labels) that produced that reading, since no others have been vouched for.
-    async fn read_holding(
+    async fn read_cl_owner(
         &self,
         owner: &EnsName,
         block: &ChainBlock,
@@ -136,7 +136,7 @@ pub trait EnsReader: Send + Sync {
 
     /// Reads further text records of `name` at the block of an earlier reading, from the `endpoints` (labels) that
     /// produced it. Returns one record per entry of `keys`. These records are never proven, even if readings are.
-    async fn read_owner_details(
+    async fn read_texts_at_block(
         &self,
         _name: &EnsName,
         _block: &ChainBlock,
@@ -149,7 +149,7 @@ pub trait EnsReader: Send + Sync {
     /// Reads text records of `name` under arbitrary keys, at the block that `block` selects and at the newest block,
     /// with the same guarantees as a reading. Returns one record per entry of `keys`. A chain that computes its
     /// readings does not support this.
-    async fn read_texts(
+    async fn read_extra_texts(
         &self,
         _name: &EnsName,
         _block: BlockSelector,
@@ -165,7 +165,7 @@ pub trait EnsReader: Send + Sync {
     }
 
     /// What proves the header of a finalized block to others. `None` if operators vouch for it.
-    async fn fetch_header_proof(&self, _block: &ChainBlock) -> Result<Option<LightClientTranscript>, ChainError> {
+    async fn fetch_header_proof(&self, _block: &ChainBlock) -> Result<Option<LightClientSyncTranscript>, ChainError> {
         Ok(None)
     }
 

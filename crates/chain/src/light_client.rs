@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use clresolve_beacon::{LightClientTranscript, VerifiedBeaconHeader};
+use clresolve_beacon::{LightClientSyncTranscript, VerifiedBeaconHeader};
 use clresolve_core::reading::{BlockSelector, ChainError, LightClientHeaderError};
 use futures_util::future::{BoxFuture, FutureExt as _, Shared};
 use jiff::Timestamp;
@@ -27,7 +27,7 @@ use tokio::task::{AbortHandle, JoinError};
 use tokio::time::Instant;
 
 pub use self::config::{BeaconEndpointSettings, LightClientConfig};
-pub use self::http::{BEACON_ACCEPT, BeaconHttpTransport, BeaconResponse};
+pub use self::http::{BEACON_ACCEPT, BeaconHttpClient, BeaconResponse};
 pub use self::status::{
     BeaconEndpointDemotion, BeaconEndpointStatus, LightClientStatus, SyncCommitteeParticipation, VerifiedHeadersStatus,
 };
@@ -58,21 +58,21 @@ struct SharedSyncTask {
 
 impl LightClient {
     /// A light client that sends requests through `http`, the client for the operator's URLs. Sends none yet.
-    pub fn new(config: LightClientConfig, http: Arc<dyn BeaconHttpTransport>, clock: TimeSource) -> Self {
-        Self::with_follower(BeaconChainFollower::new(config, &http, clock))
+    pub fn new(config: LightClientConfig, http: Arc<dyn BeaconHttpClient>, clock: TimeSource) -> Self {
+        Self::from_follower(BeaconChainFollower::new(config, &http, clock))
     }
 
     /// As [`LightClient::new`], but never writes the file. For examinations, which may run as another user.
-    pub fn new_read_only(config: LightClientConfig, http: Arc<dyn BeaconHttpTransport>, clock: TimeSource) -> Self {
-        Self::with_follower(BeaconChainFollower::new(config, &http, clock).into_read_only())
+    pub fn new_read_only(config: LightClientConfig, http: Arc<dyn BeaconHttpClient>, clock: TimeSource) -> Self {
+        Self::from_follower(BeaconChainFollower::new(config, &http, clock).into_read_only())
     }
 
-    fn with_follower(follower: BeaconChainFollower) -> Self {
+    fn from_follower(follower: BeaconChainFollower) -> Self {
         Self { follower: Arc::new(follower), syncing: Mutex::default(), background: Arc::default() }
     }
 
     /// Continues from what `before` has verified, if network and checkpoint are the same. For a reload.
-    pub fn continue_from(&self, before: &Self) {
+    pub fn adopt_progress(&self, before: &Self) {
         self.follower.adopt_progress(&before.follower);
     }
 
@@ -81,7 +81,7 @@ impl LightClient {
     ///
     /// # Errors
     /// [`ChainError::HeaderUnproven`].
-    pub async fn verified_header(&self, selector: BlockSelector) -> Result<VerifiedBeaconHeader, ChainError> {
+    pub async fn fetch_verified_header(&self, selector: BlockSelector) -> Result<VerifiedBeaconHeader, ChainError> {
         let wanted = match selector {
             BlockSelector::Finalized | BlockSelector::Safe => HeaderFinality::Finalized,
             BlockSelector::Latest => HeaderFinality::Optimistic,
@@ -90,14 +90,14 @@ impl LightClient {
             }
         };
         match self.usable_headers(wanted) {
-            Some((HeaderFreshness::Fresh, verified)) => return Ok(verified.header(wanted)),
+            Some((HeaderFreshness::Fresh, verified)) => return Ok(verified.header_by_finality(wanted)),
             Some((HeaderFreshness::Usable, verified)) => {
-                drop(self.join_synchronization());
-                return Ok(verified.header(wanted));
+                drop(self.join_or_start_synchronization());
+                return Ok(verified.header_by_finality(wanted));
             }
             _ => {}
         }
-        Ok(self.synchronize_headers(wanted).await?.header(wanted))
+        Ok(self.synchronize_headers(wanted).await?.header_by_finality(wanted))
     }
 
     /// Asks the endpoints for the newest header, unless none can be newer than the known one. Returns the header with
@@ -107,11 +107,11 @@ impl LightClient {
     /// [`ChainError::HeaderUnproven`].
     pub async fn fetch_newest_header(&self) -> Result<(VerifiedBeaconHeader, Timestamp), ChainError> {
         let (spec, now) = (self.follower.spec(), self.follower.now());
-        let verified = match self.follower.verified_headers().filter(|verified| verified.is_optimistic_head(spec, now))
-        {
-            Some(verified) => verified,
-            None => self.synchronize_headers(HeaderFinality::Optimistic).await?,
-        };
+        let verified =
+            match self.follower.verified_headers().filter(|verified| verified.is_optimistic_header_newest(spec, now)) {
+                Some(verified) => verified,
+                None => self.synchronize_headers(HeaderFinality::Optimistic).await?,
+            };
         Ok((verified.optimistic, verified.newest_known_at(spec, self.follower.now())))
     }
 
@@ -130,15 +130,15 @@ impl LightClient {
     /// for the updates that this process has not fetched yet.
     ///
     /// # Errors
-    /// [`ChainError::HeaderUnproven`] if the block is none of those that were finalized lately, or no endpoint has the
-    /// data.
-    pub async fn prove_finality(&self, block_hash: B256) -> Result<LightClientTranscript, ChainError> {
+    /// [`ChainError::HeaderUnproven`] if the block is none of those that were finalized lately, or no endpoint has
+    /// the data.
+    pub async fn prove_finality(&self, block_hash: B256) -> Result<LightClientSyncTranscript, ChainError> {
         self.follower.prove_finality(block_hash).await.map_err(ChainError::HeaderUnproven)
     }
 
     /// The verified headers after a synchronization. If it fails, only if the wanted header is still usable.
     async fn synchronize_headers(&self, wanted: HeaderFinality) -> Result<VerifiedHeaderPair, ChainError> {
-        let outcome = self.join_synchronization().await;
+        let outcome = self.join_or_start_synchronization().await;
         match (self.usable_headers(wanted), outcome) {
             (Some((_, verified)), Ok(())) | (Some((HeaderFreshness::Fresh | HeaderFreshness::Usable, verified)), _) => {
                 Ok(verified)
@@ -155,9 +155,9 @@ impl LightClient {
 
     /// The outcome of a synchronization: the one under way, or else a new one. One that failed is repeated after
     /// [`PAUSE`] at the earliest.
-    fn join_synchronization(&self) -> Shared<BoxFuture<'static, Result<(), LightClientHeaderError>>> {
+    fn join_or_start_synchronization(&self) -> Shared<BoxFuture<'static, Result<(), LightClientHeaderError>>> {
         let mut syncing = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_shared = |last: &&SharedSyncTask| !last.task.is_finished() || last.has_failed_lately();
+        let is_shared = |last: &&SharedSyncTask| !last.task.is_finished() || last.has_failed_recently();
         if let Some(last) = syncing.as_ref().filter(is_shared) {
             return last.outcome.clone();
         }
@@ -172,7 +172,7 @@ impl LightClient {
 }
 
 impl SharedSyncTask {
-    fn has_failed_lately(&self) -> bool {
+    fn has_failed_recently(&self) -> bool {
         self.began.elapsed() < PAUSE && matches!(self.outcome.peek(), Some(Err(_)))
     }
 }

@@ -1,4 +1,4 @@
-//! [`NameFinder`]: finds names in a chain's event logs, to build the list for an audit.
+//! [`EventLogNameFinder`]: finds names in a chain's event logs, to build the list for an audit.
 //!
 //! Logs contain nodes rather than names, and nothing proves that an endpoint returned all of them. So the results of
 //! several endpoints are merged: an endpoint that hides a name cannot hide it from the merged result, and one that
@@ -21,7 +21,7 @@ use alloy_transport::{TransportError, TransportErrorKind};
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::EndpointRecordKey;
 use clresolve_core::reading::BlockSelector;
-use clresolve_core::records::RecordKey;
+use clresolve_core::records::TextRecordKey;
 use clresolve_state::{EnsContractAddresses, name_wrapper};
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _};
@@ -31,7 +31,7 @@ use crate::endpoint::RpcEndpoint;
 use crate::failure::EndpointFailure;
 use crate::pool::ChainReaderConfig;
 use crate::request::eth_call_request;
-use crate::transport::{EndpointTransportError, HttpRequestError, RpcHttpTransport};
+use crate::transport::{EndpointTransportError, HttpRequestError, JsonRpcHttpClient};
 
 /// Maximum number of nodes accepted from one endpoint, about 10 MB: far more than there are agents, and few enough to
 /// audit in minutes. It stops an endpoint that invents names endlessly.
@@ -70,7 +70,7 @@ const SPELT_AT_ONCE: usize = 8;
 const MAX_LEVELS: usize = 8;
 
 /// Finds names through each configured endpoint.
-pub struct NameFinder {
+pub struct EventLogNameFinder {
     endpoints: Vec<RpcEndpoint>,
     chain_id: u64,
     contracts: EnsContractAddresses,
@@ -93,7 +93,7 @@ pub enum NameSearchScope {
 
 /// The merged results of the endpoints.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FoundNames {
+pub struct FoundNamehashes {
     /// The nodes, each with the last block in which it appeared.
     pub nodes: BTreeMap<B256, u64>,
     /// Labels of the endpoints that answered completely, each with the last block that it searched.
@@ -111,9 +111,9 @@ pub struct NamehashPreimages {
     pub unanswered: usize,
 }
 
-impl NameFinder {
+impl EventLogNameFinder {
     /// A finder that asks every endpoint of `config`. Requests go through `http`, the client for the operator's URLs.
-    pub fn new(config: &ChainReaderConfig, http: &Arc<dyn RpcHttpTransport>) -> Self {
+    pub fn new(config: &ChainReaderConfig, http: &Arc<dyn JsonRpcHttpClient>) -> Self {
         let endpoint = |endpoint: &crate::RpcEndpointSettings| {
             RpcEndpoint::new(endpoint.clone(), Arc::clone(http), config.timeout)
         };
@@ -125,10 +125,10 @@ impl NameFinder {
     }
 
     /// Asks all endpoints and merges their results.
-    pub async fn find_names(&self, wanted: &NameSearchScope) -> FoundNames {
+    pub async fn find_names(&self, wanted: &NameSearchScope) -> FoundNamehashes {
         let told = join_all(self.endpoints.iter().map(|endpoint| self.search_endpoint(endpoint, wanted))).await;
-        let mut found = FoundNames::default();
-        for (endpoint, EndpointFoundNames { nodes, last, failure }) in self.endpoints.iter().zip(told) {
+        let mut found = FoundNamehashes::default();
+        for (endpoint, EndpointFoundNamehashes { nodes, last, failure }) in self.endpoints.iter().zip(told) {
             for (node, block) in nodes {
                 record_last_block(&mut found.nodes, node, block);
             }
@@ -172,15 +172,16 @@ impl NameFinder {
         answer
     }
 
-    async fn search_endpoint(&self, endpoint: &RpcEndpoint, wanted: &NameSearchScope) -> EndpointFoundNames {
-        let mut reader = EventLogReader { endpoint, requests: MAX_REQUESTS, telling: EndpointFoundNames::default() };
+    async fn search_endpoint(&self, endpoint: &RpcEndpoint, wanted: &NameSearchScope) -> EndpointFoundNamehashes {
+        let mut reader =
+            EndpointEventLogScanner { endpoint, requests: MAX_REQUESTS, telling: EndpointFoundNamehashes::default() };
         let read = timeout(MAX_TIME, reader.search_names(wanted, self)).await;
         let failure = match read {
             Ok(Ok(())) => reader.telling.failure.take(),
             Ok(Err(failure)) => Some(failure.to_string()),
             Err(_) => Some(timeout_message(MAX_TIME)),
         };
-        EndpointFoundNames { failure, ..reader.telling }
+        EndpointFoundNamehashes { failure, ..reader.telling }
     }
 }
 
@@ -189,21 +190,25 @@ fn timeout_message(time: Duration) -> String {
 }
 
 #[derive(Default)]
-struct EndpointFoundNames {
+struct EndpointFoundNamehashes {
     nodes: BTreeMap<B256, u64>,
     last: u64,
     failure: Option<String>,
 }
 
-struct EventLogReader<'a> {
+struct EndpointEventLogScanner<'a> {
     endpoint: &'a RpcEndpoint,
     /// Number of requests left.
     requests: usize,
-    telling: EndpointFoundNames,
+    telling: EndpointFoundNamehashes,
 }
 
-impl EventLogReader<'_> {
-    async fn search_names(&mut self, wanted: &NameSearchScope, finder: &NameFinder) -> Result<(), EndpointFailure> {
+impl EndpointEventLogScanner<'_> {
+    async fn search_names(
+        &mut self,
+        wanted: &NameSearchScope,
+        finder: &EventLogNameFinder,
+    ) -> Result<(), EndpointFailure> {
         self.endpoint.check_chain_id(finder.chain_id).await?;
         let finalized = self.endpoint.fetch_header(BlockSelector::Finalized).await?.1.number;
         match wanted {
@@ -213,7 +218,7 @@ impl EventLogReader<'_> {
             }
             NameSearchScope::Below(parent) => {
                 self.telling.last = finalized;
-                self.read_subnames(parent.node(), finder.contracts.registry).await;
+                self.read_subnames(parent.namehash(), finder.contracts.registry).await;
             }
         }
         Ok(())
@@ -231,17 +236,18 @@ impl EventLogReader<'_> {
         let known_keys = EventLogSearch {
             filter: Filter::new().event_signature(signatures),
             with_values: Filter::topic2::<Vec<B256>>,
-            values: known_key_hashes(),
+            values: agent_record_key_hashes(),
         };
-        let of_known_keys =
-            self.read_record_logs(&known_keys, blocks.clone(), &mut |telling, log| telling.note_record(log)).await;
+        let of_known_keys = self
+            .read_text_record_logs(&known_keys, blocks.clone(), &mut |telling, log| telling.note_text_record_log(log))
+            .await;
         self.requests = MAX_REQUESTS;
-        let mut note_agents = |telling: &mut EndpointFoundNames, log: &Log| {
-            if has_agent_key(log) {
-                telling.note_record(log);
+        let mut note_agents = |telling: &mut EndpointFoundNamehashes, log: &Log| {
+            if log_has_agent_record_key(log) {
+                telling.note_text_record_log(log);
             }
         };
-        let of_others = self.read_record_logs(&any_key, blocks, &mut note_agents).await;
+        let of_others = self.read_text_record_logs(&any_key, blocks, &mut note_agents).await;
         let of_others =
             of_others.map(|cause| format!("records of other keys than the specification's were not all read: {cause}"));
         let causes: Vec<_> = of_known_keys.into_iter().chain(of_others).collect();
@@ -249,11 +255,11 @@ impl EventLogReader<'_> {
     }
 
     /// Passes on each matching record, within the time of one search. Returns why records are missing, if any are.
-    async fn read_record_logs(
+    async fn read_text_record_logs(
         &mut self,
         search: &EventLogSearch,
         blocks: RangeInclusive<u64>,
-        take: &mut (dyn FnMut(&mut EndpointFoundNames, &Log) + Send),
+        take: &mut (dyn FnMut(&mut EndpointFoundNamehashes, &Log) + Send),
     ) -> Option<String> {
         let read = timeout(MAX_SEARCH_TIME, self.read_logs(search, blocks, take)).await;
         let gap = read.unwrap_or_else(|_| Some(timeout_message(MAX_SEARCH_TIME)));
@@ -274,7 +280,7 @@ impl EventLogReader<'_> {
                     with_values: Filter::topic1::<Vec<B256>>,
                     values: parents.to_vec(),
                 };
-                let mut note = |telling: &mut EndpointFoundNames, log: &Log| {
+                let mut note = |telling: &mut EndpointFoundNamehashes, log: &Log| {
                     let Some((node, ownership)) = NameOwnershipChange::from_log(log) else { return };
                     if seen.len() + owners.len() > MAX_NODES && !owners.contains_key(&node) {
                         return telling.record_failure(format!("it reports more than {MAX_NODES} names"));
@@ -287,7 +293,7 @@ impl EventLogReader<'_> {
             level = owners.keys().copied().filter(|node| seen.insert(*node)).collect();
             for (node, NameOwnershipChange { position: (block, _), is_held }) in owners {
                 if is_held {
-                    self.telling.note_node(node, block);
+                    self.telling.note_node_at_block(node, block);
                 }
             }
             if level.is_empty() || self.telling.failure.is_some() {
@@ -309,7 +315,7 @@ impl EventLogReader<'_> {
         &mut self,
         search: &EventLogSearch,
         blocks: RangeInclusive<u64>,
-        take: &mut (dyn FnMut(&mut EndpointFoundNames, &Log) + Send),
+        take: &mut (dyn FnMut(&mut EndpointFoundNamehashes, &Log) + Send),
     ) -> Option<String> {
         let mut open = vec![(blocks, search.values.clone())];
         let (mut refusals, mut first_cause) = (BTreeMap::<B256, usize>::new(), None);
@@ -361,14 +367,20 @@ impl EventLogReader<'_> {
         match self.endpoint.rpc.request::<_, Vec<Log>>("eth_getLogs", (part,)).await {
             Ok(logs) => Ok(logs.into_iter().filter(is_asked).collect()),
             Err(error) => {
-                let cause = self.endpoint.failure_from_error(&error);
+                let cause = self.endpoint.failure_from_transport_error(&error);
                 let of_block = || format!("it does not give the logs of block {first}: {cause}");
-                Err(match (EndpointFailure::may_allow_smaller_range(&error), is_timeout_error(&error), first == last) {
-                    (false, false, _) => MissingLogsReason::All(cause.to_string()),
-                    (_, _, false) => MissingLogsReason::Range,
-                    (true, _, true) => MissingLogsReason::FullBlock(of_block()),
-                    (false, true, true) => MissingLogsReason::LateBlock(of_block()),
-                })
+                Err(
+                    match (
+                        EndpointFailure::may_succeed_with_smaller_range(&error),
+                        is_timeout_error(&error),
+                        first == last,
+                    ) {
+                        (false, false, _) => MissingLogsReason::All(cause.to_string()),
+                        (_, _, false) => MissingLogsReason::Range,
+                        (true, _, true) => MissingLogsReason::FullBlock(of_block()),
+                        (false, true, true) => MissingLogsReason::LateBlock(of_block()),
+                    },
+                )
             }
         }
     }
@@ -408,27 +420,27 @@ enum MissingLogsReason {
 }
 
 /// The hashes of the keys that an agent's records may have.
-fn known_key_hashes() -> Vec<B256> {
-    let keys = RecordKey::ALL.iter().chain(&RecordKey::SIGNER).map(|key| key.as_str());
+fn agent_record_key_hashes() -> Vec<B256> {
+    let keys = TextRecordKey::ALL.iter().chain(&TextRecordKey::SIGNER).map(|key| key.as_str());
     keys.chain([EndpointRecordKey::Runtime.as_str()]).map(keccak256).collect()
 }
 
 /// Whether the log of a text record contains the key of an agent's record in plain text. A key that does not match its
 /// hash in the topics is ignored; the oldest resolvers emit no hash.
-fn has_agent_key(log: &Log) -> bool {
-    let key = decode_first_bytes(&log.data().data).filter(|key| key.starts_with(AGENT_KEYS));
+fn log_has_agent_record_key(log: &Log) -> bool {
+    let key = decode_first_abi_bytes(&log.data().data).filter(|key| key.starts_with(AGENT_KEYS));
     key.is_some_and(|key| log.topics().get(2).is_none_or(|hash| *hash == keccak256(key)))
 }
 
-impl EndpointFoundNames {
+impl EndpointFoundNamehashes {
     /// Records the node of a text record's log.
-    fn note_record(&mut self, log: &Log) {
+    fn note_text_record_log(&mut self, log: &Log) {
         if let ([_, node, ..], Some(block)) = (log.topics(), log.block_number) {
-            self.note_node(*node, block);
+            self.note_node_at_block(*node, block);
         }
     }
 
-    fn note_node(&mut self, node: B256, block: u64) {
+    fn note_node_at_block(&mut self, node: B256, block: u64) {
         let is_full = self.nodes.len() >= MAX_NODES && !clresolve_core::mutant!("nodes-without-end");
         if is_full && !self.nodes.contains_key(&node) {
             return self.record_failure(format!("it reports more than {MAX_NODES} names"));
@@ -471,13 +483,13 @@ fn subname_node(node: B256, label: B256) -> B256 {
 }
 
 /// The `bytes` or `string` value whose offset is the first word.
-fn decode_first_bytes(data: &[u8]) -> Option<&[u8]> {
-    let start = decode_word(data, 0)?;
-    let length = decode_word(data, start)?;
+fn decode_first_abi_bytes(data: &[u8]) -> Option<&[u8]> {
+    let start = decode_abi_usize(data, 0)?;
+    let length = decode_abi_usize(data, start)?;
     data.get(start.checked_add(32)?..)?.get(..length)
 }
 
-fn decode_word(data: &[u8], at: usize) -> Option<usize> {
+fn decode_abi_usize(data: &[u8], at: usize) -> Option<usize> {
     let (high, low) = data.get(at..at.checked_add(32)?)?.split_last_chunk::<8>()?;
     let low = usize::try_from(u64::from_be_bytes(*low)).ok()?;
     high.iter().all(|byte| *byte == 0).then_some(low)

@@ -11,38 +11,39 @@ use alloy_primitives::B256;
 use async_trait::async_trait;
 use clresolve_core::cause::HostConnectionError;
 use clresolve_core::reading::{
-    BlockSelector, ChainBlock, ChainError, ProofGrade, ProofGradeDemand, ProofStrength, max_header_age,
+    BlockSelector, ChainBlock, ChainError, ProofGrade, ProofGradeDemand, ProofStrength, max_finalized_header_age,
 };
 use clresolve_state::contracts::NameFindings;
 use futures_util::future::{BoxFuture, FutureExt as _};
 
 use crate::endpoint::RpcEndpoint;
-use crate::exchange::{ChainIdentity, EndpointBlockAttestation, EndpointObservation};
+use crate::exchange::{ChainIdentity, EndpointPinnedAndLatestVotes, VoteOrConflictingBlock};
 use crate::failure::EndpointFailure;
-use crate::fan_out::{FanOutEvent, FanOutNeed, FanOutPlan, RequestFanOut};
+use crate::fan_out::{FanOutEvent, FanOutNeed, FanOutScheduler, RequestFanOut};
 use crate::head_age::HeadAgeLimit;
 use crate::pool::{EndpointPool, TimeSource};
 use crate::query::NameQuery;
 use crate::quorum::{
-    DecisiveNewestVoters, QuorumAgreement, QuorumAgreementGap, QuorumCounter, QuorumStatus, QuorumVote, QuorumVotePart,
+    DecisiveNewestVoters, ProvisionalAgreementGap, QuorumAgreement, QuorumCounter, QuorumStatus, QuorumVote,
+    QuorumVotePart,
 };
 
 /// Asks endpoints until enough of them agree on a block and its contents.
 ///
 /// # Errors
 /// [`ChainError`] if too few agree.
-pub(crate) async fn poll<Q: QuorumQuery>(
+pub(crate) async fn poll_quorum<Q: QuorumQuery>(
     pool: &EndpointPool,
     query: Arc<Q>,
     selector: BlockSelector,
-) -> Result<QuorumResult<Q::Vote>, ChainError> {
+) -> Result<QuorumPollOutcome<Q::Vote>, ChainError> {
     let mut poll = QuorumPoll::new(pool, query, selector);
     poll.run_until_settled().await;
     match poll.count.counter.status() {
         QuorumStatus::Settled(agreement) | QuorumStatus::Provisional(agreement, _) => Ok(poll.into_result(&agreement)),
         QuorumStatus::Open { .. } => {
             let error = poll.disagreement_error();
-            poll.note_liars(None);
+            poll.mark_contradicting_endpoints(None);
             Err(error)
         }
     }
@@ -55,47 +56,47 @@ pub(crate) trait QuorumQuery: Send + Sync + 'static {
     type Vote: QuorumVote + Clone + fmt::Display + Send + Sync + 'static;
 
     /// Asks an endpoint about the block that it selects.
-    async fn observe_own_block(
+    async fn fetch_pinned_and_latest_votes(
         &self,
         endpoint: &Arc<RpcEndpoint>,
         selector: BlockSelector,
         identity: ChainIdentity,
-    ) -> Result<EndpointObservation<Self::Vote>, EndpointFailure>;
+    ) -> Result<EndpointPinnedAndLatestVotes<Self::Vote>, EndpointFailure>;
 
     /// Asks an endpoint about a block that others reported.
-    async fn fetch_block_attestation(
+    async fn fetch_vote_at_block(
         &self,
         endpoint: &RpcEndpoint,
         block: &ChainBlock,
-    ) -> Result<EndpointBlockAttestation<Self::Vote>, EndpointFailure>;
+    ) -> Result<VoteOrConflictingBlock<Self::Vote>, EndpointFailure>;
 }
 
 #[async_trait]
 impl QuorumQuery for NameQuery {
     type Vote = NameFindings;
 
-    async fn observe_own_block(
+    async fn fetch_pinned_and_latest_votes(
         &self,
         endpoint: &Arc<RpcEndpoint>,
         selector: BlockSelector,
         identity: ChainIdentity,
-    ) -> Result<EndpointObservation<NameFindings>, EndpointFailure> {
-        endpoint.observe_own_block(self, selector, identity).await
+    ) -> Result<EndpointPinnedAndLatestVotes<NameFindings>, EndpointFailure> {
+        endpoint.fetch_pinned_and_latest_votes(self, selector, identity).await
     }
 
-    async fn fetch_block_attestation(
+    async fn fetch_vote_at_block(
         &self,
         endpoint: &RpcEndpoint,
         block: &ChainBlock,
-    ) -> Result<EndpointBlockAttestation<NameFindings>, EndpointFailure> {
-        endpoint.fetch_block_attestation(self, block).await
+    ) -> Result<VoteOrConflictingBlock<NameFindings>, EndpointFailure> {
+        endpoint.fetch_vote_at_block(self, block).await
     }
 }
 
-pub(crate) struct QuorumResult<V> {
+pub(crate) struct QuorumPollOutcome<V> {
     pub(crate) block: ChainBlock,
     pub(crate) pinned: V,
-    pub(crate) latest: Option<LatestNameStateVotes<V>>,
+    pub(crate) latest: Option<NewestBlockVoteSummary<V>>,
     /// Height that enough endpoints have reached with the same records at their newest block.
     pub(crate) newest: Option<u64>,
     /// The endpoints to ask about the block from now on: first those that agreed, then the other asked ones that
@@ -111,9 +112,9 @@ pub(crate) struct QuorumResult<V> {
 }
 
 /// The votes on a name at the newest block, compared with the pinned reading.
-pub(crate) struct LatestNameStateVotes<V> {
-    pub(crate) records: LatestNameStateVote<V>,
-    pub(crate) payment: LatestNameStateVote<V>,
+pub(crate) struct NewestBlockVoteSummary<V> {
+    pub(crate) records: DecisiveNewestVote<V>,
+    pub(crate) payment: DecisiveNewestVote<V>,
     /// All votes that equal the pinned reading except for off-chain lookups, each with its endpoint. Endpoints that
     /// contradicted anything in this reading are excluded.
     pub(crate) look_ups: Vec<(Arc<RpcEndpoint>, V)>,
@@ -126,7 +127,7 @@ pub(crate) struct LatestNameStateVotes<V> {
     pub(crate) floor: u64,
 }
 
-impl<V: QuorumVote + Clone> LatestNameStateVotes<V> {
+impl<V: QuorumVote + Clone> NewestBlockVoteSummary<V> {
     /// Compares the counted votes with the pinned reading. Keeps only lookups from usable endpoints of `order`.
     pub(crate) fn from_counter(
         at: DecisiveNewestVoters,
@@ -137,13 +138,13 @@ impl<V: QuorumVote + Clone> LatestNameStateVotes<V> {
     ) -> Option<Self> {
         let of = |endpoint: usize, part: QuorumVotePart| {
             let (vote, label) = (counter.latest_vote(endpoint)?.clone(), order[endpoint].label.clone());
-            Some(LatestNameStateVote { label, vote, is_objection: counter.is_objection(endpoint, pinned, part) })
+            Some(DecisiveNewestVote { label, vote, is_objection: counter.is_objection(endpoint, pinned, part) })
         };
         let look_ups = counter.votes_agreeing_except_lookups(pinned).filter(|(endpoint, _)| is_usable(endpoint));
         let endpoints = |indices: &mut dyn Iterator<Item = usize>| {
             indices.filter(&is_usable).map(|endpoint| Arc::clone(&order[endpoint])).collect()
         };
-        let current = endpoints(&mut counter.current_endpoints(at, pinned).into_iter());
+        let current = endpoints(&mut counter.endpoints_matching_newest_vote(at, pinned).into_iter());
         let unheard = endpoints(&mut (0..order.len()).filter(|endpoint| counter.latest_vote(*endpoint).is_none()));
         Some(Self {
             records: of(at.records, QuorumVotePart::Records)?,
@@ -157,7 +158,7 @@ impl<V: QuorumVote + Clone> LatestNameStateVotes<V> {
 }
 
 #[derive(Clone)]
-pub(crate) struct LatestNameStateVote<V> {
+pub(crate) struct DecisiveNewestVote<V> {
     /// Label of the endpoint that voted.
     pub(crate) label: String,
     pub(crate) vote: Result<V, EndpointFailure>,
@@ -165,7 +166,7 @@ pub(crate) struct LatestNameStateVote<V> {
     pub(crate) is_objection: bool,
 }
 
-impl<V: fmt::Display> LatestNameStateVote<V> {
+impl<V: fmt::Display> DecisiveNewestVote<V> {
     /// The objection as an error: the endpoint and its statement.
     pub(crate) fn objection_error(&self) -> Option<ChainError> {
         let vote = self.vote.as_ref().ok().filter(|_| self.is_objection)?;
@@ -181,9 +182,9 @@ impl<V: fmt::Display> LatestNameStateVote<V> {
     }
 }
 
-impl<V> QuorumResult<V> {
+impl<V> QuorumPollOutcome<V> {
     /// How far the endpoints vouch for the result.
-    pub(crate) fn proof(&self, demand: ProofGradeDemand) -> ProofStrength {
+    pub(crate) fn proof_strength(&self, demand: ProofGradeDemand) -> ProofStrength {
         let grade = match demand {
             ProofGradeDemand::SingleRpc => ProofGrade::SingleRpc,
             ProofGradeDemand::Quorum(_) => ProofGrade::Quorum,
@@ -219,7 +220,7 @@ mod tests;
 
 struct QuorumPoll<'p, Q: QuorumQuery> {
     pool: &'p EndpointPool,
-    request: QuorumPollRequest<Q>,
+    request: QuorumPollParameters<Q>,
     fan_out: RequestFanOut<BoxFuture<'static, QuorumPollReply<Q::Vote>>>,
     count: QuorumPollState<Q::Vote>,
 }
@@ -241,28 +242,28 @@ struct QuorumPollReply<V> {
 }
 
 enum EndpointStatement<V> {
-    Observed(Box<Result<EndpointObservation<V>, EndpointFailure>>),
+    Observed(Box<Result<EndpointPinnedAndLatestVotes<V>, EndpointFailure>>),
     /// About a block of others.
-    Attested(ChainBlock, Box<Result<EndpointBlockAttestation<V>, EndpointFailure>>),
+    Attested(ChainBlock, Box<Result<VoteOrConflictingBlock<V>, EndpointFailure>>),
 }
 
 impl<'p, Q: QuorumQuery> QuorumPoll<'p, Q> {
     fn new(pool: &'p EndpointPool, query: Arc<Q>, selector: BlockSelector) -> Self {
         let order = pool.endpoints_in_order();
-        let plan = FanOutPlan::new(order.len(), pool.concurrent_requests(), pool.concurrent_requests());
+        let plan = FanOutScheduler::new(order.len(), pool.concurrent_request_count(), pool.concurrent_request_count());
         Self {
             pool,
-            request: QuorumPollRequest {
+            request: QuorumPollParameters {
                 query,
                 selector,
                 identity: pool.chain_identity(),
                 clock: Arc::clone(&pool.clock),
                 head_age: pool.head_age,
             },
-            fan_out: RequestFanOut::new(plan, pool.patience()),
+            fan_out: RequestFanOut::new(plan, pool.hedge_delay()),
             count: QuorumPollState {
                 order,
-                counter: QuorumCounter::new(pool.required_operators()),
+                counter: QuorumCounter::new(pool.required_operator_count()),
                 failures: Vec::new(),
                 genesis: Vec::new(),
             },
@@ -272,17 +273,17 @@ impl<'p, Q: QuorumQuery> QuorumPoll<'p, Q> {
     /// Asks until the count is settled or no further answer can arrive.
     async fn run_until_settled(&mut self) {
         loop {
-            self.ask_ahead_endpoints();
+            self.requery_endpoints_ahead();
             let need = self.fan_out_need();
             let Self { fan_out, request, count, .. } = self;
-            let ask = |index: usize| request.spawn_observation(index, Arc::clone(&count.order[index]));
+            let ask = |index: usize| request.spawn_pinned_and_latest_request(index, Arc::clone(&count.order[index]));
             match fan_out.next_event(need, ask).await {
                 FanOutEvent::Answer(reply) => count.add_reply(reply),
                 FanOutEvent::Stall => match count.counter.status() {
                     // An endpoint that reports a much newer block and then stalls must not delay the agreement of
                     // others.
                     QuorumStatus::Provisional(..) if !clresolve_core::mutant!("laggards-are-waited-for") => break,
-                    _ => count.counter.stop_awaiting(),
+                    _ => count.counter.stop_awaiting_answers(),
                 },
                 FanOutEvent::Stop => break,
             }
@@ -296,7 +297,7 @@ impl<'p, Q: QuorumQuery> QuorumPoll<'p, Q> {
             // In single-RPC mode only the first endpoint that answers is trusted.
             QuorumStatus::Provisional(..) if self.pool.demand == ProofGradeDemand::SingleRpc => FanOutNeed::Nothing,
             // An agreement on so old a block is useless, and an endpoint that has not answered may have a newer one.
-            QuorumStatus::Provisional(agreement, QuorumAgreementGap::RecentBlock)
+            QuorumStatus::Provisional(agreement, ProvisionalAgreementGap::RecentBlock)
                 if self.is_block_too_old(&agreement.block) =>
             {
                 FanOutNeed::Answers { in_sight: 1 }
@@ -307,20 +308,24 @@ impl<'p, Q: QuorumQuery> QuorumPoll<'p, Q> {
 
     fn is_block_too_old(&self, block: &ChainBlock) -> bool {
         let age = (self.request.clock)().duration_since(block.timestamp);
-        self.request.selector.number().is_none() && age > max_header_age(self.pool.chain_id)
+        self.request.selector.number().is_none() && age > max_finalized_header_age(self.pool.chain_id)
     }
 
     /// Asks the endpoints that are ahead about the block of others.
-    fn ask_ahead_endpoints(&mut self) {
+    fn requery_endpoints_ahead(&mut self) {
         let Self { fan_out, request, count, .. } = self;
         let QuorumStatus::Open { repeats, .. } = count.counter.status() else { return };
         for (endpoint, block) in repeats {
-            count.counter.note_asked_again(endpoint, block);
-            fan_out.ask_again(request.spawn_attestation(endpoint, Arc::clone(&count.order[endpoint]), block));
+            count.counter.note_repeat_request(endpoint, block);
+            fan_out.add_repeated_request(request.spawn_vote_at_block_request(
+                endpoint,
+                Arc::clone(&count.order[endpoint]),
+                block,
+            ));
         }
     }
 
-    fn into_result(self, agreement: &QuorumAgreement) -> QuorumResult<Q::Vote> {
+    fn into_result(self, agreement: &QuorumAgreement) -> QuorumPollOutcome<Q::Vote> {
         let QuorumPollState { order, counter, .. } = &self.count;
         let QuorumAgreement { block, endpoints, latest } = agreement;
         let (asked, spares) = order.split_at(self.fan_out.asked_count());
@@ -332,11 +337,11 @@ impl<'p, Q: QuorumQuery> QuorumPoll<'p, Q> {
         let others = (0..asked.len()).filter(|index| !endpoints.contains(index)).filter(is_usable);
         let of = |index: usize| Arc::clone(&order[index]);
         let label = |endpoint: usize| self.count.endpoint_label(endpoint);
-        let pinned = endpoints.first().and_then(|endpoint| counter.vote(*endpoint, block)).cloned();
+        let pinned = endpoints.first().and_then(|endpoint| counter.vote_at_block(*endpoint, block)).cloned();
         let pinned = pinned.expect("an endpoint that agrees has voted");
-        let reached = latest.and_then(|at| counter.reached_height(at));
-        let latest = latest.and_then(|at| LatestNameStateVotes::from_counter(at, counter, &pinned, order, is_usable));
-        let consensus = QuorumResult {
+        let reached = latest.and_then(|at| counter.newest_quorum_height(at));
+        let latest = latest.and_then(|at| NewestBlockVoteSummary::from_counter(at, counter, &pinned, order, is_usable));
+        let consensus = QuorumPollOutcome {
             block: *block,
             pinned,
             latest,
@@ -349,8 +354,8 @@ impl<'p, Q: QuorumQuery> QuorumPoll<'p, Q> {
             agreed: endpoints.iter().copied().map(of).collect(),
         };
         if self.pool.demand != ProofGradeDemand::SingleRpc {
-            self.remember_genesis(endpoints);
-            self.note_liars(Some(agreement.clone()));
+            self.remember_agreed_genesis(endpoints);
+            self.mark_contradicting_endpoints(Some(agreement.clone()));
         }
         consensus
     }
@@ -366,7 +371,11 @@ impl<'p, Q: QuorumQuery> QuorumPoll<'p, Q> {
         if answered.is_empty() || all_wrong {
             return self.all_failed_error();
         }
-        ChainError::TooFew { agree: self.pool.required_operators(), answered, failed: self.count.labelled_failures() }
+        ChainError::TooFew {
+            agree: self.pool.required_operator_count(),
+            answered,
+            failed: self.count.labelled_failures(),
+        }
     }
 
     /// The error if every endpoint failed. A failed call or a missing block explains more than an unreachable endpoint.
@@ -387,19 +396,19 @@ impl<'p, Q: QuorumQuery> QuorumPoll<'p, Q> {
     }
 
     /// If all agreeing endpoints report the same block 0, compares later endpoints with it.
-    fn remember_genesis(&self, endpoints: &[usize]) {
+    fn remember_agreed_genesis(&self, endpoints: &[usize]) {
         let genesis = &self.count.genesis;
         let of = |endpoint: &usize| genesis.iter().find(|(other, _)| other == endpoint).map(|(_, hash)| *hash);
         let mut hashes = endpoints.iter().map(of);
         if let Some(Some(first)) = hashes.next()
             && hashes.all(|hash| hash == Some(first))
         {
-            self.pool.remember_genesis(first);
+            self.pool.remember_agreed_genesis(first);
         }
     }
 
     /// Counts endpoints that contradict the agreement, including those that answer late, and marks them as failed.
-    fn note_liars(self, agreement: Option<QuorumAgreement>) {
+    fn mark_contradicting_endpoints(self, agreement: Option<QuorumAgreement>) {
         let Self { request, mut fan_out, mut count, .. } = self;
         let clock = request.clock;
         tokio::spawn(async move {
@@ -422,17 +431,17 @@ impl<V: QuorumVote + fmt::Display> QuorumPollState<V> {
     fn add_reply(&mut self, QuorumPollReply { endpoint, statement }: QuorumPollReply<V>) {
         match statement {
             EndpointStatement::Observed(observation) => match *observation {
-                Ok(EndpointObservation { block, pinned, latest, genesis }) => {
+                Ok(EndpointPinnedAndLatestVotes { block, pinned, latest, genesis }) => {
                     self.genesis.extend(genesis.map(|hash| (endpoint, hash)));
-                    self.counter.add_observation(endpoint, &self.order[endpoint].operator, block, pinned, latest);
+                    self.counter.add_votes(endpoint, &self.order[endpoint].operator, block, pinned, latest);
                 }
                 Err(failure) => self.failures.push((endpoint, failure)),
             },
             EndpointStatement::Attested(block, attestation) => match *attestation {
-                Ok(EndpointBlockAttestation::Same(vote)) => self.counter.add_attestation(endpoint, block, vote),
-                Ok(EndpointBlockAttestation::Other(other)) => self.counter.add_denial(endpoint, other),
+                Ok(VoteOrConflictingBlock::Same(vote)) => self.counter.add_vote_at_block(endpoint, block, vote),
+                Ok(VoteOrConflictingBlock::Other(other)) => self.counter.add_conflicting_block(endpoint, other),
                 Err(failure) => {
-                    self.counter.note_unanswered(endpoint, block);
+                    self.counter.note_unanswered_block(endpoint, block);
                     self.failures.push((endpoint, failure));
                 }
             },
@@ -459,8 +468,8 @@ impl<V: QuorumVote + fmt::Display> QuorumPollState<V> {
     /// The endpoints that contradict the agreement, each with its statement.
     fn contradictions(&self, agreement: &QuorumAgreement) -> Vec<(usize, String)> {
         let describe = |(endpoint, other): (usize, ChainBlock)| {
-            let vote = self.counter.vote(endpoint, &other);
-            (endpoint, vote.map_or_else(|| height_text(&other), |vote| statement_text(&other, vote)))
+            let vote = self.counter.vote_at_block(endpoint, &other);
+            (endpoint, vote.map_or_else(|| format_block_height(&other), |vote| format_vote_statement(&other, vote)))
         };
         self.counter.contradicting_endpoints(Some(agreement)).into_iter().map(describe).collect()
     }
@@ -470,7 +479,7 @@ impl<V: QuorumVote + fmt::Display> QuorumPollState<V> {
         votes.sort_by_key(|(endpoint, ..)| *endpoint);
         votes
             .into_iter()
-            .map(|(endpoint, block, vote)| (self.endpoint_label(endpoint), statement_text(&block, vote)))
+            .map(|(endpoint, block, vote)| (self.endpoint_label(endpoint), format_vote_statement(&block, vote)))
             .collect()
     }
 
@@ -483,7 +492,7 @@ impl<V: QuorumVote + fmt::Display> QuorumPollState<V> {
     }
 }
 
-struct QuorumPollRequest<Q> {
+struct QuorumPollParameters<Q> {
     query: Arc<Q>,
     selector: BlockSelector,
     identity: ChainIdentity,
@@ -493,8 +502,8 @@ struct QuorumPollRequest<Q> {
 
 /// Each request runs as its own task and outlives the poll, so that the connection stays open and the endpoint's health
 /// is recorded.
-impl<Q: QuorumQuery> QuorumPollRequest<Q> {
-    fn spawn_observation(
+impl<Q: QuorumQuery> QuorumPollParameters<Q> {
+    fn spawn_pinned_and_latest_request(
         &self,
         index: usize,
         endpoint: Arc<RpcEndpoint>,
@@ -502,9 +511,9 @@ impl<Q: QuorumQuery> QuorumPollRequest<Q> {
         let (query, clock) = (Arc::clone(&self.query), Arc::clone(&self.clock));
         let (selector, identity, head_age) = (self.selector, self.identity, self.head_age);
         let task = tokio::spawn(async move {
-            let observed = query.observe_own_block(&endpoint, selector, identity).await;
+            let observed = query.fetch_pinned_and_latest_votes(&endpoint, selector, identity).await;
             let observation = observed.and_then(|observed| observed.check_block_ages(head_age, selector, clock()));
-            endpoint.note_response(&observation, clock());
+            endpoint.record_response_outcome(&observation, clock());
             let failure = match &observation {
                 Ok(observation) => observation.latest.as_ref().and_then(|latest| latest.as_ref().err()),
                 Err(failure) => Some(failure),
@@ -518,7 +527,7 @@ impl<Q: QuorumQuery> QuorumPollRequest<Q> {
             .boxed()
     }
 
-    fn spawn_attestation(
+    fn spawn_vote_at_block_request(
         &self,
         index: usize,
         endpoint: Arc<RpcEndpoint>,
@@ -526,8 +535,8 @@ impl<Q: QuorumQuery> QuorumPollRequest<Q> {
     ) -> BoxFuture<'static, QuorumPollReply<Q::Vote>> {
         let (query, clock) = (Arc::clone(&self.query), Arc::clone(&self.clock));
         let task = tokio::spawn(async move {
-            let attestation = query.fetch_block_attestation(&endpoint, &block).await;
-            endpoint.note_response(&attestation, clock());
+            let attestation = query.fetch_vote_at_block(&endpoint, &block).await;
+            endpoint.record_response_outcome(&attestation, clock());
             attestation
         });
         let ended = task.map(|ended| ended.unwrap_or_else(|error| Err(EndpointFailure::from_join_error(&error))));
@@ -540,10 +549,10 @@ impl<Q: QuorumQuery> QuorumPollRequest<Q> {
     }
 }
 
-fn height_text(block: &ChainBlock) -> String {
+fn format_block_height(block: &ChainBlock) -> String {
     format!("block {} is {}", block.number, block.hash)
 }
 
-fn statement_text(block: &ChainBlock, vote: &impl fmt::Display) -> String {
-    format!("{}: {vote}", height_text(block))
+fn format_vote_statement(block: &ChainBlock, vote: &impl fmt::Display) -> String {
+    format!("{}: {vote}", format_block_height(block))
 }

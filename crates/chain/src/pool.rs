@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use alloy_rpc_client::RpcClient;
-use clresolve_core::payment::CoinTypes;
+use clresolve_core::payment::RequestedCoinTypes;
 use clresolve_core::reading::{BlockSelector, ChainBlock, ChainError, ProofGradeDemand};
 use clresolve_state::contracts::NameFindings;
 use clresolve_state::{EnsContractAddresses, HashedBlockHeader};
@@ -21,7 +21,7 @@ use crate::fan_out::ask_until_success;
 use crate::head_age::HeadAgeLimit;
 use crate::query::NameQuery;
 use crate::quorum_transport::QuorumTransport;
-use crate::transport::RpcHttpTransport;
+use crate::transport::JsonRpcHttpClient;
 
 /// Number of endpoints asked beyond those that must agree, so that a single slow or lying endpoint costs no second
 /// exchange.
@@ -49,7 +49,7 @@ pub struct ChainReaderConfig {
     /// Time limit of one off-chain lookup (CCIP-Read), including redirects. `None`: lookups are not followed.
     pub lookup_timeout: Option<Duration>,
     /// The coin types of the addresses that are read along with the records.
-    pub coins: CoinTypes,
+    pub coins: RequestedCoinTypes,
     /// The maximum age of the newest block. `None`: unlimited, if the chain's slot time is unknown.
     pub max_head_age: Option<Duration>,
 }
@@ -70,7 +70,7 @@ pub(crate) struct EndpointPool {
 }
 
 impl EndpointPool {
-    pub(crate) fn new(config: ChainReaderConfig, http: &Arc<dyn RpcHttpTransport>) -> Self {
+    pub(crate) fn new(config: ChainReaderConfig, http: &Arc<dyn JsonRpcHttpClient>) -> Self {
         let endpoint =
             |endpoint: RpcEndpointSettings| Arc::new(RpcEndpoint::new(endpoint, Arc::clone(http), config.timeout));
         Self {
@@ -95,7 +95,7 @@ impl EndpointPool {
 
     /// Number of operators that must agree. One if the light client alone gives the header, since everything else is
     /// proven.
-    pub(crate) const fn required_operators(&self) -> usize {
+    pub(crate) const fn required_operator_count(&self) -> usize {
         match self.demand {
             ProofGradeDemand::SingleRpc | ProofGradeDemand::ConsensusProof(0) => 1,
             ProofGradeDemand::Quorum(agree)
@@ -105,17 +105,17 @@ impl EndpointPool {
     }
 
     /// Number of endpoints asked concurrently.
-    pub(crate) const fn concurrent_requests(&self) -> usize {
+    pub(crate) const fn concurrent_request_count(&self) -> usize {
         match self.demand {
             ProofGradeDemand::SingleRpc => 1,
             ProofGradeDemand::Quorum(_) | ProofGradeDemand::StateProof(_) | ProofGradeDemand::ConsensusProof(_) => {
-                self.required_operators() + SPARE
+                self.required_operator_count() + SPARE
             }
         }
     }
 
     /// How long endpoints may stall before another is asked. `None` if no other endpoint is asked early.
-    pub(crate) fn patience(&self) -> Option<Duration> {
+    pub(crate) fn hedge_delay(&self) -> Option<Duration> {
         (self.demand != ProofGradeDemand::SingleRpc).then_some(self.hedge_after)
     }
 
@@ -125,7 +125,7 @@ impl EndpointPool {
     }
 
     /// Compares all later endpoints with this block 0, unless a hash was agreed on before.
-    pub(crate) fn remember_genesis(&self, genesis: B256) {
+    pub(crate) fn remember_agreed_genesis(&self, genesis: B256) {
         self.agreed_genesis.get_or_init(|| genesis);
     }
 
@@ -133,7 +133,8 @@ impl EndpointPool {
     /// endpoint of each operator comes before the second of any.
     pub(crate) fn endpoints_in_order(&self) -> Vec<Arc<RpcEndpoint>> {
         let now = (self.clock)();
-        let (resting, ready): (Vec<_>, Vec<_>) = self.endpoints.iter().cloned().partition(|e| e.is_resting(now));
+        let (resting, ready): (Vec<_>, Vec<_>) =
+            self.endpoints.iter().cloned().partition(|e| e.has_failed_recently(now));
         let order = ready.into_iter().chain(resting);
         match self.demand {
             ProofGradeDemand::SingleRpc => order.collect(),
@@ -163,7 +164,7 @@ impl EndpointPool {
         let findings = query
             .fetch_findings(&client, block)
             .await
-            .map_err(|failure| self.explain_failure(failure, labels, block))?;
+            .map_err(|failure| self.failure_to_chain_error(failure, labels, block))?;
         Ok((client, findings))
     }
 
@@ -181,7 +182,7 @@ impl EndpointPool {
     }
 
     /// Converts the failure of the endpoints with these labels at `block` into an error.
-    pub(crate) fn explain_failure(
+    pub(crate) fn failure_to_chain_error(
         &self,
         failure: EndpointFailure,
         labels: &[String],
@@ -197,10 +198,10 @@ impl EndpointPool {
         endpoints: Vec<Arc<RpcEndpoint>>,
         floor: u64,
     ) -> Vec<Arc<RpcEndpoint>> {
-        let patience = self.patience().unwrap_or(self.hedge_after);
+        let patience = self.hedge_delay().unwrap_or(self.hedge_after);
         let recent = endpoints.into_iter().map(async |endpoint| {
             let newest = BlockSelector::Latest;
-            let observed = timeout(patience, endpoint.observe_header(newest, self.chain_identity())).await.ok()?;
+            let observed = timeout(patience, endpoint.fetch_header_vote(newest, self.chain_identity())).await.ok()?;
             let now = (self.clock)();
             match observed.and_then(|observed| observed.check_block_ages(self.head_age, newest, now)) {
                 Ok(observed) => (observed.block.number >= floor).then_some(endpoint),
@@ -223,7 +224,7 @@ impl EndpointPool {
         hash: B256,
     ) -> Result<HashedBlockHeader, ChainError> {
         let headers =
-            ask_until_success(endpoints.len(), self.patience(), |index| endpoints[index].fetch_header_by_hash(hash))
+            ask_until_success(endpoints.len(), self.hedge_delay(), |index| endpoints[index].fetch_header_by_hash(hash))
                 .await;
         let cause = |(index, failure): (usize, EndpointFailure)| (endpoints[index].label.clone(), failure.to_string());
         match headers.success {
@@ -239,8 +240,8 @@ impl EndpointPool {
         members: Vec<Arc<RpcEndpoint>>,
         spares: Vec<Arc<RpcEndpoint>>,
     ) -> RpcClient {
-        let spares = if self.required_operators() > 1 { spares } else { Vec::new() };
-        RpcClient::new(QuorumTransport::new(members, spares, self.required_operators(), self.hedge_after), false)
+        let spares = if self.required_operator_count() > 1 { spares } else { Vec::new() };
+        RpcClient::new(QuorumTransport::new(members, spares, self.required_operator_count(), self.hedge_after), false)
     }
 }
 
@@ -253,7 +254,7 @@ mod tests {
 
     async fn recent(server: &SandboxRpcServer, chain_id: u64, genesis: Option<B256>, floor: u64) -> usize {
         let config = ChainReaderConfig { chain_id, genesis, ..test_config(std::slice::from_ref(server)) };
-        let http: Arc<dyn RpcHttpTransport> = Arc::new(UnguardedHttpClient::new());
+        let http: Arc<dyn JsonRpcHttpClient> = Arc::new(UnguardedHttpClient::new());
         let pool = EndpointPool::new(config, &http);
         pool.select_recent_endpoints(pool.endpoints_in_order(), floor).await.len()
     }

@@ -14,7 +14,7 @@ use crate::endpoint::RpcEndpoint;
 use crate::failure::EndpointFailure;
 use crate::fan_out::ask_until_success;
 use crate::pool::TimeSource;
-use crate::prover::{CallProverError, RpcStateSource, StateSource, StateSourceItem};
+use crate::prover::{CallProverError, RpcStateSource, StateProofOrCode, StateSource};
 
 /// Endpoints that are asked for state, one at first, then others if it stalls or fails.
 pub(crate) struct FailoverStateSource {
@@ -94,15 +94,19 @@ impl StateSource for FailoverStateSource {
     /// The first response, even if it is an error. Continuing without a hint is faster than asking another endpoint.
     async fn fetch_access_list(&self, call: &EvmCall, block: BlockId) -> Result<AccessList, CallProverError> {
         let ask = |endpoint: Arc<RpcEndpoint>| async move {
-            let explain = |error: &TransportError| endpoint.failure_from_error(error);
+            let explain = |error: &TransportError| endpoint.failure_from_transport_error(error);
             Ok(RpcStateSource { rpc: &endpoint.rpc, explain: &explain }.fetch_access_list(call, block).await)
         };
         self.fetch_first_success(ask).await?
     }
 
-    async fn fetch_state(&self, wanted: &WantedState, block: BlockId) -> Result<Vec<StateSourceItem>, CallProverError> {
+    async fn fetch_state(
+        &self,
+        wanted: &WantedState,
+        block: BlockId,
+    ) -> Result<Vec<StateProofOrCode>, CallProverError> {
         let ask = |endpoint: Arc<RpcEndpoint>| async move {
-            let explain = |error: &TransportError| endpoint.failure_from_error(error);
+            let explain = |error: &TransportError| endpoint.failure_from_transport_error(error);
             RpcStateSource { rpc: &endpoint.rpc, explain: &explain }.fetch_state(wanted, block).await
         };
         self.fetch_first_success(ask).await

@@ -1,7 +1,7 @@
 //! [`ProvenEnsReader`]: readings that this process computes over proven state.
 //!
 //! A reading has three inputs. Only the first is trusted: a [`BlockHeaderSource`] selects the header. Any endpoint can
-//! prove the state under that header, and endpoints supply [`UnprovenHintCollector`].
+//! prove the state under that header, and endpoints supply [`AccessListHintCollector`].
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use alloy_primitives::{B256, Bytes};
 use alloy_rpc_types_eth::AccessList;
 use async_trait::async_trait;
 use clresolve_core::cause::ResolverContractError;
-use clresolve_core::light_client::LightClientTranscript;
+use clresolve_core::light_client::LightClientSyncTranscript;
 use clresolve_core::name::EnsName;
-use clresolve_core::payment::CoinTypes;
+use clresolve_core::payment::RequestedCoinTypes;
 use clresolve_core::reading::{
     BlockSelector, ChainBlock, ChainError, ClOwnerReading, EnsAnswer, LatestNameState, NameReading,
 };
-use clresolve_core::records::{RecordKey, TextRecord};
+use clresolve_core::records::{TextRecord, TextRecordKey};
 use clresolve_state::contracts::{NameFindings, UniversalResolverOutcome};
 use clresolve_state::{
     CALL_GAS, EnsContractAddresses, EvmCall, EvmCallOutcome, HashedBlockHeader, StateProof, StateProofRecorder,
@@ -26,8 +26,8 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::EnsReader;
-use crate::answers::{EnsAnswerCompleter, UncomparedNewestAnswer};
-use crate::ccip::CcipReadGateway;
+use crate::answers::{CcipReadAnswerResolver, UncomparedNewestAnswer};
+use crate::ccip::CcipReadGatewayClient;
 use crate::failure::EndpointFailure;
 use crate::header_source::{BlockHeaderSource, VouchedBlockHeader};
 use crate::pool::{ChainReaderConfig, EndpointPool, TimeSource};
@@ -37,8 +37,8 @@ use crate::prover::{CallProver, CallProverSession, PrefetchedProofs};
 use crate::query::NameQuery;
 use crate::quorum_headers::QuorumHeaderSource;
 use crate::request::{block_id_by_hash, block_tag, newest_covered_height};
-use crate::transport::RpcHttpTransport;
-use crate::unproven_hints::UnprovenHintCollector;
+use crate::transport::JsonRpcHttpClient;
+use crate::unproven_hints::AccessListHintCollector;
 
 /// Number of headers kept for queries about the block of an earlier reading.
 const KNOWN_HEADERS: u64 = 64;
@@ -48,8 +48,8 @@ const KNOWN_HEADERS: u64 = 64;
 pub struct ProvenEnsReader {
     pool: Arc<EndpointPool>,
     contracts: EnsContractAddresses,
-    coins: CoinTypes,
-    answers: Arc<EnsAnswerCompleter>,
+    coins: RequestedCoinTypes,
+    answers: Arc<CcipReadAnswerResolver>,
     /// The source of headers. `None`: the endpoints agree on the header.
     headers: Option<Arc<dyn BlockHeaderSource>>,
     prover: Arc<CallProver>,
@@ -61,9 +61,13 @@ pub struct ProvenEnsReader {
 impl ProvenEnsReader {
     /// Creates a chain that trusts the header on which the endpoints agree. Requests go through `http`, the client for
     /// the operator's URLs. Lookups are followed through `gateway`, which must enforce the rules for untrusted URLs.
-    pub fn new(config: ChainReaderConfig, http: &Arc<dyn RpcHttpTransport>, gateway: Arc<dyn CcipReadGateway>) -> Self {
+    pub fn new(
+        config: ChainReaderConfig,
+        http: &Arc<dyn JsonRpcHttpClient>,
+        gateway: Arc<dyn CcipReadGatewayClient>,
+    ) -> Self {
         let (contracts, coins, answers) =
-            (config.contracts, config.coins.clone(), EnsAnswerCompleter::new(&config, gateway));
+            (config.contracts, config.coins.clone(), CcipReadAnswerResolver::new(&config, gateway));
         let pool = Arc::new(EndpointPool::new(config, http));
         Self {
             contracts,
@@ -98,21 +102,23 @@ impl ProvenEnsReader {
 
     /// Prefetches what the query about the owner will read, while the records are being computed. The owner's name
     /// comes from a hint; if the hint is wrong, the request is wasted.
-    fn prefetch_owner(&self, hints: &UnprovenHintCollector, head: &VouchedBlockHeader) {
+    fn prefetch_owner(&self, hints: &AccessListHintCollector, head: &VouchedBlockHeader) {
         let Some(owner) = hints.hinted_owner() else { return };
         let call = self.resolution_call(&NameQuery::for_address(&owner, &self.contracts));
-        let (source, prover, block) = (self.source(&head.endpoints), Arc::clone(&self.prover), head.header.block_id());
-        tokio::spawn(async move { prover.fetch_access_hint(&source, block, &call).await });
+        let (source, prover, block) =
+            (self.state_source_for_labels(&head.endpoints), Arc::clone(&self.prover), head.header.block_id());
+        tokio::spawn(async move { prover.get_or_fetch_access_list(&source, block, &call).await });
     }
 
     /// Starts to fetch proofs of what a known call read last time, while the header is requested. This saves a round
     /// trip unless a new block arrives in between. Dropping the returned set cancels it.
     fn prefetch_proofs(&self, call: EvmCall, selector: BlockSelector) -> JoinSet<Option<PrefetchedProofs>> {
-        let (source, prover, headers) = (self.source(&[]), Arc::clone(&self.prover), self.headers.clone());
+        let (source, prover, headers) =
+            (self.state_source_for_labels(&[]), Arc::clone(&self.prover), self.headers.clone());
         let mut prefetched = JoinSet::new();
         prefetched.spawn(async move {
             let block = match headers {
-                Some(headers) => headers.prefetch_block_id(selector).await.ok()?,
+                Some(headers) => headers.block_id_for_prefetch(selector).await.ok()?,
                 None => block_tag(selector).into(),
             };
             prover.prefetch_proofs(&source, block, &call).await
@@ -122,7 +128,7 @@ impl ProvenEnsReader {
 
     /// Whether a reading at this block is compared with proven state of the newest block.
     fn is_newest_state_proven(&self, selector: BlockSelector) -> bool {
-        let is_newest_proven = self.headers.as_ref().is_some_and(|headers| headers.is_newest_proven());
+        let is_newest_proven = self.headers.as_ref().is_some_and(|headers| headers.is_newest_block_proven());
         selector.is_compared_with_latest() && is_newest_proven && !clresolve_core::mutant!("newest-is-stated")
     }
 
@@ -132,7 +138,7 @@ impl ProvenEnsReader {
     }
 
     /// The endpoints as a source of state, those with these labels first.
-    fn source(&self, labels: &[String]) -> FailoverStateSource {
+    fn state_source_for_labels(&self, labels: &[String]) -> FailoverStateSource {
         let (firsts, others) = self.pool.partition_by_labels(labels);
         let endpoints = firsts.into_iter().chain(others).collect();
         FailoverStateSource::new(endpoints, self.pool.hedge_after, Arc::clone(&self.pool.clock))
@@ -145,7 +151,7 @@ impl ProvenEnsReader {
         } else {
             CallProverSession::new(header)
         };
-        ProvenStateTransport::new(Arc::clone(&self.prover), session, self.source(labels))
+        ProvenStateTransport::new(Arc::clone(&self.prover), session, self.state_source_for_labels(labels))
     }
 
     /// The findings of the query at the transport's block.
@@ -159,10 +165,12 @@ impl ProvenEnsReader {
         let data = match transport.compute_call(&self.resolution_call(query), hint).await? {
             EvmCallOutcome::Returned(data) => data,
             EvmCallOutcome::Reverted(_) => return Err(ChainError::Resolver(ResolverContractError::CallReverted)),
-            EvmCallOutcome::Halted(cause) => return Err(ChainError::Resolver(ResolverContractError::Halted(cause))),
+            EvmCallOutcome::Halted(cause) => {
+                return Err(ChainError::Resolver(ResolverContractError::Halted(cause)));
+            }
         };
         let explain = |failure: EndpointFailure| failure.into_chain_error("proven state", &block.number.to_string(), 0);
-        query.decode_findings_at(block, &data).map_err(explain)
+        query.decode_findings_at_block(block, &data).map_err(explain)
     }
 
     /// Records the proofs of the calls about a name, if a recording was requested. `payment` is the transport of a
@@ -206,7 +214,7 @@ impl ProvenEnsReader {
     /// state what was computed, the name is withheld.
     async fn fetch_stated_newest_answer(
         &self,
-        hints: UnprovenHintCollector,
+        hints: AccessListHintCollector,
         query: &NameQuery,
         head: &VouchedBlockHeader,
         pinned: &NameFindings,
@@ -219,7 +227,7 @@ impl ProvenEnsReader {
     }
 
     /// What the query finds under this header. `prefetched` and `hint` save round trips.
-    async fn compute_under_header(
+    async fn compute_findings_under_header(
         &self,
         query: &NameQuery,
         head: VouchedBlockHeader,
@@ -236,7 +244,7 @@ impl ProvenEnsReader {
         let findings = self.compute_findings(&transport, query, &head.block, Some(hint)).await?;
         let apart = match &findings.payment {
             Some(UniversalResolverOutcome::Offchain(_)) => {
-                Some(transport.with_separate_source(self.source(&head.endpoints)).await)
+                Some(transport.with_separate_source(self.state_source_for_labels(&head.endpoints)).await)
             }
             _ => None,
         };
@@ -256,11 +264,11 @@ impl ProvenEnsReader {
         let payment = async { Ok(self.answers.resolve_payment(&payment_client, query, findings, block).await) };
         let (answer, payment) = try_join(answer, payment).await?;
         let is_payment_read = payment.is_ok();
-        Ok((query.answer_with_payment(answer, payment), is_payment_read))
+        Ok((query.add_payment_to_answer(answer, payment), is_payment_read))
     }
 
     /// Starts to request the header of the newest block and proofs under it. Dropping the returned value cancels that.
-    fn begin_newest_requests(&self, query: &NameQuery) -> NewestBlockRequests {
+    fn start_newest_block_requests(&self, query: &NameQuery) -> NewestBlockRequests {
         let (chain, selector, mut head) = (self.clone(), BlockSelector::Latest, JoinSet::new());
         head.spawn(async move { chain.select_header(selector).await });
         NewestBlockRequests { head, prefetched: self.prefetch_proofs(self.resolution_call(query), selector) }
@@ -272,8 +280,8 @@ impl ProvenEnsReader {
         query: &NameQuery,
         begun: NewestBlockRequests,
         hint: AccessList,
-    ) -> NewestNameState {
-        self.compute_newest_state(query, begun, hint).await.unwrap_or_else(NewestNameState::from_error)
+    ) -> LatestNameStateOutcome {
+        self.compute_newest_state(query, begun, hint).await.unwrap_or_else(LatestNameStateOutcome::from_error)
     }
 
     async fn compute_newest_state(
@@ -281,12 +289,12 @@ impl ProvenEnsReader {
         query: &NameQuery,
         NewestBlockRequests { mut head, prefetched }: NewestBlockRequests,
         hint: AccessList,
-    ) -> Result<NewestNameState, ChainError> {
+    ) -> Result<LatestNameStateOutcome, ChainError> {
         let broken_off = || ChainError::Unreachable(vec![("newest block".to_owned(), "it was not read".to_owned())]);
         let head = head.join_next().await.and_then(Result::ok).ok_or_else(broken_off)??;
-        let found = self.compute_under_header(query, head, prefetched, hint).await?;
+        let found = self.compute_findings_under_header(query, head, prefetched, hint).await?;
         let (answer, _) = self.answer_from_findings(query, &found).await?;
-        Ok(NewestNameState {
+        Ok(LatestNameStateOutcome {
             latest: Ok(LatestNameState { answer, holder: found.findings.holder }),
             reached: Some(found.head.block.number),
             complaints: found.complaints().await,
@@ -300,20 +308,20 @@ impl ProvenEnsReader {
         head: VouchedBlockHeader,
         prefetched: JoinSet<Option<PrefetchedProofs>>,
         hint: AccessList,
-        stated: Option<UnprovenHintCollector>,
-    ) -> Result<(ProvenNameFindings, EnsAnswer, Option<NewestNameState>), ChainError> {
-        let found = self.compute_under_header(query, head, prefetched, hint).await?;
+        stated: Option<AccessListHintCollector>,
+    ) -> Result<(ProvenNameFindings, EnsAnswer, Option<LatestNameStateOutcome>), ChainError> {
+        let found = self.compute_findings_under_header(query, head, prefetched, hint).await?;
         let stated = stated.map(|hints| self.fetch_stated_newest_answer(hints, query, &found.head, &found.findings));
         let (answered, stated) = join(self.answer_from_findings(query, &found), OptionFuture::from(stated)).await;
         let (answer, is_payment_read) = answered?;
         self.record_proofs(query, &found.transport, found.apart.as_ref().filter(|_| is_payment_read)).await;
         let newest = match stated {
             None => None,
-            Some(Err(error)) => Some(NewestNameState::from_error(error)),
+            Some(Err(error)) => Some(LatestNameStateOutcome::from_error(error)),
             Some(Ok((stated, reached))) => {
                 let (latest, read_by_each) =
                     self.answers.compare_newest_with_pinned(query, stated, &answer, found.findings.holder).await;
-                Some(NewestNameState {
+                Some(LatestNameStateOutcome {
                     latest,
                     reached: read_by_each.or(reached),
                     complaints: EndpointComplaints::default(),
@@ -323,11 +331,11 @@ impl ProvenEnsReader {
         Ok((found, answer, newest))
     }
 
-    async fn read_query(&self, query: NameQuery, selector: BlockSelector) -> Result<NameReading, ChainError> {
+    async fn run_name_query(&self, query: NameQuery, selector: BlockSelector) -> Result<NameReading, ChainError> {
         let query = Arc::new(query);
-        let begun_newest = self.is_newest_state_proven(selector).then(|| self.begin_newest_requests(&query));
+        let begun_newest = self.is_newest_state_proven(selector).then(|| self.start_newest_block_requests(&query));
         let prefetched = self.prefetch_proofs(self.resolution_call(&query), selector);
-        let hints = async { Ok(UnprovenHintCollector::gather_hints(&self.pool, Arc::clone(&query), selector).await) };
+        let hints = async { Ok(AccessListHintCollector::gather_hints(&self.pool, Arc::clone(&query), selector).await) };
         let (head, mut hints) = try_join(self.select_header(selector), hints).await?;
         self.prefetch_owner(&hints, &head);
         let hint = hints.take_access_list();
@@ -384,14 +392,14 @@ struct NewestBlockRequests {
 }
 
 /// A name's state at the newest block, stated or proven.
-struct NewestNameState {
+struct LatestNameStateOutcome {
     latest: Result<LatestNameState, ChainError>,
     /// The height up to which it is valid.
     reached: Option<u64>,
     complaints: EndpointComplaints,
 }
 
-impl NewestNameState {
+impl LatestNameStateOutcome {
     fn from_error(error: ChainError) -> Self {
         Self { latest: Err(error), reached: None, complaints: EndpointComplaints::default() }
     }
@@ -419,19 +427,19 @@ impl ProvenNameFindings {
 #[async_trait]
 impl EnsReader for ProvenEnsReader {
     async fn read_name(&self, name: &EnsName, block: BlockSelector) -> Result<NameReading, ChainError> {
-        self.read_query(self.resolution_query(name), block).await
+        self.run_name_query(self.resolution_query(name), block).await
     }
 
     async fn read_selected_records(
         &self,
         name: &EnsName,
         selector: BlockSelector,
-        keys: &'static [RecordKey],
+        keys: &'static [TextRecordKey],
     ) -> Result<NameReading, ChainError> {
-        self.read_query(NameQuery::for_records(name, &self.contracts, keys), selector).await
+        self.run_name_query(NameQuery::for_records(name, &self.contracts, keys), selector).await
     }
 
-    async fn read_holding(
+    async fn read_cl_owner(
         &self,
         owner: &EnsName,
         block: &ChainBlock,
@@ -440,32 +448,30 @@ impl EnsReader for ProvenEnsReader {
         let query = NameQuery::for_address(owner, &self.contracts);
         let transport = self.build_transport(self.fetch_block_header(block).await?, endpoints);
         let findings = self.compute_findings(&transport, &query, block, None).await?;
-        let holding = self
-            .answers
-            .resolve_owner_details(&transport.rpc_client(), &query, &findings, block_id_by_hash(block))
-            .await?;
+        let holding =
+            self.answers.resolve_cl_owner(&transport.rpc_client(), &query, &findings, block_id_by_hash(block)).await?;
         if let (Some(recording), Some((nodes, look_ups))) = (&self.recording, transport.recorded_proofs().await) {
             recording.record_owner_query(nodes, look_ups);
         }
         Ok(holding)
     }
 
-    async fn read_owner_details(
+    async fn read_texts_at_block(
         &self,
         name: &EnsName,
         block: &ChainBlock,
         endpoints: &[String],
         keys: &[String],
     ) -> Result<Vec<TextRecord>, ChainError> {
-        let query = NameQuery::for_further_records(name, &self.contracts, keys);
-        if self.headers.as_ref().is_some_and(|headers| headers.is_newest_proven()) {
+        let query = NameQuery::for_extra_text_records(name, &self.contracts, keys);
+        if self.headers.as_ref().is_some_and(|headers| headers.is_newest_block_proven()) {
             let transport = self.build_transport(self.fetch_block_header(block).await?, endpoints);
             let findings = self.compute_findings(&transport, &query, block, None).await?;
             let (client, block) = (transport.rpc_client(), block_id_by_hash(block));
-            return self.answers.resolve_further_records(&client, &query, &findings, block, keys.len()).await;
+            return self.answers.resolve_extra_text_records(&client, &query, &findings, block, keys.len()).await;
         }
         let (client, findings) = self.pool.fetch_findings(endpoints, &query, block).await?;
-        self.answers.resolve_further_records(&client, &query, &findings, block_id_by_hash(block), keys.len()).await
+        self.answers.resolve_extra_text_records(&client, &query, &findings, block_id_by_hash(block), keys.len()).await
     }
 
     fn with_proof_recorder(&self) -> Option<(Arc<dyn EnsReader>, Arc<StateProofRecorder>)> {
@@ -478,7 +484,7 @@ impl EnsReader for ProvenEnsReader {
         Some(self.fetch_block_header(block).await.ok()?.rlp())
     }
 
-    async fn fetch_header_proof(&self, block: &ChainBlock) -> Result<Option<LightClientTranscript>, ChainError> {
+    async fn fetch_header_proof(&self, block: &ChainBlock) -> Result<Option<LightClientSyncTranscript>, ChainError> {
         match &self.headers {
             Some(headers) => headers.fetch_header_proof(block).await,
             None => Ok(None),

@@ -12,7 +12,7 @@ use clresolve_core::reading::{ChainBlock, ChainError};
 
 use crate::consensus_headers::ConsensusHeaderSource;
 use crate::head::ChainHead;
-use crate::head_reader::{ChainHeadReader, NameStateAtHead, name_state_at_head};
+use crate::head_reader::{ChainHeadReader, NameStateAtHead, name_state_from_findings};
 use crate::proven_chain::ProvenEnsReader;
 
 /// The label of the only source of heads.
@@ -53,6 +53,6 @@ impl ChainHeadReader for ProvenHeadReader {
     async fn read_name_state(&self, name: &EnsName, block: &ChainBlock) -> Result<NameStateAtHead, ChainError> {
         let query = self.chain.resolution_query(name);
         let findings = self.chain.compute_findings_at(&query, block).await?;
-        Ok(name_state_at_head(&query, &findings).unwrap_or_else(NameStateAtHead::Failing))
+        Ok(name_state_from_findings(&query, &findings).unwrap_or_else(NameStateAtHead::Failing))
     }
 }

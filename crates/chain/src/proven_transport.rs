@@ -10,7 +10,7 @@ use alloy_rpc_client::RpcClient;
 use alloy_rpc_types_eth::{AccessList, BlockId, TransactionRequest};
 use alloy_transport::{TransportError, TransportErrorKind, TransportFut};
 use clresolve_core::reading::ChainError;
-use clresolve_state::{CALL_GAS, EvmCall, EvmCallOutcome, ProofNodes, ProvenCallBlame, response_in_callback};
+use clresolve_state::{CALL_GAS, EvmCall, EvmCallOutcome, ProvenCallBlame, StateWitness, response_in_callback};
 use serde_json::value::RawValue;
 use tokio::sync::Mutex;
 use tower::Service;
@@ -118,7 +118,7 @@ impl ProvenStateTransport {
     }
 
     /// The proofs that the calls used and the gateways' answers, if the session keeps them.
-    pub(crate) async fn recorded_proofs(&self) -> Option<(ProofNodes, Vec<Bytes>)> {
+    pub(crate) async fn recorded_proofs(&self) -> Option<(StateWitness, Vec<Bytes>)> {
         let progress = self.0.progress.lock().await;
         let look_ups = progress.calls.iter().skip(1).filter_map(|call| response_in_callback(call)).collect();
         Some((progress.session.kept_proofs()?, look_ups))

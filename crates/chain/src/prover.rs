@@ -21,11 +21,11 @@ use alloy_primitives::{Address, U256};
 use alloy_rpc_types_eth::{AccessList, AccessListItem, BlockId};
 use clresolve_state::{
     CALLER, EvmCall, EvmCallOutcome, EvmRunResult, HashedBlockHeader, MAX_ACCOUNTS, MAX_GAS, MAX_HINTED_ACCOUNTS,
-    MAX_HINTED_SLOTS, MAX_ROUNDS, MAX_SLOTS, ProofNodes, ProvenCallError, ProvenStateValues, WantedState,
+    MAX_HINTED_SLOTS, MAX_ROUNDS, MAX_SLOTS, ProvenCallError, ProvenStateValues, StateWitness, WantedState,
 };
 
 pub(crate) use self::error::CallProverError;
-pub(crate) use self::source::{RpcStateSource, StateSource, StateSourceItem};
+pub(crate) use self::source::{RpcStateSource, StateProofOrCode, StateSource};
 
 use self::code::CodeCache;
 use self::hints::AccessListCache;
@@ -48,7 +48,7 @@ pub(super) struct CallProverSession {
     read: WantedState,
     hints_left: HintedProofBudget,
     /// The proofs themselves, if they are kept.
-    nodes: Option<ProofNodes>,
+    nodes: Option<StateWitness>,
 }
 
 /// Limits what is proven because of hints. It is separate from the limits for calls, so that one endpoint's hint cannot
@@ -76,7 +76,7 @@ impl HintedProofBudget {
 /// Unverified proofs that a source returned before the header was known.
 pub(crate) struct PrefetchedProofs {
     wanted: WantedState,
-    items: Vec<StateSourceItem>,
+    items: Vec<StateProofOrCode>,
 }
 
 impl CallProver {
@@ -85,7 +85,7 @@ impl CallProver {
             chain_id,
             codes: CodeCache::new(),
             hints: AccessListCache::new(),
-            runs: BlockingJobLimiter::for_processors(),
+            runs: BlockingJobLimiter::for_half_of_processors(),
         }
     }
 
@@ -105,7 +105,7 @@ impl CallProver {
     ) -> Result<EvmCallOutcome, CallProverError> {
         let known = match hint {
             Some(_) => self.hints.get(call).await,
-            None => Some(self.fetch_access_hint(source, session.header.block_id(), call).await),
+            None => Some(self.get_or_fetch_access_list(source, session.header.block_id(), call).await),
         };
         let items = known.iter().flat_map(|known| &known.0).chain(hint.iter().flat_map(|hint| &hint.0));
         let mut hinted = hinted_state(items);
@@ -115,11 +115,11 @@ impl CallProver {
         session.hints_left.grant_hinted_state(hinted, &mut wanted);
         let mut gas_left = MAX_GAS;
         for _ in 0..MAX_ROUNDS {
-            self.prove_wanted(source, session, wanted).await?;
+            self.fetch_and_verify_state(source, session, wanted).await?;
             match self.run_call_once(session, call).await? {
                 EvmRunResult::Complete { outcome, read } => {
                     session.note_read_state(&read)?;
-                    self.hints.replace_hint(call, read).await;
+                    self.hints.replace_access_list(call, read).await;
                     return Ok(outcome);
                 }
                 EvmRunResult::Incomplete { missed, gas } => {
@@ -145,7 +145,7 @@ impl CallProver {
         let mut wanted = always_read_state(call);
         let mut budget = HintedProofBudget::FULL;
         budget.grant_hinted_state(hinted_state(known.0.iter()), &mut wanted);
-        self.add_wanted_codes(&ProvenStateValues::default(), &mut wanted).await;
+        self.add_uncached_codes(&ProvenStateValues::default(), &mut wanted).await;
         let items = source.fetch_state(&wanted, tag).await.ok()?;
         Some(PrefetchedProofs { wanted, items })
     }
@@ -154,7 +154,7 @@ impl CallProver {
     /// to another block, and all are dropped.
     pub(super) async fn adopt_prefetched_proofs(&self, session: &mut CallProverSession, prefetched: PrefetchedProofs) {
         let mut guessed = session.clone();
-        if self.accept_state_items(&mut guessed, &prefetched.wanted, prefetched.items).await.is_ok() {
+        if self.verify_proofs_and_codes(&mut guessed, &prefetched.wanted, prefetched.items).await.is_ok() {
             let HintedProofBudget { accounts, slots } = guessed.hints_left;
             guessed.hints_left = HintedProofBudget {
                 accounts: accounts.saturating_sub(prefetched.wanted.accounts.len()),
@@ -165,7 +165,7 @@ impl CallProver {
     }
 
     /// What the call is likely to read: what it read last time, else the source's hint.
-    pub(super) async fn fetch_access_hint(
+    pub(super) async fn get_or_fetch_access_list(
         &self,
         source: &dyn StateSource,
         block: BlockId,
@@ -194,22 +194,22 @@ impl CallProver {
     }
 
     /// Fetches the wanted state and verifies the proofs.
-    async fn prove_wanted(
+    async fn fetch_and_verify_state(
         &self,
         source: &dyn StateSource,
         session: &mut CallProverSession,
         mut wanted: WantedState,
     ) -> Result<(), CallProverError> {
-        self.add_wanted_codes(&session.proven, &mut wanted).await;
+        self.add_uncached_codes(&session.proven, &mut wanted).await;
         if wanted.is_empty() {
             return Ok(());
         }
         let items = source.fetch_state(&wanted, session.header.block_id()).await?;
-        self.accept_state_items(session, &wanted, items).await
+        self.verify_proofs_and_codes(session, &wanted, items).await
     }
 
     /// Adds to `wanted` the code of accounts that are not proven yet and whose last known code is not cached.
-    async fn add_wanted_codes(&self, proven: &ProvenStateValues, wanted: &mut WantedState) {
+    async fn add_uncached_codes(&self, proven: &ProvenStateValues, wanted: &mut WantedState) {
         for address in wanted.accounts.keys() {
             // Every call reads the account of its caller, which seldom has code.
             let may_run = !proven.has_proven_account(*address) && *address != CALLER;
@@ -220,24 +220,24 @@ impl CallProver {
     }
 
     /// Verifies the proofs of the wanted state, and keeps what they prove.
-    async fn accept_state_items(
+    async fn verify_proofs_and_codes(
         &self,
         session: &mut CallProverSession,
         wanted: &WantedState,
-        items: Vec<StateSourceItem>,
+        items: Vec<StateProofOrCode>,
     ) -> Result<(), CallProverError> {
         let mut codes = Vec::new();
         for item in items {
             match item {
-                StateSourceItem::Proof(address, slots, answer) => {
+                StateProofOrCode::Proof(address, slots, answer) => {
                     let root = session.header.state_root();
                     let verified = clresolve_state::verify_account_proof(root, address, &slots, &answer)?;
                     if let Some(nodes) = &mut session.nodes {
                         nodes.add_proof(address, &slots, &answer);
                     }
-                    session.proven.insert(address, verified);
+                    session.proven.insert_account(address, verified);
                 }
-                StateSourceItem::Code(address, code) => codes.push((address, code)),
+                StateProofOrCode::Code(address, code) => codes.push((address, code)),
             }
         }
         for (address, code) in codes {
@@ -283,7 +283,7 @@ impl CallProverSession {
 
     /// Like [`CallProverSession::new`], but keeps the proofs.
     pub(super) fn new_keeping_proofs(header: Arc<HashedBlockHeader>) -> Self {
-        Self { nodes: Some(ProofNodes::default()), ..Self::new(header) }
+        Self { nodes: Some(StateWitness::default()), ..Self::new(header) }
     }
 
     pub(super) fn block_id(&self) -> BlockId {
@@ -291,7 +291,7 @@ impl CallProverSession {
     }
 
     /// The proofs, if they are kept.
-    pub(super) fn kept_proofs(&self) -> Option<ProofNodes> {
+    pub(super) fn kept_proofs(&self) -> Option<StateWitness> {
         Some(self.nodes.clone()?.with_codes_of(&self.proven))
     }
 }

@@ -4,9 +4,9 @@ use alloy_primitives::Bytes;
 use alloy_rpc_client::RpcClient;
 use alloy_rpc_types_eth::TransactionRequest;
 use clresolve_core::name::EnsName;
-use clresolve_core::payment::{CoinTypes, PaymentRecords};
+use clresolve_core::payment::{PaymentRecords, RequestedCoinTypes};
 use clresolve_core::reading::{ChainBlock, ChainError, EnsAnswer};
-use clresolve_core::records::RecordKey;
+use clresolve_core::records::TextRecordKey;
 use clresolve_core::text::excerpt_text;
 use clresolve_state::answer::{self, UniversalResolverBytes};
 use clresolve_state::contracts::{NameFindings, NameMulticall};
@@ -18,7 +18,7 @@ use crate::request::{block_id_by_hash, eth_call_request};
 pub(crate) struct NameQuery {
     subject: NameMulticall,
     /// The text records that are read. Empty for an address query.
-    pub(crate) keys: &'static [RecordKey],
+    pub(crate) keys: &'static [TextRecordKey],
     /// The call to the Universal Resolver, which a lookup repeats.
     pub(crate) resolve: Bytes,
     /// The Multicall3 call that contains all other calls.
@@ -27,23 +27,31 @@ pub(crate) struct NameQuery {
 
 impl NameQuery {
     /// A query for the text records of a resolution, combined with the name's payment records.
-    pub(crate) fn for_resolution(name: &EnsName, contracts: &EnsContractAddresses, coins: &CoinTypes) -> Self {
+    pub(crate) fn for_resolution(name: &EnsName, contracts: &EnsContractAddresses, coins: &RequestedCoinTypes) -> Self {
         let subject = NameMulticall::new(name, contracts).with_payment(Some(coins.clone()));
-        Self::for_texts(subject, contracts, &RecordKey::ALL)
+        Self::for_text_records(subject, contracts, &TextRecordKey::ALL)
     }
 
     /// A query for the text records under these keys.
-    pub(crate) fn for_records(name: &EnsName, contracts: &EnsContractAddresses, keys: &'static [RecordKey]) -> Self {
-        Self::for_texts(NameMulticall::new(name, contracts), contracts, keys)
+    pub(crate) fn for_records(
+        name: &EnsName,
+        contracts: &EnsContractAddresses,
+        keys: &'static [TextRecordKey],
+    ) -> Self {
+        Self::for_text_records(NameMulticall::new(name, contracts), contracts, keys)
     }
 
-    fn for_texts(subject: NameMulticall, contracts: &EnsContractAddresses, keys: &'static [RecordKey]) -> Self {
+    fn for_text_records(
+        subject: NameMulticall,
+        contracts: &EnsContractAddresses,
+        keys: &'static [TextRecordKey],
+    ) -> Self {
         let resolve = subject.resolve_texts_call(keys.iter().map(|key| key.as_str()));
         Self::new(subject, contracts, resolve, keys)
     }
 
     /// A query for text records under keys that a resolution does not need.
-    pub(crate) fn for_further_records(name: &EnsName, contracts: &EnsContractAddresses, keys: &[String]) -> Self {
+    pub(crate) fn for_extra_text_records(name: &EnsName, contracts: &EnsContractAddresses, keys: &[String]) -> Self {
         let subject = NameMulticall::new(name, contracts);
         let resolve = subject.resolve_texts_call(keys.iter().map(String::as_str));
         Self::new(subject, contracts, resolve, &[])
@@ -60,7 +68,7 @@ impl NameQuery {
         subject: NameMulticall,
         contracts: &EnsContractAddresses,
         resolve: Bytes,
-        keys: &'static [RecordKey],
+        keys: &'static [TextRecordKey],
     ) -> Self {
         let call = eth_call_request(contracts.multicall3, subject.aggregate_call(resolve.clone()));
         Self { subject, keys, resolve, call }
@@ -71,13 +79,13 @@ impl NameQuery {
     }
 
     /// The requested coin types and the call that reads them, if payment records are requested.
-    pub(crate) fn payment_call(&self) -> Option<(&CoinTypes, Bytes)> {
+    pub(crate) fn payment_call(&self) -> Option<(&RequestedCoinTypes, Bytes)> {
         self.subject.coins().zip(self.subject.resolve_payment_call())
     }
 
     /// The requested coin types, if payment records are requested.
     #[cfg(feature = "state-proof")]
-    pub(crate) const fn coins(&self) -> Option<&CoinTypes> {
+    pub(crate) const fn coins(&self) -> Option<&RequestedCoinTypes> {
         self.subject.coins()
     }
 
@@ -94,7 +102,7 @@ impl NameQuery {
     }
 
     /// Adds the payment records to the answer, if the query requested them.
-    pub(crate) fn answer_with_payment(
+    pub(crate) fn add_payment_to_answer(
         &self,
         answer: EnsAnswer,
         payment: Result<PaymentRecords, ChainError>,
@@ -112,7 +120,7 @@ impl NameQuery {
         block: &ChainBlock,
     ) -> Result<NameFindings, EndpointFailure> {
         let data = client.request::<_, Bytes>("eth_call", (&self.call, block_id_by_hash(block))).await;
-        self.decode_findings_at(
+        self.decode_findings_at_block(
             block,
             &data.map_err(|error| EndpointFailure::from_transport_error(&error, excerpt_text))?,
         )
@@ -130,7 +138,11 @@ impl NameQuery {
     ///
     /// # Errors
     /// [`EndpointFailure::Unusable`], or [`EndpointFailure::OtherBlock`] if the result reports another block.
-    pub(crate) fn decode_findings_at(&self, block: &ChainBlock, data: &[u8]) -> Result<NameFindings, EndpointFailure> {
+    pub(crate) fn decode_findings_at_block(
+        &self,
+        block: &ChainBlock,
+        data: &[u8],
+    ) -> Result<NameFindings, EndpointFailure> {
         let findings = self.decode_findings(data)?;
         if findings.block != block.number {
             return Err(EndpointFailure::OtherBlock("a call by block hash ran in another block".to_owned()));
@@ -148,7 +160,7 @@ pub(crate) fn unusable_batch_failure(why: BatchedCallError) -> EndpointFailure {
 ///
 /// # Errors
 /// [`EndpointFailure::Unusable`].
-pub(crate) fn require_findings_not_before(
+pub(crate) fn check_latest_not_before_pinned(
     latest: NameFindings,
     block: &ChainBlock,
 ) -> Result<NameFindings, EndpointFailure> {

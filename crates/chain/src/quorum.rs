@@ -91,10 +91,10 @@ impl QuorumVote for HashedBlockHeader {
 
 pub(crate) struct QuorumCounter<V> {
     agree: usize,
-    voters: Vec<EndpointVotes<V>>,
+    voters: Vec<QuorumVoter<V>>,
 }
 
-struct EndpointVotes<V> {
+struct QuorumVoter<V> {
     endpoint: usize,
     operator: String,
     /// The endpoint's newest block of the requested kind.
@@ -133,7 +133,7 @@ pub(crate) enum QuorumStatus {
     /// No further answer can improve the agreement.
     Settled(QuorumAgreement),
     /// An agreement that holds unless a pending answer leads to a better one.
-    Provisional(QuorumAgreement, QuorumAgreementGap),
+    Provisional(QuorumAgreement, ProvisionalAgreementGap),
     Open {
         /// Largest number of operators that share a vote.
         most: usize,
@@ -144,7 +144,7 @@ pub(crate) enum QuorumStatus {
 
 /// What a provisional agreement is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum QuorumAgreementGap {
+pub(crate) enum ProvisionalAgreementGap {
     /// A recent block: an endpoint has finalized a much newer one.
     RecentBlock,
     /// A conclusive vote on the newest block.
@@ -157,7 +157,7 @@ impl<V: QuorumVote> QuorumCounter<V> {
     }
 
     /// Counts an endpoint's first answer.
-    pub(crate) fn add_observation(
+    pub(crate) fn add_votes(
         &mut self,
         endpoint: usize,
         operator: &str,
@@ -165,7 +165,7 @@ impl<V: QuorumVote> QuorumCounter<V> {
         vote: V,
         latest: Option<Result<V, EndpointFailure>>,
     ) {
-        self.voters.push(EndpointVotes {
+        self.voters.push(QuorumVoter {
             endpoint,
             operator: operator.to_owned(),
             head,
@@ -197,35 +197,35 @@ impl<V: QuorumVote> QuorumCounter<V> {
     }
 
     /// Registers that an endpoint is asked again, about a block of others.
-    pub(crate) fn note_asked_again(&mut self, endpoint: usize, block: ChainBlock) {
+    pub(crate) fn note_repeat_request(&mut self, endpoint: usize, block: ChainBlock) {
         self.update_voter(endpoint, |voter| voter.repeats.push(block));
     }
 
     /// Registers that the endpoint has that block too, and its vote.
-    pub(crate) fn add_attestation(&mut self, endpoint: usize, block: ChainBlock, vote: V) {
+    pub(crate) fn add_vote_at_block(&mut self, endpoint: usize, block: ChainBlock, vote: V) {
         self.update_voter(endpoint, |voter| voter.votes.push((block, vote)));
     }
 
     /// Registers that the endpoint has another block at that height.
-    pub(crate) fn add_denial(&mut self, endpoint: usize, other: ChainBlock) {
+    pub(crate) fn add_conflicting_block(&mut self, endpoint: usize, other: ChainBlock) {
         self.update_voter(endpoint, |voter| voter.others.push(other));
     }
 
     /// Registers that the endpoint did not answer about that block.
-    pub(crate) fn note_unanswered(&mut self, endpoint: usize, block: ChainBlock) {
+    pub(crate) fn note_unanswered_block(&mut self, endpoint: usize, block: ChainBlock) {
         self.update_voter(endpoint, |voter| voter.unanswered.push(block));
     }
 
     /// Stops expecting answers from endpoints that were asked again, so that a lower block may be used. Late answers
     /// still count.
-    pub(crate) fn stop_awaiting(&mut self) {
+    pub(crate) fn stop_awaiting_answers(&mut self) {
         for voter in &mut self.voters {
             let awaited: Vec<ChainBlock> = voter.awaited_blocks().copied().collect();
             voter.unanswered.extend(awaited);
         }
     }
 
-    fn update_voter(&mut self, endpoint: usize, change: impl FnOnce(&mut EndpointVotes<V>)) {
+    fn update_voter(&mut self, endpoint: usize, change: impl FnOnce(&mut QuorumVoter<V>)) {
         if let Some(voter) = self.voters.iter_mut().find(|voter| voter.endpoint == endpoint) {
             change(voter);
         }
@@ -237,15 +237,15 @@ impl<V: QuorumVote> QuorumCounter<V> {
             let most = groups.iter().map(|group| self.count_operators(&group.endpoints)).max().unwrap_or(0);
             return QuorumStatus::Open { most, repeats: self.endpoints_to_ask_again(&groups) };
         };
-        let (latest, is_clear) = self.latest_vote_endpoints(group);
+        let (latest, is_clear) = self.decisive_newest_voters(group);
         let agreement = QuorumAgreement { block: group.block, endpoints: group.endpoints.clone(), latest };
         if self.is_outdated_block(&group.block) {
-            return QuorumStatus::Provisional(agreement, QuorumAgreementGap::RecentBlock);
+            return QuorumStatus::Provisional(agreement, ProvisionalAgreementGap::RecentBlock);
         }
         if is_clear {
             QuorumStatus::Settled(agreement)
         } else {
-            QuorumStatus::Provisional(agreement, QuorumAgreementGap::Latest)
+            QuorumStatus::Provisional(agreement, ProvisionalAgreementGap::Latest)
         }
     }
 
@@ -253,8 +253,10 @@ impl<V: QuorumVote> QuorumCounter<V> {
     pub(crate) fn fan_out_need(&self) -> FanOutNeed {
         match self.status() {
             QuorumStatus::Settled(_) => FanOutNeed::Nothing,
-            QuorumStatus::Provisional(_, QuorumAgreementGap::RecentBlock) => FanOutNeed::AnswersOrStall { in_sight: 1 },
-            QuorumStatus::Provisional(_, QuorumAgreementGap::Latest) => FanOutNeed::Confirmation,
+            QuorumStatus::Provisional(_, ProvisionalAgreementGap::RecentBlock) => {
+                FanOutNeed::AnswersOrStall { in_sight: 1 }
+            }
+            QuorumStatus::Provisional(_, ProvisionalAgreementGap::Latest) => FanOutNeed::Confirmation,
             QuorumStatus::Open { most, .. } if self.is_awaiting_answer() => {
                 FanOutNeed::AnswersOrStall { in_sight: most }
             }
@@ -262,8 +264,8 @@ impl<V: QuorumVote> QuorumCounter<V> {
         }
     }
 
-    pub(crate) fn vote(&self, endpoint: usize, block: &ChainBlock) -> Option<&V> {
-        self.find_voter(endpoint)?.vote(block)
+    pub(crate) fn vote_at_block(&self, endpoint: usize, block: &ChainBlock) -> Option<&V> {
+        self.find_voter(endpoint)?.vote_at_block(block)
     }
 
     pub(crate) fn latest_vote(&self, endpoint: usize) -> Option<&Result<V, EndpointFailure>> {
@@ -282,7 +284,7 @@ impl<V: QuorumVote> QuorumCounter<V> {
     /// heights for records and payments, since an operator that agrees on one may dispute the other. If the vote on the
     /// records is an objection, its own height. The height of an objection to payments alone is ignored: it may be
     /// invented, and must not vouch for records.
-    pub(crate) fn reached_height(&self, at: DecisiveNewestVoters) -> Option<u64> {
+    pub(crate) fn newest_quorum_height(&self, at: DecisiveNewestVoters) -> Option<u64> {
         let objection = |endpoint| self.latest_vote(endpoint)?.as_ref().ok()?.block_height();
         match (
             self.agreed_height(at.records, QuorumVotePart::Records),
@@ -314,15 +316,15 @@ impl<V: QuorumVote> QuorumCounter<V> {
     #[cfg(feature = "state-proof")]
     pub(crate) fn objecting_endpoints(&self, vote: &V) -> Option<DecisiveNewestVoters> {
         let (records, payment) = (
-            self.objecting_endpoint(vote, QuorumVotePart::Records),
-            self.objecting_endpoint(vote, QuorumVotePart::Payment),
+            self.objecting_endpoint_for_part(vote, QuorumVotePart::Records),
+            self.objecting_endpoint_for_part(vote, QuorumVotePart::Payment),
         );
         Some(DecisiveNewestVoters { records: records?, payment: payment.or(records)? })
     }
 
     /// The endpoint whose vote on this part of the newest block differs from `vote`, or that failed there.
     #[cfg(feature = "state-proof")]
-    fn objecting_endpoint(&self, vote: &V, part: QuorumVotePart) -> Option<usize> {
+    fn objecting_endpoint_for_part(&self, vote: &V, part: QuorumVotePart) -> Option<usize> {
         let of = |objects: &dyn Fn(&Result<V, EndpointFailure>) -> bool| {
             let voter = self.voters.iter().find(|voter| voter.latest.as_ref().is_some_and(objects));
             voter.map(|voter| voter.endpoint)
@@ -361,7 +363,7 @@ impl<V: QuorumVote> QuorumCounter<V> {
             groups.iter().filter(|other| is_rival(other)).count() == 1 && is_rival(group)
         };
         let stated: Vec<_> = agreed.into_iter().chain(groups.iter().filter(is_unrivalled)).collect();
-        let contradiction = |voter: &EndpointVotes<V>| {
+        let contradiction = |voter: &QuorumVoter<V>| {
             let of = |AgreementGroup { block, vote, .. }: &AgreementGroup<'_, V>| {
                 let votes = voter.votes.iter().filter(|(of, theirs)| of != block || theirs != *vote).map(|(of, _)| of);
                 let mut others = votes.chain(voter.others.iter().filter(|other| *other != block));
@@ -374,7 +376,7 @@ impl<V: QuorumVote> QuorumCounter<V> {
 
     /// The endpoints whose vote on the newest block equals the pinned reading or the counted vote, apart from off-chain
     /// lookups.
-    pub(crate) fn current_endpoints(&self, at: DecisiveNewestVoters, pinned: &V) -> Vec<usize> {
+    pub(crate) fn endpoints_matching_newest_vote(&self, at: DecisiveNewestVoters, pinned: &V) -> Vec<usize> {
         let counted = self.latest_vote(at.records).and_then(|vote| vote.as_ref().ok());
         let is_like = |vote: &V| {
             let others = iter::once(pinned).chain(counted);
@@ -442,19 +444,23 @@ impl<V: QuorumVote> QuorumCounter<V> {
             groups.iter().filter(|group| disputed.is_none_or(|height| group.block.number >= height)).collect();
         by_height.sort_by_key(|group| Reverse(group.block.number));
         let target = by_height.into_iter().find(|group| {
-            let may_join =
-                self.voters.iter().filter(|voter| voter.may_vouch_for(&group.block)).map(|voter| voter.endpoint);
+            let may_join = self
+                .voters
+                .iter()
+                .filter(|voter| voter.may_still_vouch_for_block(&group.block))
+                .map(|voter| voter.endpoint);
             self.count_operators(&group.endpoints.iter().copied().chain(may_join).collect::<Vec<_>>()) >= self.agree
         });
         let Some(AgreementGroup { block, .. }) = target else { return Vec::new() };
-        let unasked = |voter: &&EndpointVotes<V>| voter.may_vouch_for(block) && !voter.repeats.contains(block);
+        let unasked =
+            |voter: &&QuorumVoter<V>| voter.may_still_vouch_for_block(block) && !voter.repeats.contains(block);
         self.voters.iter().filter(unasked).map(|voter| (voter.endpoint, *block)).collect()
     }
 
     /// The endpoints whose votes on the newest block count, and whether both parts are conclusive.
-    fn latest_vote_endpoints(&self, group: &AgreementGroup<'_, V>) -> (Option<DecisiveNewestVoters>, bool) {
-        let (records, records_are_clear) = self.latest_vote_endpoint(group, QuorumVotePart::Records);
-        let (payment, payment_is_clear) = self.latest_vote_endpoint(group, QuorumVotePart::Payment);
+    fn decisive_newest_voters(&self, group: &AgreementGroup<'_, V>) -> (Option<DecisiveNewestVoters>, bool) {
+        let (records, records_are_clear) = self.decisive_voter_for_part(group, QuorumVotePart::Records);
+        let (payment, payment_is_clear) = self.decisive_voter_for_part(group, QuorumVotePart::Payment);
         let latest = records.zip(payment).map(|(records, payment)| DecisiveNewestVoters { records, payment });
         (latest, records_are_clear && payment_is_clear)
     }
@@ -462,9 +468,9 @@ impl<V: QuorumVote> QuorumCounter<V> {
     /// The endpoint whose vote on this part of the newest block counts, and whether that is conclusive. A change counts
     /// unless enough operators deny it: the newest block can only downgrade a verdict, but one endpoint alone must not
     /// be able to withhold a name.
-    fn latest_vote_endpoint(&self, group: &AgreementGroup<'_, V>, part: QuorumVotePart) -> (Option<usize>, bool) {
+    fn decisive_voter_for_part(&self, group: &AgreementGroup<'_, V>, part: QuorumVotePart) -> (Option<usize>, bool) {
         let of = |wanted: &dyn Fn(&Result<V, EndpointFailure>) -> bool| -> Vec<usize> {
-            let is_one = |voter: &&EndpointVotes<V>| voter.latest.as_ref().is_some_and(wanted);
+            let is_one = |voter: &&QuorumVoter<V>| voter.latest.as_ref().is_some_and(wanted);
             self.voters.iter().filter(is_one).map(|voter| voter.endpoint).collect()
         };
         let same = of(&|latest| latest.as_ref().is_ok_and(|latest| latest.agrees_on_part(group.vote, part)));
@@ -473,7 +479,7 @@ impl<V: QuorumVote> QuorumCounter<V> {
         if self.count_operators(&same) >= self.agree && !clresolve_core::mutant!("one-objection-withholds") {
             return (same.first().copied(), true);
         }
-        let stated = changed.iter().find(|endpoint| self.has_enough_operators(**endpoint, part));
+        let stated = changed.iter().find(|endpoint| self.is_vote_shared_by_quorum(**endpoint, part));
         if let Some(stated) = stated.filter(|_| !clresolve_core::mutant!("the-first-objection-counts")) {
             return (Some(*stated), true);
         }
@@ -487,13 +493,13 @@ impl<V: QuorumVote> QuorumCounter<V> {
         let differs = |latest: &Result<V, EndpointFailure>| {
             latest.as_ref().is_ok_and(|latest| !latest.agrees_on_part(vote, part))
         };
-        self.latest_vote(endpoint).is_some_and(differs) && !self.has_enough_operators(endpoint, part)
+        self.latest_vote(endpoint).is_some_and(differs) && !self.is_vote_shared_by_quorum(endpoint, part)
     }
 
     /// Whether enough operators share the vote of `endpoint` on this part of the newest block.
-    fn has_enough_operators(&self, endpoint: usize, part: QuorumVotePart) -> bool {
+    fn is_vote_shared_by_quorum(&self, endpoint: usize, part: QuorumVotePart) -> bool {
         let Some(Ok(vote)) = self.latest_vote(endpoint) else { return false };
-        let shares = |voter: &&EndpointVotes<V>| {
+        let shares = |voter: &&QuorumVoter<V>| {
             voter
                 .latest
                 .as_ref()
@@ -504,7 +510,7 @@ impl<V: QuorumVote> QuorumCounter<V> {
     }
 
     fn is_outdated_block(&self, block: &ChainBlock) -> bool {
-        let is_older = |voter: &EndpointVotes<V>| voter.head.timestamp.duration_since(block.timestamp) > STRADDLE;
+        let is_older = |voter: &QuorumVoter<V>| voter.head.timestamp.duration_since(block.timestamp) > STRADDLE;
         self.voters.iter().any(is_older) && !clresolve_core::mutant!("old-agreement")
     }
 
@@ -514,7 +520,7 @@ impl<V: QuorumVote> QuorumCounter<V> {
         if clresolve_core::mutant!("operators-count-twice") { endpoints.len() } else { operators }
     }
 
-    fn find_voter(&self, endpoint: usize) -> Option<&EndpointVotes<V>> {
+    fn find_voter(&self, endpoint: usize) -> Option<&QuorumVoter<V>> {
         self.voters.iter().find(|voter| voter.endpoint == endpoint)
     }
 }
@@ -538,30 +544,32 @@ struct AgreementGroup<'b, V> {
     endpoints: Vec<usize>,
 }
 
-impl<V> EndpointVotes<V> {
-    fn vote(&self, block: &ChainBlock) -> Option<&V> {
+impl<V> QuorumVoter<V> {
+    fn vote_at_block(&self, block: &ChainBlock) -> Option<&V> {
         self.votes.iter().find(|(of, _)| of == block).map(|(_, vote)| vote)
     }
 
     /// Whether the endpoint has another block at that height.
-    fn has_denied_block(&self, block: &ChainBlock) -> bool {
+    fn has_conflicting_block(&self, block: &ChainBlock) -> bool {
         self.others.iter().any(|other| other.number == block.number && other != block)
     }
 
     /// Blocks of others about which this endpoint's answer is still expected.
     fn awaited_blocks(&self) -> impl Iterator<Item = &ChainBlock> {
         self.repeats.iter().filter(|block| {
-            self.vote(block).is_none() && !self.has_denied_block(block) && !self.unanswered.contains(block)
+            self.vote_at_block(block).is_none()
+                && !self.has_conflicting_block(block)
+                && !self.unanswered.contains(block)
         })
     }
 
     /// Whether the endpoint is ahead and may still vouch for `block`.
-    fn may_vouch_for(&self, block: &ChainBlock) -> bool {
+    fn may_still_vouch_for_block(&self, block: &ChainBlock) -> bool {
         let is_asked = self.repeats.contains(block);
         self.head.number > block.number
-            && self.vote(block).is_none()
+            && self.vote_at_block(block).is_none()
             && !self.unanswered.contains(block)
-            && !self.has_denied_block(block)
+            && !self.has_conflicting_block(block)
             && (is_asked || self.repeats.len() < MAX_REPEATS)
     }
 }

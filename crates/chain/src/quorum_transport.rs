@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 use tower::Service;
 
 use crate::endpoint::RpcEndpoint;
-use crate::fan_out::{FanOutEvent, FanOutNeed, FanOutPlan, RequestFanOut};
+use crate::fan_out::{FanOutEvent, FanOutNeed, FanOutScheduler, RequestFanOut};
 use crate::revert::revert_data;
 use crate::transport::EndpointTransportError;
 
@@ -93,7 +93,7 @@ impl fmt::Display for ComparableResponse {
 impl QuorumTransportInner {
     /// The response on which enough operators agree, else the contradiction, else the first failure.
     async fn ask_quorum(&self, packet: RequestPacket) -> Result<ResponsePacket, TransportError> {
-        let plan = FanOutPlan::new(self.endpoints.len(), self.members, self.agree);
+        let plan = FanOutScheduler::new(self.endpoints.len(), self.members, self.agree);
         let mut fan_out = RequestFanOut::new(plan, Some(self.patience));
         let ask = |index: usize| {
             let (mut transport, packet) = (self.endpoints[index].transport.clone(), packet.clone());
@@ -119,9 +119,9 @@ impl QuorumTransportInner {
             responses.push((index, comparable));
             let (_, latest) = &responses[responses.len() - 1];
             if self.count_operators(&responses, latest) >= self.agree {
-                if is_pinned_by_hash(&packet) {
+                if is_request_pinned_by_hash(&packet) {
                     let others = responses.iter().filter(|(_, other)| other != latest);
-                    others.for_each(|(index, _)| report_contradiction(&self.endpoints[*index]));
+                    others.for_each(|(index, _)| report_endpoint_contradiction(&self.endpoints[*index]));
                 }
                 return Ok(ResponsePacket::Single(response));
             }
@@ -147,12 +147,12 @@ impl QuorumTransportInner {
 
 /// Whether the request selects a block by its hash. Only then does a different response prove that an endpoint lies:
 /// honest endpoints may disagree about the newest block.
-fn is_pinned_by_hash(packet: &RequestPacket) -> bool {
+fn is_request_pinned_by_hash(packet: &RequestPacket) -> bool {
     let names_hash = |params: &RawValue| params.get().contains("\"blockHash\"");
     matches!(packet, RequestPacket::Single(request) if request.params().is_some_and(names_hash))
 }
 
-fn report_contradiction(endpoint: &RpcEndpoint) {
+fn report_endpoint_contradiction(endpoint: &RpcEndpoint) {
     crate::count_rpc_lie(&endpoint.label);
     tracing::warn!(endpoint = endpoint.label, "endpoint contradicts the quorum");
 }

@@ -53,12 +53,13 @@ impl ReceiptInclusionProver {
         patience: Option<Duration>,
     ) -> Option<ReceiptInclusionProof> {
         let claim = Arc::new(ReceiptInclusionClaim { header: header.clone(), execution: execution.clone() });
-        let made =
-            ask_until_success(endpoints.len(), patience, |index| self.prove_by_endpoint(&endpoints[index], &claim));
+        let made = ask_until_success(endpoints.len(), patience, |index| {
+            self.prove_receipt_by_endpoint(&endpoints[index], &claim)
+        });
         self.run_with_permit(made).await.success.map(|(_, proof)| proof)
     }
 
-    async fn prove_by_endpoint(
+    async fn prove_receipt_by_endpoint(
         &self,
         endpoint: &RpcEndpoint,
         claim: &Arc<ReceiptInclusionClaim>,
@@ -66,7 +67,7 @@ impl ReceiptInclusionProver {
         let rpc = RpcClient::new(endpoint.transport.with_reply_limit(MAX_RECEIPTS_BYTES), false);
         let block = (claim.header.hash(),);
         let receipts = rpc.request::<_, Option<Box<RawValue>>>("eth_getBlockReceipts", block).await;
-        let receipts = receipts.map_err(|error| endpoint.failure_from_error(&error))?;
+        let receipts = receipts.map_err(|error| endpoint.failure_from_transport_error(&error))?;
         let receipts = receipts.ok_or_else(|| unusable_failure("it has no receipts of the block"))?;
         let claim = Arc::clone(claim);
         self.run_blocking_job(move || build_receipt_proof(&receipts, &claim)).await?

@@ -18,7 +18,7 @@ pub(crate) struct BlockingJobPermit(OwnedSemaphorePermit);
 
 impl BlockingJobLimiter {
     /// Allows half as many runs as there are processors, and at least one.
-    pub(crate) fn for_processors() -> Self {
+    pub(crate) fn for_half_of_processors() -> Self {
         Self::with_permits(half_of_processors(thread::available_parallelism().map_or(1, NonZeroUsize::get)))
     }
 

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use clresolve_core::payment::CoinTypes;
+use clresolve_core::payment::RequestedCoinTypes;
 use clresolve_core::reading::ProofGradeDemand;
 use clresolve_sandbox::chain::{CHAIN_ID, NAME_WRAPPER, REGISTRY, SandboxRpcServer, UNIVERSAL_RESOLVER};
 use clresolve_state::EnsContractAddresses;
 use url::Url;
 
-use crate::transport::{HttpRequestError, RpcHttpTransport};
+use crate::transport::{HttpRequestError, JsonRpcHttpClient};
 use crate::{ChainReaderConfig, RpcEndpointSettings};
 
 /// Longer than any test runs.
@@ -21,7 +21,7 @@ const UNHURRIED: Duration = Duration::from_secs(60);
 pub(crate) struct RefusingHttpClient;
 
 #[async_trait]
-impl RpcHttpTransport for RefusingHttpClient {
+impl JsonRpcHttpClient for RefusingHttpClient {
     async fn post_json(&self, _: &Url, _: Bytes, _: usize, _: Duration) -> Result<Bytes, HttpRequestError> {
         Err(HttpRequestError::Connection("there is no transport".to_owned()))
     }
@@ -37,7 +37,7 @@ impl UnguardedHttpClient {
 }
 
 #[async_trait]
-impl RpcHttpTransport for UnguardedHttpClient {
+impl JsonRpcHttpClient for UnguardedHttpClient {
     async fn post_json(&self, url: &Url, body: Bytes, cap: usize, _: Duration) -> Result<Bytes, HttpRequestError> {
         let broken = |error: reqwest::Error| HttpRequestError::Connection(error.to_string());
         let response = self.0.post(url.clone()).body(body).send().await.map_err(broken)?;
@@ -72,7 +72,7 @@ pub(crate) fn test_config(servers: &[SandboxRpcServer]) -> ChainReaderConfig {
         timeout: UNHURRIED,
         hedge_after: UNHURRIED,
         lookup_timeout: None,
-        coins: CoinTypes::default(),
+        coins: RequestedCoinTypes::default(),
         max_head_age: None,
     }
 }

@@ -18,15 +18,15 @@ use clresolve_state::receipts::{ReceiptInclusionProof, RpcReceiptDocument, Trans
 use serde::Deserialize;
 
 use crate::endpoint::RpcEndpoint;
-use crate::exchange::{ChainIdentity, EndpointBlockAttestation, EndpointObservation};
+use crate::exchange::{ChainIdentity, EndpointPinnedAndLatestVotes, VoteOrConflictingBlock};
 use crate::failure::EndpointFailure;
 use crate::header;
-use crate::poll::{QuorumQuery, poll};
+use crate::poll::{QuorumQuery, poll_quorum};
 use crate::pool::{ChainReaderConfig, EndpointPool, TimeSource};
 use crate::quorum::{QuorumVote, QuorumVotePart};
 #[cfg(feature = "state-proof")]
 use crate::receipt_proofs::ReceiptInclusionProver;
-use crate::transport::RpcHttpTransport;
+use crate::transport::JsonRpcHttpClient;
 
 /// Reads the transactions of one chain through its endpoints.
 pub struct TransactionReader {
@@ -38,7 +38,7 @@ pub struct TransactionReader {
 impl TransactionReader {
     /// Reads transactions as `config` specifies. Requests go through `http`, the client for the operator's URLs. The
     /// contracts, coin types and CCIP-Read setting of `config` are ignored.
-    pub fn new(config: ChainReaderConfig, http: &Arc<dyn RpcHttpTransport>, clock: TimeSource) -> Self {
+    pub fn new(config: ChainReaderConfig, http: &Arc<dyn JsonRpcHttpClient>, clock: TimeSource) -> Self {
         Self {
             pool: EndpointPool::new(config, http).with_clock(clock),
             #[cfg(feature = "state-proof")]
@@ -51,8 +51,8 @@ impl TransactionReader {
     /// # Errors
     /// [`ChainError`].
     pub async fn look_up_transaction(&self, hash: B256) -> Result<AgreedTransaction, ChainError> {
-        let consensus = poll(&self.pool, Arc::new(TransactionQuery { hash }), BlockSelector::Finalized).await?;
-        let (head, proof) = (consensus.block, consensus.proof(self.pool.demand));
+        let consensus = poll_quorum(&self.pool, Arc::new(TransactionQuery { hash }), BlockSelector::Finalized).await?;
+        let (head, proof) = (consensus.block, consensus.proof_strength(self.pool.demand));
         let TransactionVote(found) = consensus.pinned;
         Ok(AgreedTransaction { head, proof, found, endpoints: consensus.members })
     }
@@ -60,8 +60,8 @@ impl TransactionReader {
     /// The proof of the receipt, if an endpoint supplies the data for it. The data is megabytes long: set a time limit.
     #[cfg(feature = "state-proof")]
     pub async fn prove_receipt(&self, seen: &AgreedTransaction) -> Option<ReceiptInclusionProof> {
-        let BlockTransaction { header, execution } = seen.found.as_deref()?;
-        self.proofs.prove_receipt(header, execution, &seen.endpoints, self.pool.patience()).await
+        let TransactionWithBlockHeader { header, execution } = seen.found.as_deref()?;
+        self.proofs.prove_receipt(header, execution, &seen.endpoints, self.pool.hedge_delay()).await
     }
 
     /// Always `None`: this build proves nothing.
@@ -76,7 +76,7 @@ impl TransactionReader {
 pub struct AgreedTransaction {
     head: ChainBlock,
     proof: ProofStrength,
-    found: Option<Box<BlockTransaction>>,
+    found: Option<Box<TransactionWithBlockHeader>>,
     #[cfg_attr(not(feature = "state-proof"), expect(dead_code, reason = "for builds that prove"))]
     endpoints: Vec<Arc<RpcEndpoint>>,
 }
@@ -95,11 +95,11 @@ struct TransactionQuery {
 
 /// An endpoint's answer: the block that contains the transaction, if there is one up to the requested block.
 #[derive(Clone, PartialEq)]
-struct TransactionVote(Option<Box<BlockTransaction>>);
+struct TransactionVote(Option<Box<TransactionWithBlockHeader>>);
 
 /// A transaction and the header of its block.
 #[derive(Clone, PartialEq)]
-struct BlockTransaction {
+struct TransactionWithBlockHeader {
     execution: ExecutedTransaction,
     header: HashedBlockHeader,
 }
@@ -133,26 +133,26 @@ struct RpcTransactionDocument {
 impl QuorumQuery for TransactionQuery {
     type Vote = TransactionVote;
 
-    async fn observe_own_block(
+    async fn fetch_pinned_and_latest_votes(
         &self,
         endpoint: &Arc<RpcEndpoint>,
         selector: BlockSelector,
         identity: ChainIdentity,
-    ) -> Result<EndpointObservation<TransactionVote>, EndpointFailure> {
-        let head = endpoint.observe_header(selector, identity).await?;
+    ) -> Result<EndpointPinnedAndLatestVotes<TransactionVote>, EndpointFailure> {
+        let head = endpoint.fetch_header_vote(selector, identity).await?;
         let pinned = self.find_transaction(endpoint, &head.block).await?;
-        Ok(EndpointObservation { block: head.block, pinned, latest: None, genesis: head.genesis })
+        Ok(EndpointPinnedAndLatestVotes { block: head.block, pinned, latest: None, genesis: head.genesis })
     }
 
-    async fn fetch_block_attestation(
+    async fn fetch_vote_at_block(
         &self,
         endpoint: &RpcEndpoint,
         block: &ChainBlock,
-    ) -> Result<EndpointBlockAttestation<TransactionVote>, EndpointFailure> {
-        match endpoint.fetch_header_attestation(block).await? {
-            EndpointBlockAttestation::Other(other) => Ok(EndpointBlockAttestation::Other(other)),
-            EndpointBlockAttestation::Same(_) => {
-                self.find_transaction(endpoint, block).await.map(EndpointBlockAttestation::Same)
+    ) -> Result<VoteOrConflictingBlock<TransactionVote>, EndpointFailure> {
+        match endpoint.fetch_header_vote_at_block(block).await? {
+            VoteOrConflictingBlock::Other(other) => Ok(VoteOrConflictingBlock::Other(other)),
+            VoteOrConflictingBlock::Same(_) => {
+                self.find_transaction(endpoint, block).await.map(VoteOrConflictingBlock::Same)
             }
         }
     }
@@ -165,7 +165,7 @@ impl TransactionQuery {
         endpoint: &RpcEndpoint,
         head: &ChainBlock,
     ) -> Result<TransactionVote, EndpointFailure> {
-        let failed = |error| endpoint.failure_from_error(&error);
+        let failed = |error| endpoint.failure_from_transport_error(&error);
         let mut batch = endpoint.rpc.new_batch();
         let receipt = batch.add_call::<_, Option<RpcReceiptDocument>>("eth_getTransactionReceipt", &(self.hash,));
         let receipt = receipt.map_err(failed)?;
@@ -191,7 +191,7 @@ impl TransactionQuery {
             endpoint.rpc.request::<_, Option<Header>>("eth_getBlockByNumber", of_block).await.map_err(failed)?;
         let (header, block) = header::check_requested_header(header, BlockSelector::Number(number))?;
         self.check_execution(receipt, transaction, block)
-            .map(|execution| TransactionVote(Some(Box::new(BlockTransaction { execution, header }))))
+            .map(|execution| TransactionVote(Some(Box::new(TransactionWithBlockHeader { execution, header }))))
     }
 
     /// The transaction in its block, if all of the endpoint's statements are consistent.

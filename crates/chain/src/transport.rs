@@ -1,4 +1,4 @@
-//! JSON-RPC to one endpoint: an alloy transport over an injected [`RpcHttpTransport`].
+//! JSON-RPC to one endpoint: an alloy transport over an injected [`JsonRpcHttpClient`].
 //!
 //! The length of a reply is bounded, and every response in it must belong to exactly one request. A batch has at most
 //! three requests until the endpoint has answered such batches. If the endpoint does not answer a batch, its
@@ -53,7 +53,7 @@ const MAX_REFUSAL_BYTES: usize = 4096;
 
 /// The HTTP client for endpoints.
 #[async_trait]
-pub trait RpcHttpTransport: Send + Sync {
+pub trait JsonRpcHttpClient: Send + Sync {
     /// POSTs `body` as `application/json` to `url`, follows no redirect, and returns the body of a success
     /// (2xx).
     ///
@@ -91,7 +91,7 @@ impl HttpRequestError {
     pub(crate) const fn request_outcome(&self) -> RequestOutcome {
         match self {
             Self::Timeout(_) => RequestOutcome::Timeout,
-            Self::Status(status, _) => RequestOutcome::of_status(*status),
+            Self::Status(status, _) => RequestOutcome::from_status(*status),
             Self::TooLarge(_) | Self::Unconnected(_) | Self::Connection(_) => RequestOutcome::Failed,
         }
     }
@@ -102,7 +102,7 @@ impl HttpRequestError {
 fn response_error_text(body: &[u8]) -> Option<String> {
     if let Ok(body) = serde_json::from_slice::<Value>(body) {
         let places = [&body["error"]["message"], &body["error"], &body["message"]];
-        return places.into_iter().find_map(Value::as_str).map(beginning_of_text);
+        return places.into_iter().find_map(Value::as_str).map(truncate_for_redaction);
     }
     let text = String::from_utf8_lossy(&body[..body.len().min(MAX_REFUSAL_BYTES)]);
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
@@ -110,7 +110,7 @@ fn response_error_text(body: &[u8]) -> Option<String> {
 }
 
 /// The beginning of a server's text, long enough that the keys in its displayed part are complete and can be removed.
-fn beginning_of_text(text: &str) -> String {
+fn truncate_for_redaction(text: &str) -> String {
     truncate_bytes(text, MAX_REFUSAL_BYTES)
 }
 
@@ -158,7 +158,7 @@ impl EndpointTransportError {
 pub(super) struct EndpointTransport(Arc<EndpointConnection>);
 
 impl EndpointTransport {
-    pub(super) fn new(http: Arc<dyn RpcHttpTransport>, url: Url, label: String, timeout: Duration) -> Self {
+    pub(super) fn new(http: Arc<dyn JsonRpcHttpClient>, url: Url, label: String, timeout: Duration) -> Self {
         let batches = Arc::new(BatchSizeLimit { most: AtomicUsize::new(FIRST_BATCH), ..BatchSizeLimit::default() });
         Self(Arc::new(EndpointConnection { http, url, label, timeout, longest: MAX_REPLY_BYTES, batches }))
     }
@@ -192,7 +192,7 @@ impl Service<RequestPacket> for EndpointTransport {
 
 #[derive(Clone)]
 struct EndpointConnection {
-    http: Arc<dyn RpcHttpTransport>,
+    http: Arc<dyn JsonRpcHttpClient>,
     url: Url,
     label: String,
     timeout: Duration,
@@ -276,13 +276,14 @@ impl EndpointConnection {
     async fn send_single(&self, request: &SerializedRequest) -> Result<Response, EndpointTransportError> {
         let body = match self.post_body(request.serialized().get().to_owned().into()).await {
             Err(EndpointTransportError::Post(HttpRequestError::Status(status, body))) => {
-                let error = if ABOUT_THE_CLIENT.contains(&status) { None } else { error_in_body(&body, request) };
+                let error =
+                    if ABOUT_THE_CLIENT.contains(&status) { None } else { error_response_from_body(&body, request) };
                 let refused = EndpointTransportError::Post(HttpRequestError::Status(status, body));
                 return error.map(|response| self.redact_response(response)).ok_or(refused);
             }
             answer => answer?,
         };
-        match self.parse(&body)? {
+        match self.parse_response_packet(&body)? {
             ResponsePacket::Single(response) if response.id == *request.id() => Ok(self.redact_response(response)),
             ResponsePacket::Single(response) => {
                 Err(unaddressed_response_error(&self.redact_response(response))
@@ -295,7 +296,7 @@ impl EndpointConnection {
     async fn send_batch(&self, requests: &[SerializedRequest]) -> Result<Vec<Response>, EndpointTransportError> {
         let packet = serde_json::to_vec(requests)
             .map_err(|e| EndpointTransportError::NotJsonRpc(excerpt_text(&e.to_string())))?;
-        match self.parse(&self.post_body(packet.into()).await?)? {
+        match self.parse_response_packet(&self.post_body(packet.into()).await?)? {
             ResponsePacket::Single(response) => Err(unaddressed_response_error(&self.redact_response(response))
                 .unwrap_or_else(|| EndpointTransportError::NotJsonRpc("one response for several requests".to_owned()))),
             ResponsePacket::Batch(responses) => {
@@ -334,7 +335,7 @@ impl EndpointConnection {
         response
     }
 
-    fn parse(&self, body: &[u8]) -> Result<ResponsePacket, EndpointTransportError> {
+    fn parse_response_packet(&self, body: &[u8]) -> Result<ResponsePacket, EndpointTransportError> {
         if body.trim_ascii_start().starts_with(b"<") {
             return Err(EndpointTransportError::Html);
         }
@@ -357,7 +358,7 @@ fn match_response_ids(requests: &[SerializedRequest], responses: &[Response]) ->
 
 /// The error that an endpoint returns for this request in the body of an error status. Some nodes report reverts and
 /// unknown blocks this way.
-fn error_in_body(body: &[u8], request: &SerializedRequest) -> Option<Response> {
+fn error_response_from_body(body: &[u8], request: &SerializedRequest) -> Option<Response> {
     let Response { id, payload } = serde_json::from_slice(body).ok()?;
     let is_about_this = id.is_none() || id == *request.id();
     (is_about_this && payload.is_error()).then(|| Response { id: request.id().clone(), payload })
@@ -366,7 +367,7 @@ fn error_in_body(body: &[u8], request: &SerializedRequest) -> Option<Response> {
 /// The error of a response that answers no request.
 fn unaddressed_response_error(response: &Response) -> Option<EndpointTransportError> {
     let error = response.payload.as_error()?;
-    Some(EndpointTransportError::Refused(beginning_of_text(&error.message)))
+    Some(EndpointTransportError::Refused(truncate_for_redaction(&error.message)))
 }
 
 /// The refusal, if each response is an error that belongs to no request or rejects batches.
@@ -396,7 +397,7 @@ mod tests {
     }
 
     #[async_trait]
-    impl RpcHttpTransport for Scripted {
+    impl JsonRpcHttpClient for Scripted {
         async fn post_json(&self, _: &Url, body: Bytes, _: usize, _: Duration) -> Result<Bytes, HttpRequestError> {
             let body: Value = serde_json::from_slice(&body).unwrap();
             self.sizes.lock().unwrap().push(body.as_array().map_or(1, Vec::len));
@@ -413,7 +414,7 @@ mod tests {
         fn new(answer: ServerScript) -> Self {
             let script = Arc::new(Scripted { answer, sizes: Mutex::default() });
             let url = Url::parse("http://endpoint/").unwrap();
-            let http: Arc<dyn RpcHttpTransport> = Arc::clone(&script) as _;
+            let http: Arc<dyn JsonRpcHttpClient> = Arc::clone(&script) as _;
             Self { script, endpoint: EndpointTransport::new(http, url, "a".to_owned(), Duration::MAX) }
         }
 
@@ -590,7 +591,7 @@ mod tests {
             },
         ];
         for answer in answers {
-            let http: Arc<dyn RpcHttpTransport> = Arc::new(Scripted { answer, sizes: Mutex::default() });
+            let http: Arc<dyn JsonRpcHttpClient> = Arc::new(Scripted { answer, sizes: Mutex::default() });
             let url = Url::parse("http://endpoint/v2/KEYKEYKEY").unwrap();
             let endpoint = EndpointTransport::new(http, url, "a".to_owned(), Duration::MAX);
             let message = match endpoint.0.send_packet(RequestPacket::Single(request(7))).await {
@@ -626,7 +627,7 @@ mod tests {
     struct Replies(&'static str);
 
     #[async_trait]
-    impl RpcHttpTransport for Replies {
+    impl JsonRpcHttpClient for Replies {
         async fn post_json(&self, _: &Url, _: Bytes, _: usize, _: Duration) -> Result<Bytes, HttpRequestError> {
             Ok(Bytes::from_static(self.0.as_bytes()))
         }

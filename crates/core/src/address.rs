@@ -4,7 +4,7 @@
 
 mod special;
 
-pub use special::{AddressBlock, GLOBAL_V6, SPECIAL};
+pub use special::{GLOBAL_V6, SPECIAL, SpecialPurposeIpBlock};
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -25,19 +25,19 @@ pub fn is_public_ip(ip: IpAddr) -> bool {
 
 /// A DNS name that can be public: lower-case ASCII, at least two labels, no trailing dot, no private suffix.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct HostName(String);
+pub struct PublicHostName(String);
 
-impl HostName {
+impl PublicHostName {
     /// Parses the host of a URL. The result does not imply that the name resolves, or that it resolves to a public
     /// address.
-    pub fn parse(host: &str) -> Result<Self, HostNameError> {
+    pub fn parse(host: &str) -> Result<Self, PublicHostNameError> {
         let name = match parse_host(host)? {
             Host::Domain(name) => name,
-            Host::Ipv4(ip) => return Err(HostNameError::IpLiteral(ip.into())),
-            Host::Ipv6(ip) => return Err(HostNameError::IpLiteral(ip.into())),
+            Host::Ipv4(ip) => return Err(PublicHostNameError::IpLiteral(ip.into())),
+            Host::Ipv6(ip) => return Err(PublicHostNameError::IpLiteral(ip.into())),
         };
-        if is_private_name(&name) {
-            return Err(HostNameError::NotPublic);
+        if is_private_host_name(&name) {
+            return Err(PublicHostNameError::NotPublic);
         }
         Ok(Self(name))
     }
@@ -49,15 +49,15 @@ impl HostName {
     }
 }
 
-impl fmt::Display for HostName {
+impl fmt::Display for PublicHostName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-/// Why a host is not a [`HostName`].
+/// Why a host is not a [`PublicHostName`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum HostNameError {
+pub enum PublicHostNameError {
     /// The host is an IP address, in any notation.
     #[error("the host is the IP literal {0}")]
     IpLiteral(IpAddr),
@@ -70,9 +70,9 @@ pub enum HostNameError {
 }
 
 /// Parses a host in URL notation (or a bare IPv6 address) into lower-case ASCII without a trailing dot.
-pub fn parse_host(host: &str) -> Result<Host<String>, HostNameError> {
+pub fn parse_host(host: &str) -> Result<Host<String>, PublicHostNameError> {
     if host.len() > MAX_HOST_INPUT {
-        return Err(HostNameError::Malformed);
+        return Err(PublicHostNameError::Malformed);
     }
     if host.contains(':')
         && let Ok(ip) = host.parse::<Ipv6Addr>()
@@ -82,7 +82,7 @@ pub fn parse_host(host: &str) -> Result<Host<String>, HostNameError> {
     if is_canonical_host(host) {
         return parse_dns_name(host).map(Host::Domain);
     }
-    match Host::parse(host).map_err(|_| HostNameError::Malformed)? {
+    match Host::parse(host).map_err(|_| PublicHostNameError::Malformed)? {
         Host::Domain(name) => parse_dns_name(&name).map(Host::Domain),
         literal => Ok(literal),
     }
@@ -97,18 +97,18 @@ fn is_canonical_host(host: &str) -> bool {
         && !host.contains("xn--")
 }
 
-fn parse_dns_name(name: &str) -> Result<String, HostNameError> {
+fn parse_dns_name(name: &str) -> Result<String, PublicHostNameError> {
     let name = name.strip_suffix('.').unwrap_or(name);
-    let fits = !name.is_empty() && name.len() <= MAX_NAME && name.split('.').all(is_label);
-    fits.then(|| name.to_owned()).ok_or(HostNameError::Malformed)
+    let fits = !name.is_empty() && name.len() <= MAX_NAME && name.split('.').all(is_dns_label);
+    fits.then(|| name.to_owned()).ok_or(PublicHostNameError::Malformed)
 }
 
-fn is_label(label: &str) -> bool {
+fn is_dns_label(label: &str) -> bool {
     (1..=MAX_LABEL).contains(&label.len())
         && label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_')
 }
 
-fn is_private_name(name: &str) -> bool {
+fn is_private_host_name(name: &str) -> bool {
     !name.contains('.')
         || PRIVATE_SUFFIXES
             .iter()
@@ -156,7 +156,7 @@ mod tests {
         #[test]
         fn url_parser_leaves_plain_hosts_as_they_are(host in "[a-z0-9.-]{0,12}[.-]?[a-z0-9x.-]{1,12}") {
             prop_assume!(is_canonical_host(&host));
-            let parsed = Host::parse(&host).map_err(|_| HostNameError::Malformed);
+            let parsed = Host::parse(&host).map_err(|_| PublicHostNameError::Malformed);
             let known = parsed.and_then(|parsed| parse_dns_name(&parsed.to_string()).map(Host::Domain));
             prop_assert_eq!(parse_host(&host), known);
         }
@@ -295,10 +295,10 @@ mod tests {
 
     /// Whether the egress guard accepts `host` as a public host.
     fn is_public_host(host: &str) -> bool {
-        match HostName::parse(host) {
+        match PublicHostName::parse(host) {
             Ok(_) => true,
-            Err(HostNameError::IpLiteral(ip)) => is_public_ip(ip),
-            Err(HostNameError::Malformed | HostNameError::NotPublic) => false,
+            Err(PublicHostNameError::IpLiteral(ip)) => is_public_ip(ip),
+            Err(PublicHostNameError::Malformed | PublicHostNameError::NotPublic) => false,
         }
     }
 
@@ -318,7 +318,7 @@ mod tests {
     }
 
     /// The addresses directly before and after `block`, if they exist.
-    fn neighbours(block: &AddressBlock) -> Vec<IpAddr> {
+    fn neighbours(block: &SpecialPurposeIpBlock) -> Vec<IpAddr> {
         let ((is_v4, first), (_, last)) = (bits(block.first()), bits(block.last()));
         let most = if is_v4 { u32::MAX.into() } else { u128::MAX };
         let before = first.checked_sub(1);
@@ -330,7 +330,7 @@ mod tests {
     fn special_blocks_end_where_the_table_says() {
         let spans = |ip: IpAddr| {
             let ip = bits(ip);
-            move |block: &AddressBlock| bits(block.first()) <= ip && ip <= bits(block.last())
+            move |block: &SpecialPurposeIpBlock| bits(block.first()) <= ip && ip <= bits(block.last())
         };
         let (mut inside, mut public) = (0, Vec::new());
         for block in &SPECIAL {
@@ -361,7 +361,7 @@ mod tests {
     fn each_row_has_a_source_and_is_alone() {
         for (index, block) in SPECIAL.iter().enumerate() {
             assert!(block.source.starts_with("RFC ") && !block.purpose.is_empty(), "{block}");
-            let same = |other: &&AddressBlock| (other.first(), other.last()) == (block.first(), block.last());
+            let same = |other: &&SpecialPurposeIpBlock| (other.first(), other.last()) == (block.first(), block.last());
             assert_eq!(SPECIAL.iter().position(|other| same(&other)), Some(index), "{block}");
         }
     }

@@ -1,15 +1,15 @@
 //! Which characters a value, or a display name, must not contain (X-2, CL-73).
 //!
-//! [`unsafe_character`] refuses every joiner and variation selector, because two texts that differ only in these can
-//! look the same. Two kinds of text need some of them: ENS names, for which ENSIP-15 decides, and display names, which
-//! may contain emoji and scripts that are written with them.
+//! [`first_unsafe_character`] refuses every joiner and variation selector, because two texts that differ only in these
+//! can look the same. Two kinds of text need some of them: ENS names, for which ENSIP-15 decides, and display names,
+//! which may contain emoji and scripts that are written with them.
 
 use icu_properties::CodePointSetData;
 use icu_properties::props::ExtendedPictographic;
 use unicode_general_category::{GeneralCategory, get_general_category};
 
 use crate::name::EnsName;
-use crate::text::{is_unsafe, unsafe_character};
+use crate::text::{first_unsafe_character, is_unsafe_character};
 
 const ZERO_WIDTH_NON_JOINER: char = '\u{200c}';
 const ZERO_WIDTH_JOINER: char = '\u{200d}';
@@ -27,13 +27,13 @@ const MAX_SUBDIVISION: usize = 6;
 
 /// The first unsafe character of a value. Characters inside an ENS name in normal form are allowed, because ENSIP-15
 /// keeps the joiners of emoji such as a family. Any part between ASCII separators may be a name.
-pub fn unsafe_in_value(value: &str) -> Option<char> {
-    let first = unsafe_character(value)?;
+pub fn first_unsafe_character_in_value(value: &str) -> Option<char> {
+    let first = first_unsafe_character(value)?;
     if value.len() > MAX_VALUE_BYTES {
         return Some(first);
     }
     let is_separator = |c: char| c.is_ascii_punctuation() && !"-._$".contains(c) || c == ' ';
-    value.split(is_separator).find_map(|part| unsafe_character(part).filter(|_| !is_normalized_ens_name(part)))
+    value.split(is_separator).find_map(|part| first_unsafe_character(part).filter(|_| !is_normalized_ens_name(part)))
 }
 
 /// Whether `text` is an ENS name in normal form.
@@ -54,13 +54,13 @@ pub enum HiddenCharacter {
 ///
 /// A joiner, variation selector or tag counts as hidden unless it belongs to a valid emoji (UTS #51) or is ordinary in
 /// its script.
-pub fn hidden_in_name(text: &str) -> Option<HiddenCharacter> {
-    unsafe_character(text)?;
+pub fn find_hidden_character(text: &str) -> Option<HiddenCharacter> {
+    first_unsafe_character(text)?;
     let mut direction = None;
-    for (at, c) in text.char_indices().filter(|(_, c)| is_unsafe(*c)) {
+    for (at, c) in text.char_indices().filter(|(_, c)| is_unsafe_character(*c)) {
         if is_bidi_control(c) {
             direction.get_or_insert(HiddenCharacter::Direction(c));
-        } else if !is_legitimate_between(&text[..at], c, &text[at + c.len_utf8()..]) {
+        } else if !is_legitimate_in_context(&text[..at], c, &text[at + c.len_utf8()..]) {
             return Some(HiddenCharacter::Other(c));
         }
     }
@@ -73,13 +73,17 @@ const fn is_bidi_control(c: char) -> bool {
 }
 
 /// Whether `c` is legitimate between these texts. Inspects a bounded number of neighbouring characters.
-fn is_legitimate_between(before: &str, c: char, after: &str) -> bool {
+fn is_legitimate_in_context(before: &str, c: char, after: &str) -> bool {
     let previous = before.chars().next_back();
     match c {
         ZERO_WIDTH_JOINER => {
-            joins_letters(before, after) || is_word_ending_joiner(before, after) || joins_emoji(before, after)
+            is_between_joining_letters(before, after)
+                || is_word_ending_joiner(before, after)
+                || is_between_emoji(before, after)
         }
-        ZERO_WIDTH_NON_JOINER => joins_letters(before, after) || separates_scripts(before, after),
+        ZERO_WIDTH_NON_JOINER => {
+            is_between_joining_letters(before, after) || is_between_latin_and_arabic(before, after)
+        }
         '\u{fe0e}' | EMOJI_PRESENTATION => match previous {
             Some('0'..='9' | '#' | '*') => after.starts_with(KEYCAP),
             Some(previous) => is_pictograph(previous),
@@ -88,13 +92,13 @@ fn is_legitimate_between(before: &str, c: char, after: &str) -> bool {
         '\u{fe00}' if previous.is_some_and(|c| is_myanmar(c) || is_phags_pa(c)) => true,
         '\u{fe00}'..='\u{fe02}' | '\u{e0100}'..='\u{e01ef}' => previous.is_some_and(is_han),
         '\u{180b}'..='\u{180d}' | '\u{180f}' => previous.is_some_and(is_mongolian),
-        '\u{e0020}'..='\u{e007f}' => is_in_flag(before, c, after),
+        '\u{e0020}'..='\u{e007f}' => is_in_subdivision_flag(before, c, after),
         _ => false,
     }
 }
 
 /// Whether a joiner is between two elements of an emoji (UTS #51, ED-15a and ED-16).
-fn joins_emoji(before: &str, after: &str) -> bool {
+fn is_between_emoji(before: &str, after: &str) -> bool {
     let is_modifier = |c: char| matches!(c, EMOJI_PRESENTATION | '\u{1f3fb}'..='\u{1f3ff}');
     let element = before.strip_suffix(is_modifier).unwrap_or(before);
     element.chars().next_back().is_some_and(is_pictograph) && after.chars().next().is_some_and(is_pictograph)
@@ -108,7 +112,7 @@ fn is_pictograph(c: char) -> bool {
 const MAX_MARKS: usize = 8;
 
 /// Whether a joiner is between two letters, or their marks, of scripts that are written with joiners.
-fn joins_letters(before: &str, after: &str) -> bool {
+fn is_between_joining_letters(before: &str, after: &str) -> bool {
     let is_written = |c: char| is_written_with_joiners(c) || is_shared_mark(c);
     !before.ends_with(is_joiner)
         && after.chars().next().is_some_and(|c| is_written(c) && is_letter_or_mark(c))
@@ -129,7 +133,7 @@ fn is_word_ending_joiner(before: &str, after: &str) -> bool {
 }
 
 /// Whether a zero width non-joiner is between a Latin letter or a digit and an Arabic letter, as in Persian affixes.
-fn separates_scripts(before: &str, after: &str) -> bool {
+fn is_between_latin_and_arabic(before: &str, after: &str) -> bool {
     let is_arabic_letter = |c: char| is_arabic(c) && get_general_category(c) == GeneralCategory::OtherLetter;
     let (Some(left), Some(right)) = (before.chars().next_back(), after.chars().next()) else { return false };
     is_latin_or_digit(left) && is_arabic_letter(right) || is_arabic_letter(left) && is_latin_or_digit(right)
@@ -267,7 +271,7 @@ const fn is_virama(c: char) -> bool {
 
 /// Whether a tag character is part of a subdivision flag: a black flag, the two letters of a country, one to four
 /// letters or digits, and the cancel tag (UTS #51, ED-14a).
-fn is_in_flag(before: &str, c: char, after: &str) -> bool {
+fn is_in_subdivision_flag(before: &str, c: char, after: &str) -> bool {
     let is_tag = |c: &char| matches!(c, '\u{e0020}'..='\u{e007e}');
     let left: Vec<char> = before.chars().rev().take(MAX_SUBDIVISION).take_while(is_tag).collect();
     let is_based = before.chars().rev().nth(left.len()) == Some(BLACK_FLAG);
@@ -286,7 +290,7 @@ fn is_in_flag(before: &str, c: char, after: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::name::normalize;
+    use crate::name::normalize_ens_name;
 
     const FAMILY: &str = "👨\u{200d}👩\u{200d}👧";
     const ENGLAND: &str = "🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}";
@@ -299,7 +303,7 @@ mod tests {
             format!("x402://{FAMILY}.eth/summarize/v1"),
             format!("https://cards.example/agents/commons/{FAMILY}.eth.json?name={FAMILY}.eth"),
         ] {
-            assert_eq!(unsafe_in_value(&value), None, "{value}");
+            assert_eq!(first_unsafe_character_in_value(&value), None, "{value}");
         }
     }
 
@@ -317,10 +321,10 @@ mod tests {
             "👨\u{200d}👩\u{200d}👧.eth\n",
             "👨\u{200d}👩\u{200d}👧.eth\u{feff}",
         ] {
-            assert!(unsafe_in_value(value).is_some(), "{value:?}");
+            assert!(first_unsafe_character_in_value(value).is_some(), "{value:?}");
         }
         let long = format!("{FAMILY}.eth/").repeat(MAX_VALUE_BYTES);
-        assert!(unsafe_in_value(&long).is_some(), "its length bounds the cost");
+        assert!(first_unsafe_character_in_value(&long).is_some(), "its length bounds the cost");
     }
 
     #[test]
@@ -328,17 +332,17 @@ mod tests {
         let mut kept = 0;
         for emoji in ens_normalize::ens_emoji() {
             let name: String = emoji.into_iter().filter_map(char::from_u32).collect();
-            let name = normalize(&name).expect("an emoji of ENSIP-15");
-            kept += usize::from(unsafe_character(&name).is_some());
-            assert_eq!(unsafe_in_value(&name), None, "{name:?}");
+            let name = normalize_ens_name(&name).expect("an emoji of ENSIP-15");
+            kept += usize::from(first_unsafe_character(&name).is_some());
+            assert_eq!(first_unsafe_character_in_value(&name), None, "{name:?}");
         }
         assert!(kept > 1000, "{kept} emoji have a joiner or a tag");
         // Higher planes contain only private-use and unassigned characters.
         let planes = (0..0x2_0000).chain(0xe_0000..0xe_1000);
-        for c in planes.filter_map(char::from_u32).filter(|c| is_unsafe(*c)) {
+        for c in planes.filter_map(char::from_u32).filter(|c| is_unsafe_character(*c)) {
             let name = format!("a{c}b");
-            let is_kept = normalize(&name).is_ok_and(|normal| normal == name);
-            assert!(!is_kept || unsafe_in_value(&name).is_none(), "{c:?}");
+            let is_kept = normalize_ens_name(&name).is_ok_and(|normal| normal == name);
+            assert!(!is_kept || first_unsafe_character_in_value(&name).is_none(), "{c:?}");
         }
     }
 
@@ -372,7 +376,7 @@ mod tests {
             "葛\u{e0100}城",
             "ᠠ\u{180b}",
         ] {
-            assert_eq!(hidden_in_name(name), None, "{name:?}");
+            assert_eq!(find_hidden_character(name), None, "{name:?}");
         }
     }
 
@@ -423,18 +427,18 @@ mod tests {
             "Agent\u{3164}",
         ] {
             assert!(
-                matches!(hidden_in_name(name), Some(HiddenCharacter::Other(_))),
+                matches!(find_hidden_character(name), Some(HiddenCharacter::Other(_))),
                 "{name:?}: {:?}",
-                hidden_in_name(name)
+                find_hidden_character(name)
             );
         }
     }
 
     #[test]
     fn the_worst_hidden_character_is_given() {
-        assert_eq!(hidden_in_name("Agent\u{202e}tnegA"), Some(HiddenCharacter::Direction('\u{202e}')));
-        assert_eq!(hidden_in_name("\u{200f}وكيل"), Some(HiddenCharacter::Direction('\u{200f}')));
-        assert_eq!(hidden_in_name("a\u{202e}b\u{200b}"), Some(HiddenCharacter::Other('\u{200b}')));
-        assert_eq!(hidden_in_name("plain"), None);
+        assert_eq!(find_hidden_character("Agent\u{202e}tnegA"), Some(HiddenCharacter::Direction('\u{202e}')));
+        assert_eq!(find_hidden_character("\u{200f}وكيل"), Some(HiddenCharacter::Direction('\u{200f}')));
+        assert_eq!(find_hidden_character("a\u{202e}b\u{200b}"), Some(HiddenCharacter::Other('\u{200b}')));
+        assert_eq!(find_hidden_character("plain"), None);
     }
 }

@@ -20,13 +20,13 @@ impl Digest {
     ///
     /// # Errors
     /// [`DigestMismatchError`] with the digest of `bytes`.
-    pub fn verify(self, bytes: &[u8]) -> Result<(), DigestMismatchError> {
+    pub fn verify_bytes(self, bytes: &[u8]) -> Result<(), DigestMismatchError> {
         let observed = Self::compute(bytes);
         if observed == self { Ok(()) } else { Err(DigestMismatchError { expected: self, observed }) }
     }
 
     /// The digest as 64 lower-case hex digits.
-    pub fn hex(self) -> String {
+    pub fn to_hex(self) -> String {
         alloy_primitives::hex::encode(self.0)
     }
 
@@ -47,7 +47,7 @@ impl Digester {
     }
 
     /// The digest of the whole input.
-    pub fn digest(self) -> Digest {
+    pub fn finalize(self) -> Digest {
         Digest(self.0.finalize().into())
     }
 }
@@ -55,7 +55,7 @@ impl Digester {
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("sha256:")?;
-        f.write_str(&self.hex())
+        f.write_str(&self.to_hex())
     }
 }
 
@@ -120,7 +120,7 @@ mod tests {
     fn digest_is_64_hex_digits_with_an_optional_prefix() {
         let digest = Digest::compute(b"");
         let hex = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-        assert_eq!((digest.hex(), digest.to_string()), (hex.to_owned(), format!("sha256:{hex}")));
+        assert_eq!((digest.to_hex(), digest.to_string()), (hex.to_owned(), format!("sha256:{hex}")));
         assert_eq!(hex.parse(), Ok(digest));
         assert_eq!(format!("sha256:{}", hex.to_uppercase()).parse(), Ok(digest));
         for bad in [&hex[1..], &format!("sha512:{hex}"), &format!("{hex}0"), "", &"zz".repeat(32), &"é".repeat(32)] {

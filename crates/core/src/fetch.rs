@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::address::HostNameError;
+use crate::address::PublicHostNameError;
 use crate::cause::HostConnectionError;
 
 /// Why a request returned no bytes. It contains no URL, so that no endpoint's API key gets into an error.
@@ -83,12 +83,12 @@ pub enum EgressViolation {
     NotUrl,
 }
 
-impl From<HostNameError> for EgressViolation {
-    fn from(error: HostNameError) -> Self {
+impl From<PublicHostNameError> for EgressViolation {
+    fn from(error: PublicHostNameError) -> Self {
         match error {
-            HostNameError::IpLiteral(_) => Self::IpLiteral,
-            HostNameError::Malformed => Self::NotUrl,
-            HostNameError::NotPublic => Self::HostNotPublic,
+            PublicHostNameError::IpLiteral(_) => Self::IpLiteral,
+            PublicHostNameError::Malformed => Self::NotUrl,
+            PublicHostNameError::NotPublic => Self::HostNotPublic,
         }
     }
 }

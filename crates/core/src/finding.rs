@@ -42,7 +42,7 @@ impl DocumentFinding {
             JsonError::NotUtf8 { offset } => Some(*offset..*offset),
             JsonError::ByteOrderMark | JsonError::NotObject { .. } => Some(0..0),
             JsonError::DuplicateKey { pointer, line, column, .. } => {
-                let key = locate::find_second(text, pointer).and_then(|place| place.key);
+                let key = locate::find_second_member_span(text, pointer).and_then(|place| place.key);
                 Some(key.unwrap_or_else(|| character_range(text, *line, *column)))
             }
             JsonError::NotJson { line, column, .. }
@@ -103,13 +103,13 @@ fn locate_finding(reason: Reason, places: &JsonValueSpans<'_>) -> DocumentFindin
             ) => key.start..place.value.end,
             _ => place.value.clone(),
         });
-        exact.or_else(|| enclosing_range(places, pointer))
+        exact.or_else(|| missing_member_range(places, pointer))
     });
     DocumentFinding::new(reason, place)
 }
 
 /// Where a missing member belongs: the name of the value that lacks it, or the start of the text's outermost object.
-fn enclosing_range(places: &JsonValueSpans<'_>, pointer: &str) -> Option<Range<usize>> {
+fn missing_member_range(places: &JsonValueSpans<'_>, pointer: &str) -> Option<Range<usize>> {
     let place = places.get_or_enclosing(pointer)?;
     Some(place.key.clone().unwrap_or(place.value.start..place.value.start + 1))
 }

@@ -21,12 +21,12 @@ pub const HTTPS_AGE: Duration = Duration::from_secs(3600);
 const _: () = assert!(TRUSTED_FRESH.as_secs() <= 3600 && UNTRUSTED_FRESH.as_secs() <= 300);
 
 /// The age from which a verdict may be refreshed: all but the last tenth of its lifetime `fresh`.
-pub fn refresh_after(fresh: Duration) -> Duration {
+pub fn verdict_refresh_age(fresh: Duration) -> Duration {
     fresh * 9 / 10
 }
 
 /// How long a verdict of this state is fresh, after `failures` consecutive failures.
-pub fn fresh_for(state: TrustState, failures: u32) -> Duration {
+pub fn verdict_fresh_duration(state: TrustState, failures: u32) -> Duration {
     match state {
         TrustState::Trusted => TRUSTED_FRESH,
         TrustState::Untrusted => UNTRUSTED_FRESH,

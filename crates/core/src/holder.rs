@@ -43,7 +43,7 @@ impl NameHolder {
     }
 
     /// Why the holder is unknown. `None` if it is known.
-    pub const fn unreadable(self) -> Option<Ensv2MigrationSign> {
+    pub const fn ensv2_migration_sign(self) -> Option<Ensv2MigrationSign> {
         match self {
             Self::Unreadable { unreadable } => Some(unreadable),
             Self::Nobody | Self::Address(_) => None,

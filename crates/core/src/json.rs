@@ -15,7 +15,7 @@ use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 
-use self::number::{MAX_LONG_NUMERALS, MAX_NUMERAL_BYTES, is_long};
+use self::number::{MAX_LONG_NUMERALS, MAX_NUMERAL_BYTES, is_long_numeral};
 use crate::reason::{Reason, ReasonCode, ResolutionStep};
 use crate::text::excerpt_text;
 
@@ -55,7 +55,7 @@ impl JsonLimits {
 ///
 /// # Errors
 /// The first rule of strict JSON that the bytes violate.
-pub fn parse(bytes: &[u8], limits: JsonLimits) -> Result<Value, JsonError> {
+pub fn parse_strict_json(bytes: &[u8], limits: JsonLimits) -> Result<Value, JsonError> {
     if bytes.len() > limits.bytes {
         return Err(JsonError::TooLarge { bytes: bytes.len(), limit: limits.bytes });
     }
@@ -90,11 +90,11 @@ pub fn check_numerals(text: &str) -> Result<(), JsonError> {
                 let is_inside = |byte: &u8| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-');
                 at += bytes[at..].iter().take_while(|byte| is_inside(byte)).count();
                 if at - start > MAX_NUMERAL_BYTES {
-                    return Err(limit_error(text, start, ExceededJsonLimit::NumeralBytes, MAX_NUMERAL_BYTES));
+                    return Err(numeral_limit_error(text, start, ExceededJsonLimit::NumeralBytes, MAX_NUMERAL_BYTES));
                 }
-                long += usize::from(is_long(&text[start..at]));
+                long += usize::from(is_long_numeral(&text[start..at]));
                 if long > MAX_LONG_NUMERALS {
-                    return Err(limit_error(text, start, ExceededJsonLimit::LongNumerals, MAX_LONG_NUMERALS));
+                    return Err(numeral_limit_error(text, start, ExceededJsonLimit::LongNumerals, MAX_LONG_NUMERALS));
                 }
             }
             _ => {}
@@ -116,7 +116,7 @@ fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
 }
 
 /// The numeral at `offset` exceeds a bound.
-fn limit_error(text: &str, offset: usize, excess: ExceededJsonLimit, limit: usize) -> JsonError {
+fn numeral_limit_error(text: &str, offset: usize, excess: ExceededJsonLimit, limit: usize) -> JsonError {
     let before = &text[..offset];
     let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
     let column = offset - before.rfind('\n').map_or(0, |newline| newline + 1) + 1;
@@ -241,19 +241,19 @@ impl ExceededJsonLimit {
 
 impl JsonError {
     /// Line and column of the excess; `None` for other errors.
-    pub fn position(&self) -> Option<String> {
+    pub fn exceeded_limit_position(&self) -> Option<String> {
         let Self::TooComplex { line, column, .. } = self else { return None };
         Some(format!("line {line}, column {column}"))
     }
 
     /// The exceeded limit as text; `None` for other errors.
-    pub fn limit_text(&self) -> Option<String> {
+    pub fn exceeded_limit_text(&self) -> Option<String> {
         let Self::TooComplex { excess, limit, .. } = self else { return None };
         Some(format!("at most {limit} {excess}"))
     }
 
     /// The reason that a verdict reports for a card with this error.
-    pub fn reason(&self) -> Reason {
+    pub fn to_card_reason(&self) -> Reason {
         let (code, place) = match self {
             Self::NotUtf8 { .. } => (ReasonCode::CardNotUtf8, None),
             Self::TooDeep { .. } => (ReasonCode::CardTooDeep, None),
@@ -262,8 +262,8 @@ impl JsonError {
             Self::TooLarge { .. } => (ReasonCode::SourceOversize, None),
             Self::NotJson { .. } | Self::ByteOrderMark | Self::NotObject { .. } => (ReasonCode::CardNotJson, None),
         };
-        let reason = Reason::new(code).in_step(ResolutionStep::Card).observed(excerpt_text(&self.to_string()));
-        let reason = match self.limit_text() {
+        let reason = Reason::new(code).with_step(ResolutionStep::Card).observed(excerpt_text(&self.to_string()));
+        let reason = match self.exceeded_limit_text() {
             Some(most) => reason.expected(most),
             None => reason,
         };
@@ -333,7 +333,7 @@ impl JsonParseState {
             Some(JsonFault { kind: JsonFaultKind::DuplicateKey(key), path }) => {
                 let place = path.iter().rev().map(String::as_str).chain([key.as_str()]);
                 JsonError::DuplicateKey {
-                    pointer: excerpt_text(&pointer::join_segments(place)),
+                    pointer: excerpt_text(&pointer::join_pointer_segments(place)),
                     key: excerpt_text(&key),
                     line,
                     column,
@@ -461,7 +461,7 @@ mod tests {
     use super::*;
 
     fn card(text: &str) -> Result<Value, JsonError> {
-        parse(text.as_bytes(), JsonLimits::CARD)
+        parse_strict_json(text.as_bytes(), JsonLimits::CARD)
     }
 
     fn nested(levels: usize) -> String {
@@ -515,18 +515,18 @@ mod tests {
 
     #[test]
     fn bytes_and_values_are_bounded() {
-        assert_eq!(parse(b"{\"a\":\"\xff\"}", JsonLimits::CARD), Err(JsonError::NotUtf8 { offset: 6 }));
+        assert_eq!(parse_strict_json(b"{\"a\":\"\xff\"}", JsonLimits::CARD), Err(JsonError::NotUtf8 { offset: 6 }));
         let limits = JsonLimits { bytes: 20, levels: 4, values: 3, name: 4, paths: 100 };
-        assert!(parse(br#"{"a":[1]}"#, limits).is_ok());
-        assert_eq!(parse(&[b' '; 21], limits), Err(JsonError::TooLarge { bytes: 21, limit: 20 }));
-        let excess = |text: &str| match parse(text.as_bytes(), limits) {
+        assert!(parse_strict_json(br#"{"a":[1]}"#, limits).is_ok());
+        assert_eq!(parse_strict_json(&[b' '; 21], limits), Err(JsonError::TooLarge { bytes: 21, limit: 20 }));
+        let excess = |text: &str| match parse_strict_json(text.as_bytes(), limits) {
             Err(JsonError::TooComplex { excess, limit, .. }) => Some((excess, limit)),
             _ => None,
         };
         assert_eq!(excess(r#"{"a":[1,2]}"#), Some((ExceededJsonLimit::Values, 3)));
         assert_eq!((excess(r#"{"abcd":1}"#), excess(r#"{"abcde":1}"#)), (None, Some((ExceededJsonLimit::Name, 4))));
 
-        let costly = |text: String| match parse(text.as_bytes(), JsonLimits::CARD) {
+        let costly = |text: String| match parse_strict_json(text.as_bytes(), JsonLimits::CARD) {
             Err(JsonError::TooComplex { excess, limit, .. }) => Some((excess, limit)),
             _ => None,
         };
@@ -543,9 +543,9 @@ mod tests {
         // The paths are "", /ab, /ab/0 and /ab/1: 13 bytes.
         let limits = |paths| JsonLimits { paths, ..JsonLimits::CARD };
         let text = br#"{"ab":[1,2]}"#;
-        assert!(parse(text, limits(13)).is_ok());
+        assert!(parse_strict_json(text, limits(13)).is_ok());
         assert!(matches!(
-            parse(text, limits(12)),
+            parse_strict_json(text, limits(12)),
             Err(JsonError::TooComplex { excess: ExceededJsonLimit::Paths, limit: 12, .. })
         ));
         assert_eq!([0, 9, 10, 99, 100].map(decimal_digit_count), [1, 1, 2, 2, 3]);
@@ -553,7 +553,7 @@ mod tests {
 
     #[test]
     fn each_error_has_its_reason() {
-        let code = |text: &[u8]| parse(text, JsonLimits::CARD).expect_err("bad JSON").reason().code;
+        let code = |text: &[u8]| parse_strict_json(text, JsonLimits::CARD).expect_err("bad JSON").to_card_reason().code;
         assert_eq!(code(b"\xff"), ReasonCode::CardNotUtf8);
         assert_eq!(code(b"[]"), ReasonCode::CardNotJson);
         assert_eq!(code(b"\xef\xbb\xbf{}"), ReasonCode::CardNotJson);

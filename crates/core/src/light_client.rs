@@ -1,4 +1,4 @@
-//! [`LightClientTranscript`]: the data that proves a block header to readers of an evidence bundle.
+//! [`LightClientSyncTranscript`]: the data that proves a block header to readers of an evidence bundle.
 
 use alloy_primitives::{B256, Bytes};
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// trusts none of it: it names a checkpoint and repeats every verification. The field names are part of the bundle
 /// format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LightClientTranscript {
+pub struct LightClientSyncTranscript {
     /// The block root from which the light client started.
     pub checkpoint: B256,
     /// `LightClientBootstrap` of the checkpoint.

@@ -31,7 +31,7 @@ impl EnsName {
         if input.split('.').any(str::is_empty) {
             return Err(EnsNameError::EmptyLabel);
         }
-        let normal = normalize(input)?;
+        let normal = normalize_ens_name(input)?;
         if normal.len() > MAX_NAME_BYTES {
             return Err(EnsNameError::TooLong(normal.len()));
         }
@@ -44,7 +44,7 @@ impl EnsName {
     }
 
     /// EIP-137 namehash of the normal form.
-    pub fn node(&self) -> B256 {
+    pub fn namehash(&self) -> B256 {
         alloy_ens::namehash(&self.0)
     }
 
@@ -66,7 +66,7 @@ impl EnsName {
 
     /// The ancestor that begins `offset` bytes into [`EnsName::dns_encoded`]. The Universal Resolver's `findResolver`
     /// returns such an offset. `None` for offset 0 (the name itself) and for an offset that is not a label boundary.
-    pub fn ancestor_at(&self, offset: usize) -> Option<Self> {
+    pub fn ancestor_at_dns_offset(&self, offset: usize) -> Option<Self> {
         let mut at = 0;
         let mut rest = self.0.as_str();
         while let Some((label, parent)) = rest.split_once('.') {
@@ -81,7 +81,7 @@ impl EnsName {
 }
 
 /// Whether every label of `input` consists only of a to z and 0 to 9. Such a name is its own normal form, and most
-/// names are of this kind. [`normalize`] handles hyphens, because it knows where they are allowed.
+/// names are of this kind. [`normalize_ens_name`] handles hyphens, because it knows where they are allowed.
 fn is_plain_ascii(input: &str) -> bool {
     let plain =
         |label: &[u8]| !label.is_empty() && label.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
@@ -92,7 +92,7 @@ fn is_plain_ascii(input: &str) -> bool {
 ///
 /// # Errors
 /// [`EnsNameError::NotNormalizable`] with the rule that the text violates.
-pub fn normalize(input: &str) -> Result<String, EnsNameError> {
+pub fn normalize_ens_name(input: &str) -> Result<String, EnsNameError> {
     // The library adds a left-to-right mark after quoted text, for terminals. This crate escapes quoted text instead.
     ens_normalize::normalize(input).map_err(|e| EnsNameError::NotNormalizable(e.to_string().replace('\u{200e}', "")))
 }
@@ -173,12 +173,12 @@ mod tests {
         #[test]
         fn a_plain_name_is_its_own_normal_form(name in "[a-z0-9]{1,12}(\\.[a-z0-9]{1,12}){0,4}") {
             prop_assert!(is_plain_ascii(&name));
-            prop_assert_eq!(normalize(&name), Ok(name));
+            prop_assert_eq!(normalize_ens_name(&name), Ok(name));
         }
 
         #[test]
         fn no_other_name_is_taken_for_plain(name in "[a-zA-Z0-9._ß-]{0,24}") {
-            let full = normalize(&name).ok().filter(|normal| normal.split('.').all(|label| !label.is_empty()));
+            let full = normalize_ens_name(&name).ok().filter(|normal| normal.split('.').all(|label| !label.is_empty()));
             prop_assert_eq!(EnsName::parse(&name).ok().map(|parsed| parsed.0), full);
         }
     }

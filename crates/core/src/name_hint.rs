@@ -33,7 +33,7 @@ impl<'t> NonNameInputHint<'t> {
                 if scheme.eq_ignore_ascii_case("x402") { NonNameInputKind::Entry } else { NonNameInputKind::Url };
             return hint(what, host);
         }
-        if is_address(text.trim()) {
+        if is_ethereum_address(text.trim()) {
             return Some(Self { what: NonNameInputKind::Address, meant: None });
         }
         let bare = text.trim().trim_end_matches('.');
@@ -41,7 +41,7 @@ impl<'t> NonNameInputHint<'t> {
     }
 }
 
-fn is_address(text: &str) -> bool {
+fn is_ethereum_address(text: &str) -> bool {
     text.strip_prefix("0x").is_some_and(|digits| digits.len() == 40 && digits.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 

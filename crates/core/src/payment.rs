@@ -27,7 +27,7 @@ pub struct PaymentRecords {
 
 impl PaymentRecords {
     /// The result when none of the records could be read, for this cause.
-    pub fn unreadable_records(coins: &CoinTypes, cause: &ChainError) -> Self {
+    pub fn from_read_failure(coins: &RequestedCoinTypes, cause: &ChainError) -> Self {
         Self {
             addresses: coins.iter().map(|coin| (coin, AddressRecord::Failed(cause.clone()))).collect(),
             endpoints: EndpointRecordKey::ALL.map(|key| (key, EndpointRecord::Failed(cause.clone()))).into(),
@@ -52,7 +52,7 @@ impl PaymentRecords {
     }
 
     /// Whether both contain the same values, and fail for the same records. Causes of failure are not compared.
-    pub fn same_values(&self, other: &Self) -> bool {
+    pub fn has_same_values(&self, other: &Self) -> bool {
         let address = |(one, other): (&AddressRecord, &AddressRecord)| {
             one == other || matches!((one, other), (AddressRecord::Failed(_), AddressRecord::Failed(_)))
         };
@@ -80,7 +80,7 @@ impl CoinType {
 
     /// The coin type of an EVM chain (ENSIP-11): 60 for chain 1, otherwise the chain id with bit 31 set. `None` if the
     /// id does not fit.
-    pub const fn for_chain(id: u64) -> Option<Self> {
+    pub const fn from_chain_id(id: u64) -> Option<Self> {
         match id {
             1 => Some(Self::ETHER),
             1.. if id < EVM_BIT => Some(Self(EVM_BIT | id)),
@@ -101,22 +101,23 @@ const EVM_BIT: u64 = 0x8000_0000;
 /// resolver call then stays within the 64 accepted elements of its answer, with room for further records.
 pub const MAX_FURTHER_COINS: usize = 32;
 
-/// The requested coin types, without duplicates: [`CoinType::ETHER`], [`CoinType::EVM_DEFAULT`], then further ones.
+/// The requested coin types, without duplicates: [`CoinType::ETHER`], [`CoinType::EVM_DEFAULT`], then further
+/// ones.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct CoinTypes(#[serde(deserialize_with = "in_their_form")] Vec<CoinType>);
+pub struct RequestedCoinTypes(#[serde(deserialize_with = "deserialize_canonical_coin_types")] Vec<CoinType>);
 
 /// More than [`MAX_FURTHER_COINS`] further coin types, or a list that is not in canonical form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a list of coin types names 60 and {EVM_BIT}, then at most {MAX_FURTHER_COINS} others, each once")]
-pub struct CoinTypesError;
+pub struct RequestedCoinTypesError;
 
-impl CoinTypes {
+impl RequestedCoinTypes {
     /// The two coin types that are always requested, and `further` ones.
     ///
     /// # Errors
-    /// [`CoinTypesError`] if there are too many.
-    pub fn new(further: impl IntoIterator<Item = CoinType>) -> Result<Self, CoinTypesError> {
+    /// [`RequestedCoinTypesError`] if there are too many.
+    pub fn new(further: impl IntoIterator<Item = CoinType>) -> Result<Self, RequestedCoinTypesError> {
         let mut coins = vec![CoinType::ETHER, CoinType::EVM_DEFAULT];
         let most = coins.len() + MAX_FURTHER_COINS;
         for coin in further {
@@ -124,7 +125,7 @@ impl CoinTypes {
                 continue;
             }
             if coins.len() == most {
-                return Err(CoinTypesError);
+                return Err(RequestedCoinTypesError);
             }
             coins.push(coin);
         }
@@ -142,17 +143,20 @@ impl CoinTypes {
     }
 }
 
-impl Default for CoinTypes {
+impl Default for RequestedCoinTypes {
     fn default() -> Self {
         Self(vec![CoinType::ETHER, CoinType::EVM_DEFAULT])
     }
 }
 
-/// Deserializes only lists that [`CoinTypes::new`] can produce, because a list may come from an untrusted bundle.
-fn in_their_form<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<CoinType>, D::Error> {
+/// Deserializes only lists that [`RequestedCoinTypes::new`] can produce, because a list may come from an untrusted
+/// bundle.
+fn deserialize_canonical_coin_types<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<CoinType>, D::Error> {
     let given = Vec::<CoinType>::deserialize(deserializer)?;
-    let coins = CoinTypes::new(given.iter().copied()).map_err(serde::de::Error::custom)?;
-    if coins.0 == given { Ok(given) } else { Err(serde::de::Error::custom(CoinTypesError)) }
+    let coins = RequestedCoinTypes::new(given.iter().copied()).map_err(serde::de::Error::custom)?;
+    if coins.0 == given { Ok(given) } else { Err(serde::de::Error::custom(RequestedCoinTypesError)) }
 }
 
 impl fmt::Display for CoinType {
@@ -269,11 +273,11 @@ mod tests {
 
     #[test]
     fn a_chain_has_one_coin_type() {
-        assert_eq!(CoinType::for_chain(1), Some(CoinType::ETHER));
-        assert_eq!(CoinType::for_chain(8453).map(CoinType::number), Some(2_147_492_101));
-        assert_eq!(CoinType::for_chain(31_337).map(CoinType::number), Some(0x8000_7A69));
-        assert_eq!(CoinType::for_chain(0), None, "that is the default of all chains");
-        assert_eq!(CoinType::for_chain(0x8000_0000), None);
+        assert_eq!(CoinType::from_chain_id(1), Some(CoinType::ETHER));
+        assert_eq!(CoinType::from_chain_id(8453).map(CoinType::number), Some(2_147_492_101));
+        assert_eq!(CoinType::from_chain_id(31_337).map(CoinType::number), Some(0x8000_7A69));
+        assert_eq!(CoinType::from_chain_id(0), None, "that is the default of all chains");
+        assert_eq!(CoinType::from_chain_id(0x8000_0000), None);
         assert_eq!(CoinType::EVM_DEFAULT.number(), 0x8000_0000);
     }
 
@@ -295,31 +299,34 @@ mod tests {
 
     #[test]
     fn coin_types_are_listed_once_and_bounded() {
-        let chain = |id| CoinType::for_chain(id).unwrap();
-        let coins = CoinTypes::new([chain(8453), CoinType::ETHER, chain(8453)]).unwrap();
+        let chain = |id| CoinType::from_chain_id(id).unwrap();
+        let coins = RequestedCoinTypes::new([chain(8453), CoinType::ETHER, chain(8453)]).unwrap();
         assert_eq!(coins.iter().collect::<Vec<_>>(), [CoinType::ETHER, CoinType::EVM_DEFAULT, chain(8453)]);
-        assert_eq!(CoinTypes::new([]), Ok(CoinTypes::default()));
+        assert_eq!(RequestedCoinTypes::new([]), Ok(RequestedCoinTypes::default()));
         let most = MAX_FURTHER_COINS as u64;
-        assert_eq!(CoinTypes::new((2..most + 2).map(chain)).map(|coins| coins.count()), Ok(MAX_FURTHER_COINS + 2));
-        assert_eq!(CoinTypes::new((2..most + 3).map(chain)), Err(CoinTypesError));
+        assert_eq!(
+            RequestedCoinTypes::new((2..most + 2).map(chain)).map(|coins| coins.count()),
+            Ok(MAX_FURTHER_COINS + 2)
+        );
+        assert_eq!(RequestedCoinTypes::new((2..most + 3).map(chain)), Err(RequestedCoinTypesError));
     }
 
     #[test]
     fn coin_types_are_read_in_one_form_alone() {
-        let coins = CoinTypes::new(CoinType::for_chain(8453)).unwrap();
+        let coins = RequestedCoinTypes::new(CoinType::from_chain_id(8453)).unwrap();
         let json = serde_json::to_string(&coins).unwrap();
         assert_eq!(json, "[60,2147483648,2147492101]");
-        assert_eq!(serde_json::from_str::<CoinTypes>(&json).unwrap(), coins);
+        assert_eq!(serde_json::from_str::<RequestedCoinTypes>(&json).unwrap(), coins);
         let endless = serde_json::to_string(&(0..40).chain([60, 0x8000_0000]).collect::<Vec<u64>>()).unwrap();
         for other in ["[]", "[60]", "[2147483648,60]", "[60,2147483648,60]", endless.as_str()] {
-            assert!(serde_json::from_str::<CoinTypes>(other).is_err(), "{other}");
+            assert!(serde_json::from_str::<RequestedCoinTypes>(other).is_err(), "{other}");
         }
     }
 
     #[test]
     fn records_are_read_back_as_they_were_written() {
         let cause = ChainError::Resolver(ResolverContractError::Recorded("why".to_owned()));
-        let mut records = PaymentRecords::unreadable_records(&CoinTypes::default(), &cause);
+        let mut records = PaymentRecords::from_read_failure(&RequestedCoinTypes::default(), &cause);
         records.addresses.insert(CoinType::ETHER, AddressRecord::Address(Address::repeat_byte(7)));
         records.addresses.insert(CoinType::EVM_DEFAULT, AddressRecord::Malformed(vec![1].into()));
         records.endpoints.insert(EndpointRecordKey::Web, EndpointRecord::Read(TextRecord::Absent));
@@ -333,20 +340,20 @@ mod tests {
     #[test]
     fn a_failure_is_no_value_and_its_cause_is_not_compared() {
         let failed = |words: &str| {
-            PaymentRecords::unreadable_records(
-                &CoinTypes::default(),
+            PaymentRecords::from_read_failure(
+                &RequestedCoinTypes::default(),
                 &ChainError::Resolver(ResolverContractError::Recorded(words.to_owned())),
             )
         };
         let (one, other) = (failed("one"), failed("other"));
-        assert!(one != other && one.same_values(&other));
+        assert!(one != other && one.has_same_values(&other));
         let mut absent = one.clone();
         absent.addresses.insert(CoinType::ETHER, AddressRecord::Absent);
-        assert!(!absent.same_values(&one) && !one.same_values(&absent));
+        assert!(!absent.has_same_values(&one) && !one.has_same_values(&absent));
         let mut unset = one.clone();
         unset.endpoints.insert(EndpointRecordKey::Web, EndpointRecord::Read(TextRecord::Absent));
-        assert!(!unset.same_values(&one) && !one.same_values(&unset));
-        assert!(!one.same_values(&PaymentRecords::default()) && !PaymentRecords::default().same_values(&one));
+        assert!(!unset.has_same_values(&one) && !one.has_same_values(&unset));
+        assert!(!one.has_same_values(&PaymentRecords::default()) && !PaymentRecords::default().has_same_values(&one));
     }
 
     #[test]
@@ -378,7 +385,7 @@ mod tests {
     #[test]
     fn record_that_failed_before_may_have_any_value_later() {
         let cause = ChainError::Resolver(ResolverContractError::CallReverted);
-        let before = PaymentRecords::unreadable_records(&CoinTypes::default(), &cause);
+        let before = PaymentRecords::from_read_failure(&RequestedCoinTypes::default(), &cause);
         let mut later = before.clone();
         later.addresses.insert(CoinType::ETHER, AddressRecord::Address(Address::repeat_byte(1)));
         later.endpoints.insert(EndpointRecordKey::Web, EndpointRecord::Read(TextRecord::Absent));

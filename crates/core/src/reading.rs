@@ -1,8 +1,8 @@
 //! A name's state at one block of the chain, and the proof of it.
 //!
 //! Two cases have different types: absence that is proven at the block ([`EnsAnswer::Unregistered`],
-//! [`EnsAnswer::NoResolver`], [`TextRecord::Absent`](crate::records::TextRecord::Absent)), and a failed read
-//! ([`ChainError`]).
+//! [`EnsAnswer::NoResolver`], [`TextRecord::Absent`](crate::records::TextRecord::Absent)), and a
+//! failed read ([`ChainError`]).
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,7 +17,7 @@ pub use crate::chain_error::ChainError;
 pub use crate::holder::{Ensv2MigrationSign, NameHolder};
 use crate::name::EnsName;
 use crate::payment::PaymentRecords;
-use crate::records::RecordSet;
+use crate::records::TextRecordSet;
 use crate::world::MAINNET_ID;
 
 /// Which block to read.
@@ -52,7 +52,7 @@ impl BlockSelector {
 
 /// The age beyond which a finalized header means that the chain or the endpoint has stopped. Mainnet finalizes a
 /// block within 13 to 15 minutes; 25 leave room for a missed epoch. Other chains may take longer.
-pub const fn max_header_age(chain_id: u64) -> SignedDuration {
+pub const fn max_finalized_header_age(chain_id: u64) -> SignedDuration {
     SignedDuration::from_mins(if chain_id == MAINNET_ID { 25 } else { 45 })
 }
 
@@ -156,9 +156,9 @@ pub enum OffchainScope {
 
 impl LatestNameState {
     /// Whether resolver, records and holder equal those of the reading. Payment records are not compared.
-    pub fn agrees_with(&self, reading: &NameReading) -> bool {
+    pub fn agrees_with_reading(&self, reading: &NameReading) -> bool {
         let is_held_alike = self.holder == reading.holder || crate::mutant!("sold-names-are-settled");
-        is_held_alike && self.answer.same_records(&reading.answer)
+        is_held_alike && self.answer.has_same_records(&reading.answer)
     }
 
     /// What a CCIP-Read gateway (EIP-3668) serves of the name's published data.
@@ -181,7 +181,7 @@ impl LatestNameState {
 
     /// Like [`LatestNameState::is_confirmed_by`], without the payments.
     pub fn is_confirmed_but_for_payments_by(&self, later: &Self) -> bool {
-        let is_alike = self.holder == later.holder && self.answer.same_records(&later.answer);
+        let is_alike = self.holder == later.holder && self.answer.has_same_records(&later.answer);
         is_alike || crate::mutant!("changes-are-confirmed")
     }
 }
@@ -208,7 +208,7 @@ pub struct ResolvedRecords {
     /// Whether any of the records came through CCIP-Read (EIP-3668).
     pub offchain: bool,
     /// The records.
-    pub records: RecordSet,
+    pub records: TextRecordSet,
     /// The payment records; empty if they were not requested, and in older recordings.
     #[serde(default, skip_serializing_if = "PaymentRecords::is_empty")]
     pub payment: PaymentRecords,
@@ -216,7 +216,7 @@ pub struct ResolvedRecords {
 
 impl EnsAnswer {
     /// Whether both have the same resolver and the same records. Payment records are not compared.
-    pub fn same_records(&self, other: &Self) -> bool {
+    pub fn has_same_records(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Records(one), Self::Records(other)) => {
                 (one.resolver, &one.wildcard, one.offchain, &one.records)
@@ -253,7 +253,7 @@ pub struct ProofStrength {
 impl ProofStrength {
     /// Whether the reading relies on a single endpoint that is not the operator's own: for the answer or, if the answer
     /// is computed, for the header that it is proven against. Whoever forges the header can forge the state too.
-    pub fn is_single_third_party(&self) -> bool {
+    pub fn relies_on_single_third_party(&self) -> bool {
         let alone = match self.grade {
             ProofGrade::SingleRpc => true,
             ProofGrade::Quorum => false,
@@ -296,7 +296,7 @@ pub enum ProofGradeDemand {
 
 impl ProofGradeDemand {
     /// The weakest grade that meets the demand.
-    pub const fn grade(self) -> ProofGrade {
+    pub const fn minimum_grade(self) -> ProofGrade {
         match self {
             Self::SingleRpc => ProofGrade::SingleRpc,
             Self::Quorum(_) => ProofGrade::Quorum,
@@ -306,7 +306,7 @@ impl ProofGradeDemand {
     }
 
     /// Whether the answer is computed in this process from proven state.
-    pub const fn is_computed(self) -> bool {
+    pub const fn requires_state_proof(self) -> bool {
         matches!(self, Self::StateProof(_) | Self::ConsensusProof(_))
     }
 }
@@ -314,8 +314,8 @@ impl ProofGradeDemand {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::payment::{AddressRecord, CoinType, CoinTypes};
-    use crate::records::{RecordKey, TextRecord};
+    use crate::payment::{AddressRecord, CoinType, RequestedCoinTypes};
+    use crate::records::{TextRecord, TextRecordKey};
 
     fn found() -> ResolvedRecords {
         let paid = (CoinType::ETHER, AddressRecord::Address(Address::repeat_byte(2)));
@@ -323,7 +323,7 @@ mod tests {
             resolver: Address::repeat_byte(1),
             wildcard: None,
             offchain: false,
-            records: [(RecordKey::Owner, TextRecord::Text("owner.eth".to_owned()))].into_iter().collect(),
+            records: [(TextRecordKey::Owner, TextRecord::Text("owner.eth".to_owned()))].into_iter().collect(),
             payment: PaymentRecords { addresses: [paid].into(), ..PaymentRecords::default() },
         }
     }
@@ -339,8 +339,8 @@ mod tests {
     #[test]
     fn header_by_consensus_is_no_strangers_word() {
         let proof = |grade, agreed| ProofStrength { grade, asked: agreed, agreed, own: false };
-        assert!(!proof(ProofGrade::ConsensusProof, 0).is_single_third_party());
-        assert!(proof(ProofGrade::StateProof, 1).is_single_third_party());
+        assert!(!proof(ProofGrade::ConsensusProof, 0).relies_on_single_third_party());
+        assert!(proof(ProofGrade::StateProof, 1).relies_on_single_third_party());
         assert!(ProofGrade::ConsensusProof > ProofGrade::StateProof && ProofGrade::StateProof > ProofGrade::Quorum);
     }
 
@@ -375,11 +375,11 @@ mod tests {
             ResolvedRecords { resolver: other, ..found() },
             ResolvedRecords { wildcard: Some(EnsName::parse("example.eth").unwrap()), ..found() },
             ResolvedRecords { offchain: true, ..found() },
-            ResolvedRecords { records: [(RecordKey::Owner, TextRecord::Absent)].into_iter().collect(), ..found() },
+            ResolvedRecords { records: [(TextRecordKey::Owner, TextRecord::Absent)].into_iter().collect(), ..found() },
             ResolvedRecords { payment: PaymentRecords { addresses: paid, ..found().payment }, ..found() },
             ResolvedRecords { payment: PaymentRecords::default(), ..found() },
             ResolvedRecords {
-                payment: PaymentRecords::unreadable_records(&CoinTypes::default(), &failure()),
+                payment: PaymentRecords::from_read_failure(&RequestedCoinTypes::default(), &failure()),
                 ..found()
             },
         ];
@@ -411,7 +411,7 @@ mod tests {
 
     #[test]
     fn payment_record_that_failed_before_confirms_with_any_value() {
-        let failed = PaymentRecords::unreadable_records(&CoinTypes::default(), &failure());
+        let failed = PaymentRecords::from_read_failure(&RequestedCoinTypes::default(), &failure());
         let before = latest(EnsAnswer::Records(ResolvedRecords { payment: failed, ..found() }));
         let later = latest(EnsAnswer::Records(found()));
         assert!(before.is_confirmed_by(&later) && !later.is_confirmed_by(&before));

@@ -19,7 +19,7 @@ mod systems;
 
 use std::fmt;
 
-pub use refusal::{Refusal, title_of};
+pub use refusal::{RefusalCode, title_for_slug};
 use serde::de::{Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -232,13 +232,13 @@ impl Serialize for ReasonCode {
 
 impl<'de> Deserialize<'de> for ReasonCode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(SlugVisitor)
+        deserializer.deserialize_str(ReasonCodeVisitor)
     }
 }
 
-struct SlugVisitor;
+struct ReasonCodeVisitor;
 
-impl Visitor<'_> for SlugVisitor {
+impl Visitor<'_> for ReasonCodeVisitor {
     type Value = ReasonCode;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -330,21 +330,21 @@ impl Reason {
 
     /// Sets the rule, for a code that serves several rules.
     #[must_use]
-    pub fn requirement(mut self, requirement: &str) -> Self {
+    pub fn with_requirement(mut self, requirement: &str) -> Self {
         self.requirement = Some(requirement.to_owned());
         self
     }
 
     /// Sets a step other than the registry's.
     #[must_use]
-    pub fn in_step(mut self, step: ResolutionStep) -> Self {
+    pub fn with_step(mut self, step: ResolutionStep) -> Self {
         self.step = step;
         self
     }
 
     /// Sets a proposed fix.
     #[must_use]
-    pub fn fix(mut self, fix: impl Into<String>) -> Self {
+    pub fn with_fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
         self
     }
@@ -355,13 +355,13 @@ impl Reason {
 pub const MAX_VALUE_BYTES: usize = 512;
 
 /// Sorts reasons into report order: by effect, then step, then code, then place.
-pub fn sort(reasons: &mut [Reason]) {
+pub fn sort_reasons(reasons: &mut [Reason]) {
     reasons
         .sort_by(|a, b| (a.effect, a.step, a.code.slug(), &a.place).cmp(&(b.effect, b.step, b.code.slug(), &b.place)));
 }
 
 /// The codes of the findings, sorted by effect and then by name, without duplicates.
-pub fn sorted_codes(found: impl IntoIterator<Item = (ReasonEffect, ReasonCode)>) -> Vec<String> {
+pub fn sorted_reason_codes(found: impl IntoIterator<Item = (ReasonEffect, ReasonCode)>) -> Vec<String> {
     let mut coded: Vec<(ReasonEffect, &str)> = found.into_iter().map(|(effect, code)| (effect, code.slug())).collect();
     coded.sort_unstable();
     coded.dedup();
@@ -409,7 +409,7 @@ mod tests {
         let mut reasons =
             [ReasonCode::SingleRpc, ReasonCode::CidMismatch, ReasonCode::CidUnproven, ReasonCode::TxtMissing]
                 .map(Reason::new);
-        sort(&mut reasons);
+        sort_reasons(&mut reasons);
         let order = reasons.map(|r| r.code);
         assert_eq!(
             order,

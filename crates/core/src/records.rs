@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The key of a text record that clresolve reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RecordKey {
+pub enum TextRecordKey {
     /// `cl.entry`: the x402 entry.
     Entry,
     /// `cl.agentcard`: the card's https URL.
@@ -50,7 +50,7 @@ pub enum RecordKey {
     ReceiptSigner,
 }
 
-impl RecordKey {
+impl TextRecordKey {
     /// Every key that a resolution reads, the six of the Agent-Card specification first.
     pub const ALL: [Self; 16] = [
         Self::Entry,
@@ -164,7 +164,7 @@ impl RecordKey {
     }
 }
 
-impl fmt::Display for RecordKey {
+impl fmt::Display for TextRecordKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -182,18 +182,18 @@ pub enum TextRecord {
     NotUtf8(Vec<u8>),
 }
 
-/// One answer per [`RecordKey`], all from one block and one resolver.
+/// One answer per [`TextRecordKey`], all from one block and one resolver.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RecordSet(BTreeMap<RecordKey, TextRecord>);
+pub struct TextRecordSet(BTreeMap<TextRecordKey, TextRecord>);
 
-impl RecordSet {
+impl TextRecordSet {
     /// The answer for `key`. A key that was not requested is absent.
-    pub fn get(&self, key: RecordKey) -> &TextRecord {
+    pub fn get(&self, key: TextRecordKey) -> &TextRecord {
         self.0.get(&key).unwrap_or(&TextRecord::Absent)
     }
 
     /// The text for `key`, if it is set and valid UTF-8.
-    pub fn text(&self, key: RecordKey) -> Option<&str> {
+    pub fn text(&self, key: TextRecordKey) -> Option<&str> {
         match self.get(key) {
             TextRecord::Text(text) => Some(text),
             TextRecord::Absent | TextRecord::NotUtf8(_) => None,
@@ -201,27 +201,27 @@ impl RecordSet {
     }
 
     /// All answers, in key order.
-    pub fn iter(&self) -> impl Iterator<Item = (RecordKey, &TextRecord)> {
+    pub fn iter(&self) -> impl Iterator<Item = (TextRecordKey, &TextRecord)> {
         self.0.iter().map(|(k, r)| (*k, r))
     }
 }
 
-impl FromIterator<(RecordKey, TextRecord)> for RecordSet {
-    fn from_iter<I: IntoIterator<Item = (RecordKey, TextRecord)>>(iter: I) -> Self {
+impl FromIterator<(TextRecordKey, TextRecord)> for TextRecordSet {
+    fn from_iter<I: IntoIterator<Item = (TextRecordKey, TextRecord)>>(iter: I) -> Self {
         Self(iter.into_iter().collect())
     }
 }
 
-impl Serialize for RecordSet {
+impl Serialize for TextRecordSet {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.iter().map(|(key, record)| (key.as_str(), record)))
     }
 }
 
-impl<'de> Deserialize<'de> for RecordSet {
+impl<'de> Deserialize<'de> for TextRecordSet {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let named = BTreeMap::<String, TextRecord>::deserialize(deserializer)?;
-        let known = named.into_iter().map(|(name, record)| match RecordKey::from_name(&name) {
+        let known = named.into_iter().map(|(name, record)| match TextRecordKey::from_name(&name) {
             Some(key) => Ok((key, record)),
             None => Err(serde::de::Error::custom(format_args!("{name} is not a known record"))),
         });
@@ -243,8 +243,8 @@ mod tests {
             letters.sort_unstable();
             letters
         };
-        let mut spellings = BTreeSet::from(RecordKey::ALL.map(RecordKey::as_str));
-        for key in RecordKey::CARD {
+        let mut spellings = BTreeSet::from(TextRecordKey::ALL.map(TextRecordKey::as_str));
+        for key in TextRecordKey::CARD {
             assert_eq!(key.misspellings().len(), 8, "{key}");
             for near in key.misspellings() {
                 assert_eq!(letters(near), letters(key.as_str()), "{near}");

@@ -6,12 +6,12 @@ use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
 /// The schema for deserializing a `T`. It contains no references, so that it can be embedded in another document.
-pub fn deserialize_schema<T: JsonSchema>() -> Value {
+pub fn deserialization_schema<T: JsonSchema>() -> Value {
     generate_schema::<T>(SchemaSettings::draft2020_12().for_deserialize())
 }
 
 /// The schema for a serialized `T`. It contains no references.
-pub fn serialize_schema<T: JsonSchema>() -> Value {
+pub fn serialization_schema<T: JsonSchema>() -> Value {
     generate_schema::<T>(SchemaSettings::draft2020_12().for_serialize())
 }
 

@@ -45,7 +45,7 @@ impl std::fmt::Display for TrustState {
 
 /// A profile under which the same evidence would have another state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProfileNearMiss {
+pub struct TrustStateUnderOtherProfile {
     /// Identifier of the profile.
     pub profile: String,
     /// The state under that profile.

@@ -12,7 +12,7 @@ pub const SHOWN_CHARACTERS: usize = 200;
 
 /// Foreign text for display on a terminal or in a log: one line, escaped, bounded.
 ///
-/// Control, bidirectional, invisible and other [unsafe characters](unsafe_character) are written as `\u{hex}`. A
+/// Control, bidirectional, invisible and other [unsafe characters](first_unsafe_character) are written as `\u{hex}`. A
 /// backslash is doubled, so that an escape differs from text that only looks like one. Text beyond the limit is
 /// replaced by `…`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,18 +36,18 @@ impl<'a> UntrustedText<'a> {
     /// Formats the text as a Markdown code span, inside or outside of a table. No part of the text can act as a link, a
     /// mention, HTML or the end of the span: `|` and the backtick are written `\u{7c}` and `\u{60}`. Empty text yields
     /// nothing.
-    pub const fn markdown(self) -> MarkdownCodeSpan<'a> {
+    pub const fn to_markdown_code_span(self) -> MarkdownCodeSpan<'a> {
         MarkdownCodeSpan(self)
     }
 
     /// Formats the text as a quoted CSV cell (RFC 4180) that no spreadsheet evaluates: a cell that begins like a
     /// formula gets an apostrophe before it.
-    pub const fn csv(self) -> CsvCell<'a> {
+    pub const fn to_csv_cell(self) -> CsvCell<'a> {
         CsvCell(self)
     }
 }
 
-/// See [`UntrustedText::markdown`].
+/// See [`UntrustedText::to_markdown_code_span`].
 #[derive(Clone, Copy, Debug)]
 pub struct MarkdownCodeSpan<'a>(UntrustedText<'a>);
 
@@ -67,7 +67,7 @@ impl fmt::Display for MarkdownCodeSpan<'_> {
     }
 }
 
-/// See [`UntrustedText::csv`].
+/// See [`UntrustedText::to_csv_cell`].
 #[derive(Clone, Copy, Debug)]
 pub struct CsvCell<'a>(UntrustedText<'a>);
 
@@ -107,7 +107,7 @@ impl<E: Fn(char) -> Option<&'static str>> fmt::Write for EscapingWriter<'_, '_, 
 pub fn escape_unsafe_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
-        if c == '\u{7f}' || (!c.is_ascii() && is_unsafe(c)) {
+        if c == '\u{7f}' || (!c.is_ascii() && is_unsafe_character(c)) {
             let mut units = [0; 2];
             out.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
         } else {
@@ -123,7 +123,7 @@ impl fmt::Display for UntrustedText<'_> {
         for c in characters.by_ref().take(self.limit) {
             match c {
                 '\\' if !mutant!("escapes-can-be-forged") => f.write_str("\\\\")?,
-                c if is_unsafe(c) => write!(f, "{}", c.escape_unicode())?,
+                c if is_unsafe_character(c) => write!(f, "{}", c.escape_unicode())?,
                 c => f.write_char(c)?,
             }
         }
@@ -140,19 +140,19 @@ impl fmt::Display for UntrustedText<'_> {
 /// characters, tags), other invisible characters, line and paragraph separators, the object and the replacement
 /// character, private-use characters, and code points that Unicode 16 has not assigned, including non-characters.
 /// Spaces are safe: a separate rule judges them.
-pub fn unsafe_character(text: &str) -> Option<char> {
+pub fn first_unsafe_character(text: &str) -> Option<char> {
     // Fast path: most texts are printable ASCII, which is checked many bytes at a time.
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return None;
     }
-    text.chars().find(|c| is_unsafe(*c) && !mutant!("unsafe-characters"))
+    text.chars().find(|c| is_unsafe_character(*c) && !mutant!("unsafe-characters"))
 }
 
 /// Escapes the unsafe characters of a message of one or more lines. The message may contain foreign text.
 pub fn escape_unsafe_lines(message: &str) -> String {
     let mut inert = String::with_capacity(message.len());
     for c in message.chars() {
-        if c != '\n' && is_unsafe(c) {
+        if c != '\n' && is_unsafe_character(c) {
             inert.extend(c.escape_unicode());
         } else {
             inert.push(c);
@@ -161,8 +161,8 @@ pub fn escape_unsafe_lines(message: &str) -> String {
     inert
 }
 
-/// Whether [`unsafe_character`] treats `c` as unsafe.
-pub fn is_unsafe(c: char) -> bool {
+/// Whether [`first_unsafe_character`] treats `c` as unsafe.
+pub fn is_unsafe_character(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_control();
     }
@@ -272,14 +272,14 @@ pub fn shell_quote(word: &str) -> String {
         return word.to_owned();
     }
     let in_quotes = |text: &str| format!("'{}'", text.replace('\'', r#"'"'"'"#));
-    if !word.chars().any(is_unsafe) {
+    if !word.chars().any(is_unsafe_character) {
         return in_quotes(word);
     }
     let mut escaped = String::with_capacity(word.len());
     for c in word.chars() {
         match c {
             '\\' => escaped.push_str(r"\\"),
-            c if is_unsafe(c) => {
+            c if is_unsafe_character(c) => {
                 escaped.extend(c.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("\\0{byte:03o}")));
             }
             c => escaped.push(c),
@@ -317,7 +317,7 @@ mod tests {
                 .output()
                 .expect("a shell");
             assert_eq!(String::from_utf8_lossy(&printed.stdout), format!("[{word}]"));
-            assert_eq!(unsafe_character(&shell_quote(word)), None, "{word}");
+            assert_eq!(first_unsafe_character(&shell_quote(word)), None, "{word}");
         }
         assert_eq!(shell_quote("a-b.eth"), "a-b.eth");
         assert_eq!(shell_quote("a\u{200d}b"), r#""$(printf %b 'a\0342\0200\0215b')""#);
@@ -337,7 +337,7 @@ mod tests {
     fn plain_text_is_shown_as_it_is() {
         for text in ["", "x402://summarizeagent.eth/summarize/v1", "öbb.at", "名前", "a b"] {
             assert_eq!(shown(text), text);
-            assert_eq!(unsafe_character(text), None);
+            assert_eq!(first_unsafe_character(text), None);
         }
     }
 
@@ -370,7 +370,7 @@ mod tests {
         ];
         for (c, escaped) in cases {
             let text = format!("a{c}b");
-            assert_eq!(unsafe_character(&text), Some(c), "{escaped}");
+            assert_eq!(first_unsafe_character(&text), Some(c), "{escaped}");
             assert_eq!(shown(&text), format!("a{escaped}b"));
         }
     }
@@ -383,7 +383,7 @@ mod tests {
 
     #[test]
     fn markdown_keeps_foreign_text_in_its_code_span() {
-        let span = |text| UntrustedText::new(text).markdown().to_string();
+        let span = |text| UntrustedText::new(text).to_markdown_code_span().to_string();
         assert_eq!(span(""), "");
         assert_eq!(span("a.eth"), "`a.eth`");
         assert_eq!(span("a|b`c\n# d"), "`a\\u{7c}b\\u{60}c\\u{a}# d`");
@@ -393,7 +393,7 @@ mod tests {
 
     #[test]
     fn csv_cells_are_quoted_and_no_formulas() {
-        let cell = |text| UntrustedText::new(text).csv().to_string();
+        let cell = |text| UntrustedText::new(text).to_csv_cell().to_string();
         assert_eq!(cell("a\"b,c\r\n"), "\"a\"\"b,c\\u{d}\\u{a}\"");
         for text in ["=1+1", "+1", "-1", "@SUM(A1)", "  =1", "＝1", "\u{a0}=1"] {
             assert!(cell(text).starts_with("\"'"), "{text}");

@@ -7,13 +7,13 @@ pub fn strip_scheme<'u>(uri: &'u str, scheme: &str) -> Option<&'u str> {
 }
 
 /// Whether two URIs differ at most in the case of their case-insensitive parts.
-pub fn are_equivalent(a: &str, b: &str) -> bool {
+pub fn are_equivalent_uris(a: &str, b: &str) -> bool {
     // Changing the case of ASCII keeps the length.
-    a == b || a.len() == b.len() && a.eq_ignore_ascii_case(b) && normalize_case(a) == normalize_case(b)
+    a == b || a.len() == b.len() && a.eq_ignore_ascii_case(b) && normalize_uri_case(a) == normalize_uri_case(b)
 }
 
 /// The URI with scheme and host in lower case, and the hex digits of percent-encodings in upper case.
-fn normalize_case(uri: &str) -> String {
+fn normalize_uri_case(uri: &str) -> String {
     let Some((scheme, rest)) = uri.split_once("://") else { return uri.to_owned() };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
@@ -48,7 +48,7 @@ mod tests {
     fn only_case_without_meaning_is_ignored() {
         let uri = "https://cards.example/Agents/a%2Fb.json?Q=1";
         for same in [uri, "HTTPS://CARDS.example/Agents/a%2fb.json?Q=1"] {
-            assert!(are_equivalent(uri, same), "{same}");
+            assert!(are_equivalent_uris(uri, same), "{same}");
         }
         for other in [
             "https://cards.example/agents/a%2Fb.json?Q=1",
@@ -57,11 +57,11 @@ mod tests {
             "https://cards.example:443/Agents/a%2Fb.json?Q=1",
             "http://cards.example/Agents/a%2Fb.json?Q=1",
         ] {
-            assert!(!are_equivalent(uri, other), "{other}");
+            assert!(!are_equivalent_uris(uri, other), "{other}");
         }
-        assert!(are_equivalent("IPFS://QmA/x", "ipfs://QmA/x"));
-        assert!(!are_equivalent("ipfs://QmA/x", "ipfs://qma/x"), "a CID has a case");
-        assert!(!are_equivalent("https://User@cards.example/", "https://user@cards.example/"));
-        assert!(!are_equivalent("Urn:x", "urn:X"), "the rest of a URI without an authority has a case");
+        assert!(are_equivalent_uris("IPFS://QmA/x", "ipfs://QmA/x"));
+        assert!(!are_equivalent_uris("ipfs://QmA/x", "ipfs://qma/x"), "a CID has a case");
+        assert!(!are_equivalent_uris("https://User@cards.example/", "https://user@cards.example/"));
+        assert!(!are_equivalent_uris("Urn:x", "urn:X"), "the rest of a URI without an authority has a case");
     }
 }

@@ -1,7 +1,7 @@
 //! Discovery: finds the cards that a host serves at the paths of the card systems, and judges each by its rules.
 //!
 //! A host is queried at the well-known paths of every card system
-//! ([`DiscoveryRules`](clresolve_cards::system::DiscoveryRules)) through the fetcher for untrusted URLs: https only, no
+//! ([`CardDiscoveryRules`](clresolve_cards::system::CardDiscoveryRules)) through the fetcher for untrusted URLs: https only, no
 //! credentials, few re-checked redirects, 256 KiB each. Plain http requires that the operator listed the origin
 //! ([`DiscoveryTarget::parse_allowing_http`]). [`lint`](clresolve_cards::lint) judges each document. URLs in a card are
 //! not contacted. The result is not a verdict on a name: a card that only a host serves is that host's claim. On
@@ -16,9 +16,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use clresolve_cards::discovery::{CardOrDescriptor, LintedDocument};
-use clresolve_cards::lint::LintReport;
-use clresolve_cards::system::{CardRules, CardSystem};
+use clresolve_cards::discovery::{CardLintReportOrDescriptor, LintedCardDocument};
+use clresolve_cards::lint::CardLintReport;
+use clresolve_cards::system::{CardLintContext, CardSystem};
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::state::TrustState;
@@ -66,7 +66,7 @@ impl DiscoveryRequest {
     }
 
     /// The system that the question is about, if it is known.
-    fn expected_system(&self) -> Option<CardSystem> {
+    fn expected_card_system(&self) -> Option<CardSystem> {
         self.system.or_else(|| self.target.implied_card_system())
     }
 }
@@ -158,7 +158,7 @@ pub struct DiscoveredCard {
     pub urls: Vec<String>,
     /// System, version, validity and findings.
     #[serde(flatten)]
-    pub report: LintReport,
+    pub report: CardLintReport,
 }
 
 /// A document that lists where cards are.
@@ -194,7 +194,7 @@ pub async fn discover_host_cards(
     question: &DiscoveryRequest,
     profile: &Arc<ConformanceProfile>,
 ) -> DiscoveryReport {
-    let deadline = Instant::now() + resolver.time_limit();
+    let deadline = Instant::now() + resolver.question_time_limit();
     let candidates = question.target.candidate_urls(question.system);
     let is_plain = question.target.is_plain_http();
     let answers = join_all(candidates.iter().map(|candidate| async move {
@@ -204,7 +204,8 @@ pub async fn discover_host_cards(
         }
     }))
     .await;
-    let mut judging = HostDocumentJudge { pool: resolver.pool(), system: question.system, profile, judged: Vec::new() };
+    let mut judging =
+        HostDocumentJudge { pool: resolver.cpu_pool(), system: question.system, profile, judged: Vec::new() };
     let mut answered = Vec::new();
     for (candidate, answer) in candidates.into_iter().zip(answers) {
         answered.push(CardUrlResponse { document: judging.judge_response(&answer).await, candidate, answer });
@@ -226,7 +227,7 @@ pub async fn discover_host_cards(
 struct CardUrlResponse {
     candidate: CandidateCardUrl,
     answer: Result<FetchedDocument, FetchError>,
-    document: Option<Arc<LintedDocument>>,
+    document: Option<Arc<LintedCardDocument>>,
 }
 
 /// Judges the documents of a host, each distinct one once, in its own job.
@@ -234,11 +235,14 @@ struct HostDocumentJudge<'a> {
     pool: &'a CpuPool,
     system: Option<CardSystem>,
     profile: &'a Arc<ConformanceProfile>,
-    judged: Vec<(Bytes, Arc<LintedDocument>)>,
+    judged: Vec<(Bytes, Arc<LintedCardDocument>)>,
 }
 
 impl HostDocumentJudge<'_> {
-    async fn judge_response(&mut self, answer: &Result<FetchedDocument, FetchError>) -> Option<Arc<LintedDocument>> {
+    async fn judge_response(
+        &mut self,
+        answer: &Result<FetchedDocument, FetchError>,
+    ) -> Option<Arc<LintedCardDocument>> {
         let body = answer.as_ref().ok()?;
         let known = self.judged.iter().find(|(bytes, _)| *bytes == body.bytes);
         let document = match known {
@@ -248,9 +252,10 @@ impl HostDocumentJudge<'_> {
         (is_json_media_type(body.content_type.as_deref()) || document.card.is_some()).then_some(document)
     }
 
-    async fn judge_document(&mut self, bytes: Bytes) -> Arc<LintedDocument> {
+    async fn judge_document(&mut self, bytes: Bytes) -> Arc<LintedCardDocument> {
         let (system, profile, served) = (self.system, Arc::clone(self.profile), bytes.clone());
-        let judge = move || Arc::new(LintedDocument::judge(&served, system, &CardRules::from_profile(&profile)));
+        let judge =
+            move || Arc::new(LintedCardDocument::lint_bytes(&served, system, &CardLintContext::from_profile(&profile)));
         let document = self.pool.run(judge).await;
         self.judged.push((bytes, Arc::clone(&document)));
         document
@@ -266,11 +271,11 @@ fn assemble_discovery_report(
     let place = |answered: &CardUrlResponse| match (&answered.document, &answered.answer) {
         (Some(document), Ok(body)) => {
             let is_stale = freshness::is_response_stale(&body.caching, now);
-            url_report_with_document(&answered.candidate, body, document, question.expected_system(), is_stale)
+            url_report_with_document(&answered.candidate, body, document, question.expected_card_system(), is_stale)
         }
-        _ => url_report_without_document(&answered.candidate, &answered.answer, question.expected_system()),
+        _ => url_report_without_document(&answered.candidate, &answered.answer, question.expected_card_system()),
     };
-    let documents: BTreeMap<Digest, &LintedDocument> = answered
+    let documents: BTreeMap<Digest, &LintedCardDocument> = answered
         .iter()
         .filter_map(|answered| answered.document.as_deref())
         .map(|found| (found.sha256, found))
@@ -291,10 +296,10 @@ fn assemble_discovery_report(
         let at = |place: &&CardUrlReport| place.sha256 == Some(sha256);
         let urls = discovery.places.iter().filter(at).map(|place| place.url.clone()).collect();
         match &document.kind {
-            CardOrDescriptor::Descriptor(system) => {
+            CardLintReportOrDescriptor::Descriptor(system) => {
                 discovery.descriptors.push(DiscoveredCardDirectory { sha256, urls, system: *system })
             }
-            CardOrDescriptor::Card(report) => {
+            CardLintReportOrDescriptor::Card(report) => {
                 discovery.cards.push(DiscoveredCard { sha256, bytes: document.bytes, urls, report: report.clone() });
             }
         }
@@ -309,7 +314,7 @@ fn assemble_discovery_report(
     match discovery.cards.len() {
         0 => {
             let code = question
-                .expected_system()
+                .expected_card_system()
                 .map_or(ReasonCode::DiscoveryNoCard, |system| system.discovery_rules().unreachable);
             discovery.reasons.push(no_card_reason(code, &question.target, &discovery.places));
         }
@@ -335,16 +340,16 @@ fn no_card_reason(code: ReasonCode, target: &DiscoveryTarget, places: &[CardUrlR
 fn url_report_with_document(
     candidate: &CandidateCardUrl,
     body: &FetchedDocument,
-    document: &LintedDocument,
+    document: &LintedCardDocument,
     meant: Option<CardSystem>,
     is_stale: bool,
 ) -> CardUrlReport {
-    let system = document.system();
+    let system = document.applied_card_system();
     let is_plain_json = media_type(body.content_type.as_deref()).eq_ignore_ascii_case("application/json");
     let content_type = system.and_then(|system| system.discovery_rules().content_type).filter(|_| !is_plain_json);
     let stale = system.or(meant).and_then(|system| system.discovery_rules().stale).filter(|_| is_stale);
     let other = match (&candidate.agent_system, &document.kind, &document.card) {
-        (Some(name), CardOrDescriptor::Card(_), Some(card)) if !name.is_claimed_by_card(card) => {
+        (Some(name), CardLintReportOrDescriptor::Card(_), Some(card)) if !name.is_claimed_by_card(card) => {
             Some(ReasonCode::OrUrlNameMismatch)
         }
         _ => None,
@@ -421,18 +426,18 @@ fn is_json_media_type(content_type: Option<&str>) -> bool {
 /// The alphabetically first name whose trusted verdict proved the bytes of one of these cards.
 async fn find_ens_binding(resolver: &Resolver, answered: &[CardUrlResponse]) -> Option<EnsNameBinding> {
     let documents = answered.iter().filter_map(|answered| answered.document.as_deref());
-    let cards = documents.filter(|document| document.system() == Some(CardSystem::CommandLayer));
+    let cards = documents.filter(|document| document.applied_card_system() == Some(CardSystem::CommandLayer));
     let mut names: Vec<(&str, Digest)> =
         cards.filter_map(|document| Some((document.card.as_ref()?.ens()?, document.sha256))).collect();
     names.sort_unstable();
     names.dedup();
     for (name, sha256) in names.into_iter().take(MAX_NAMES) {
-        let Ok(resolution) = resolver.ask(&resolve::NameQuestion::new(name)).await else { continue };
+        let Ok(resolution) = resolver.resolve_question(&resolve::NameQuestion::new(name)).await else { continue };
         let verdict = resolution.verdict();
         let proven = verdict.identity.as_ref().map(|identity| &identity.card);
         if verdict.state == TrustState::Trusted
             && (clresolve_core::mutant!("any-copy-is-bound")
-                || proven.is_some_and(|card| is_text_of_digest(&card.sha256, sha256)))
+                || proven.is_some_and(|card| is_digest_text_equal(&card.sha256, sha256)))
         {
             return Some(EnsNameBinding {
                 name: excerpt_text(verdict.name.normalized.as_deref().unwrap_or(name)),
@@ -445,6 +450,6 @@ async fn find_ens_binding(resolver: &Resolver, answered: &[CardUrlResponse]) -> 
     None
 }
 
-fn is_text_of_digest(text: &str, digest: Digest) -> bool {
+fn is_digest_text_equal(text: &str, digest: Digest) -> bool {
     text.parse::<Digest>().is_ok_and(|parsed| parsed == digest)
 }

@@ -31,7 +31,7 @@ pub async fn fetch_trust_root(resolver: &Resolver, source: &VerificationKeySourc
         }
         VerificationKeySource::Did(did) => {
             let root = |bytes: &[u8]| CardTrustRoot::from_did_document(did, bytes);
-            fetch_key_document(resolver, did.as_str(), did.url(), root).await
+            fetch_key_document(resolver, did.as_str(), did.document_url(), root).await
         }
         VerificationKeySource::Ens(name) => read_signer_record(resolver, name).await,
     }
@@ -44,7 +44,7 @@ async fn fetch_key_document(
     read: impl FnOnce(&[u8]) -> Result<CardTrustRoot, CardTrustRootError>,
 ) -> CardTrustRoot {
     match resolver.fetch_key_set(url).await {
-        HttpsOutcome::Body { bytes, .. } => CardTrustRoot::from_result(read(&bytes), label),
+        HttpsOutcome::Body { bytes, .. } => CardTrustRoot::from_result_or_failure(read(&bytes), label),
         HttpsOutcome::Forbidden(why) => unusable_trust_root(label, why),
         HttpsOutcome::Oversize(limit) => unusable_trust_root(label, format_args!("more than {limit} bytes")),
         HttpsOutcome::Unavailable(why) => unavailable_trust_root(label, why),
@@ -64,16 +64,16 @@ async fn read_signer_record(resolver: &Resolver, name: &EnsName) -> CardTrustRoo
 }
 
 fn trust_root_from_records(name: &EnsName, records: &SignerRecords) -> Result<CardTrustRoot, SignerRecordsError> {
-    let root = CardTrustRoot::from_record(name, records.public_key()?, records.key_id()?);
-    Ok(CardTrustRoot::from_result(root, name.as_str()))
+    let root = CardTrustRoot::from_cl_sig_records(name, records.signing_public_key()?, records.signing_key_id()?);
+    Ok(CardTrustRoot::from_result_or_failure(root, name.as_str()))
 }
 
 fn unusable_trust_root(label: &str, why: impl Display) -> CardTrustRoot {
-    CardTrustRoot::without_public_keys(label, Reason::new(ReasonCode::SignatureRootUnusable).observed(why.to_string()))
+    CardTrustRoot::from_failure_reason(label, Reason::new(ReasonCode::SignatureRootUnusable).observed(why.to_string()))
 }
 
 fn unavailable_trust_root(label: &str, why: impl Display) -> CardTrustRoot {
-    CardTrustRoot::without_public_keys(
+    CardTrustRoot::from_failure_reason(
         label,
         Reason::new(ReasonCode::SignatureRootUnavailable).observed(why.to_string()),
     )

@@ -5,7 +5,7 @@ use std::fmt;
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-use clresolve_cards::generate::{DEFAULT_NAMESPACE, is_resource_name, percent_encoded};
+use clresolve_cards::generate::{DEFAULT_NAMESPACE, is_resource_name, percent_encode_segment};
 use clresolve_cards::system::{CardSystem, matches_path_form};
 use clresolve_core::text::excerpt_text;
 use clresolve_verdict::card::AgentCard;
@@ -86,11 +86,11 @@ pub(super) struct CandidateCardUrl {
 impl CandidateCardUrl {
     /// The URL for display, without a query that may contain a secret.
     pub(super) fn display_url(&self) -> String {
-        url_for_display(&self.url)
+        redacted_display_url(&self.url)
     }
 }
 
-fn url_for_display(url: &Url) -> String {
+fn redacted_display_url(url: &Url) -> String {
     if HostedAgentSystemName::from_url(url).is_ok() {
         return url.to_string();
     }
@@ -176,12 +176,12 @@ impl DiscoveryTarget {
     /// The card system, if the target names one of the host's agent systems.
     pub(super) fn implied_card_system(&self) -> Option<CardSystem> {
         matches!(self.what, DiscoveryTargetKind::System(_))
-            .then(|| CardSystem::ALL.iter().copied().find(has_agent_systems))?
+            .then(|| CardSystem::ALL.iter().copied().find(supports_agent_systems))?
     }
 
     /// Whether the target is a host without its agent systems, and one of `systems` has agent systems.
     pub(super) fn omits_agent_system(&self, systems: &[CardSystem]) -> bool {
-        matches!(self.what, DiscoveryTargetKind::Host) && systems.iter().any(has_agent_systems)
+        matches!(self.what, DiscoveryTargetKind::Host) && systems.iter().any(supports_agent_systems)
     }
 
     /// The URLs to query, without duplicates, in order.
@@ -223,9 +223,10 @@ impl DiscoveryTarget {
             DiscoveryTargetKind::System(_) if form.contains('*') => None,
             DiscoveryTargetKind::Host => self.origin.join(form).ok(),
             DiscoveryTargetKind::System(name) => {
-                let mut url = self.origin.join(&form.replace(NAME, &percent_encoded(&name.name).to_string())).ok()?;
+                let mut url =
+                    self.origin.join(&form.replace(NAME, &percent_encode_segment(&name.name).to_string())).ok()?;
                 if let (Some(namespace), true) = (&name.namespace, form.contains(NAME)) {
-                    url.set_query(Some(&format!("{NAMESPACE}={}", percent_encoded(namespace))));
+                    url.set_query(Some(&format!("{NAMESPACE}={}", percent_encode_segment(namespace))));
                 }
                 Some(url)
             }
@@ -238,7 +239,7 @@ impl fmt::Display for DiscoveryTarget {
         match &self.what {
             DiscoveryTargetKind::Host => f.write_str(&self.origin()),
             DiscoveryTargetKind::System(name) => write!(f, "{}{SYSTEMS}{name}", self.origin()),
-            DiscoveryTargetKind::Document(url) => f.write_str(&excerpt_text(&url_for_display(url))),
+            DiscoveryTargetKind::Document(url) => f.write_str(&excerpt_text(&redacted_display_url(url))),
         }
     }
 }
@@ -282,23 +283,25 @@ impl HostedAgentSystemName {
     /// Whether a card claims to be this system's, by its name and by the namespace in its endpoint. Orloj's server
     /// omits the default namespace.
     pub(super) fn is_claimed_by_card(&self, card: &AgentCard) -> bool {
-        let endpoint = card.text("/url").and_then(|url| Url::parse(url).ok());
+        let endpoint = card.text_at("/url").and_then(|url| Url::parse(url).ok());
         let stated = endpoint.as_ref().and_then(|url| url.query_pairs().find(|(key, _)| key == NAMESPACE));
         let stated = stated.as_ref().map_or(DEFAULT_NAMESPACE, |(_, namespace)| namespace);
         let namespace = self.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
-        card.text("/name") == Some(&self.name) && (endpoint.is_none() || stated == namespace)
+        card.text_at("/name") == Some(&self.name) && (endpoint.is_none() || stated == namespace)
     }
 }
 
-fn has_agent_systems(card_system: &CardSystem) -> bool {
+fn supports_agent_systems(card_system: &CardSystem) -> bool {
     card_system.discovery_rules().paths.iter().any(|form| form.contains(NAME))
 }
 
 /// Formats the name as it appears at the end of a URL.
 impl fmt::Display for HostedAgentSystemName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", percent_encoded(&self.name))?;
-        self.namespace.as_ref().map_or(Ok(()), |namespace| write!(f, "?{NAMESPACE}={}", percent_encoded(namespace)))
+        write!(f, "{}", percent_encode_segment(&self.name))?;
+        self.namespace
+            .as_ref()
+            .map_or(Ok(()), |namespace| write!(f, "?{NAMESPACE}={}", percent_encode_segment(namespace)))
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) struct HttpClients {
 impl HttpClients {
     pub(super) fn client(&self, class: EgressClass, port: u16) -> Client {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        clients.entry((class, port)).or_insert_with(|| self.build(class, port)).clone()
+        clients.entry((class, port)).or_insert_with(|| self.build_client(class, port)).clone()
     }
 
     pub(super) fn budget_for_origin(&self, origin: &Origin) -> BodyBudget {
@@ -53,18 +53,18 @@ impl HttpClients {
         bodies.entry(origin.clone()).or_insert_with(|| BodyBudget::new(BODY_BYTES)).clone()
     }
 
-    pub(super) fn tls(&self) -> &rustls::ClientConfig {
+    pub(super) fn shared_tls_config(&self) -> &rustls::ClientConfig {
         self.tls.get_or_init(|| tls_config(&self.extra_roots))
     }
 
-    fn build(&self, class: EgressClass, port: u16) -> Client {
+    fn build_client(&self, class: EgressClass, port: u16) -> Client {
         let dialer = GuardedResolver { class, port, guard: Arc::clone(&self.guard) };
         let follow =
             if clresolve_core::mutant!("redirects-are-followed") { Policy::limited(3) } else { Policy::none() };
         let builder = Client::builder();
         let builder = if clresolve_core::mutant!("environment-proxies") { builder } else { builder.no_proxy() };
         builder
-            .tls_backend_preconfigured(self.tls().clone())
+            .tls_backend_preconfigured(self.shared_tls_config().clone())
             .dns_resolver(dialer)
             .redirect(follow)
             .retry(reqwest::retry::never())

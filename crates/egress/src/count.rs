@@ -86,7 +86,7 @@ impl From<&FetchError> for RequestOutcome {
             FetchError::Forbidden(_) => Self::Forbidden,
             FetchError::Unavailable(SourceUnavailableError::Timeout) => Self::Timeout,
             FetchError::Unavailable(SourceUnavailableError::NoTurn) => Self::Unsent,
-            FetchError::Unavailable(SourceUnavailableError::Status(status)) => Self::of_status(*status),
+            FetchError::Unavailable(SourceUnavailableError::Status(status)) => Self::from_status(*status),
             FetchError::Oversize { .. } | FetchError::Unavailable(_) => Self::Failed,
         }
     }
@@ -94,7 +94,7 @@ impl From<&FetchError> for RequestOutcome {
 
 impl RequestOutcome {
     /// The outcome of a response with this HTTP status.
-    pub const fn of_status(status: u16) -> Self {
+    pub const fn from_status(status: u16) -> Self {
         match status {
             200..=399 => Self::Ok,
             429 | 503 => Self::Throttled,

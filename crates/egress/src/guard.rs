@@ -9,7 +9,7 @@ use url::{Host, Url};
 
 use super::config::EgressConfig;
 use super::origin::HostPort;
-use clresolve_core::address::{HostName, is_public_ip, parse_host};
+use clresolve_core::address::{PublicHostName, is_public_ip, parse_host};
 use clresolve_core::fetch::EgressViolation;
 
 /// Ports that a foreign URL may use: the `https` port and its common alternative. Services on other ports are often not
@@ -53,24 +53,24 @@ impl EgressGuard {
         }
         let (host, port) = host_and_port(url)?;
         if !self.is_configured_host(&host, port) && !clresolve_core::mutant!("private-names") {
-            HostName::parse(&host.to_string())?;
+            PublicHostName::parse(&host.to_string())?;
             if !FOREIGN_PORTS.contains(&port) {
                 return Err(EgressViolation::Port(port));
             }
         }
-        self.build_target(EgressClass::Foreign, url, host, port)
+        self.build_admitted_url(EgressClass::Foreign, url, host, port)
     }
 
     /// Checks a plain `http` URL, whose origin must be in the operator's `allow_host`.
     pub(super) fn admit_plain_http(&self, url: &Url) -> Result<AdmittedUrl, EgressViolation> {
         let (host, port) = host_and_port(url)?;
-        if url.scheme() != "http" || !self.is_allowed(&host, port) {
+        if url.scheme() != "http" || !self.is_in_allow_host(&host, port) {
             return Err(EgressViolation::Scheme);
         }
         if !url.username().is_empty() || url.password().is_some() {
             return Err(EgressViolation::UserInfo);
         }
-        self.build_target(EgressClass::Plain, url, host, port)
+        self.build_admitted_url(EgressClass::Plain, url, host, port)
     }
 
     pub(super) fn admit_configured(&self, url: &Url) -> Result<AdmittedUrl, EgressViolation> {
@@ -78,11 +78,11 @@ impl EgressGuard {
             return Err(EgressViolation::Scheme);
         }
         let (host, port) = host_and_port(url)?;
-        self.build_target(EgressClass::Operator, url, host, port)
+        self.build_admitted_url(EgressClass::Operator, url, host, port)
     }
 
     /// Removes the port from the URL of a name. Checks an IP literal immediately, because no DNS lookup follows.
-    fn build_target(
+    fn build_admitted_url(
         &self,
         class: EgressClass,
         url: &Url,
@@ -92,7 +92,7 @@ impl EgressGuard {
         let mut url = url.clone();
         url.set_fragment(None);
         if let Some(ip) = ip_literal(&host) {
-            self.judge_address(class, &host, port, SocketAddr::new(ip, port))?;
+            self.check_address(class, &host, port, SocketAddr::new(ip, port))?;
             return Ok(AdmittedUrl { host, port, url, authority: None });
         }
         let authority = url.port().map(|port| format!("{host}:{port}"));
@@ -103,10 +103,10 @@ impl EgressGuard {
 
     /// Whether the operator's `allow_host` contains this origin.
     fn is_configured_host(&self, host: &Host<String>, port: u16) -> bool {
-        self.is_allowed(host, port) || self.connect_to_target(host, port).is_some()
+        self.is_in_allow_host(host, port) || self.connect_to_target(host, port).is_some()
     }
 
-    fn is_allowed(&self, host: &Host<String>, port: u16) -> bool {
+    fn is_in_allow_host(&self, host: &Host<String>, port: u16) -> bool {
         self.config.allow_host.iter().any(|origin| origin.matches(host, port))
     }
 
@@ -136,10 +136,10 @@ impl EgressGuard {
         let mut addresses = Vec::new();
         for ip in ips {
             let address = SocketAddr::new(ip, target_port);
-            if clresolve_core::mutant!("mixed-answers") && self.judge_address(class, host, port, address).is_err() {
+            if clresolve_core::mutant!("mixed-answers") && self.check_address(class, host, port, address).is_err() {
                 continue;
             }
-            self.judge_address(class, host, port, address)?;
+            self.check_address(class, host, port, address)?;
             addresses.push(address);
         }
         addresses.truncate(MAX_ADDRESSES);
@@ -147,25 +147,25 @@ impl EgressGuard {
     }
 
     /// Checks the peer address of a connection for `host` and `port`. An unknown peer is refused.
-    pub(super) fn judge_peer(
+    pub(super) fn check_peer_address(
         &self,
         class: EgressClass,
         host: &Host<String>,
         port: u16,
         peer: Option<SocketAddr>,
     ) -> Result<(), EgressViolation> {
-        self.judge_address(class, host, port, peer.ok_or(EgressViolation::PeerUnknown)?)
+        self.check_address(class, host, port, peer.ok_or(EgressViolation::PeerUnknown)?)
     }
 
     /// Checks `address` as the peer of a connection for `host` and `port`.
-    pub(super) fn judge_address(
+    pub(super) fn check_address(
         &self,
         class: EgressClass,
         host: &Host<String>,
         port: u16,
         address: SocketAddr,
     ) -> Result<(), EgressViolation> {
-        if self.config.denied.iter().any(|listener| is_listener(*listener, address))
+        if self.config.denied.iter().any(|listener| reaches_listener(*listener, address))
             && !clresolve_core::mutant!("own-listeners")
         {
             return Err(EgressViolation::OwnListener);
@@ -193,7 +193,7 @@ fn ip_literal(host: &Host<String>) -> Option<IpAddr> {
 
 /// Whether a connection to `address` reaches `listener`. A listener on the unspecified address accepts connections on
 /// every address of this machine. A connection to the unspecified address reaches the loopback address.
-fn is_listener(listener: SocketAddr, address: SocketAddr) -> bool {
+fn reaches_listener(listener: SocketAddr, address: SocketAddr) -> bool {
     if listener.port() != address.port() {
         return false;
     }
@@ -258,7 +258,11 @@ mod tests {
             ("192.0.2.1:80", "0.0.0.0:80", false),
         ];
         for (listener, address, same) in cases {
-            assert_eq!(is_listener(listener.parse().unwrap(), address.parse().unwrap()), same, "{listener} {address}");
+            assert_eq!(
+                reaches_listener(listener.parse().unwrap(), address.parse().unwrap()),
+                same,
+                "{listener} {address}"
+            );
         }
     }
 
@@ -298,7 +302,7 @@ mod tests {
     fn the_peer_of_a_connection_is_checked_independent_of_its_name() {
         let guard = EgressGuard { config: EgressConfig::default(), lookup: Arc::new(SystemAddressLookup) };
         let host = Host::Domain("a.example".to_owned());
-        let judge = |class, peer: &str| guard.judge_peer(class, &host, 443, peer.parse().ok());
+        let judge = |class, peer: &str| guard.check_peer_address(class, &host, 443, peer.parse().ok());
         let private = EgressViolation::AddressNotPublic([10, 0, 0, 1].into());
         assert_eq!(judge(EgressClass::Foreign, "8.8.8.8:443"), Ok(()));
         assert_eq!(judge(EgressClass::Foreign, "10.0.0.1:443"), Err(private));

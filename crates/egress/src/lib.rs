@@ -53,7 +53,7 @@ use self::message::{PacingMode, head_size};
 pub use self::operator::{BufferedResponse, SingleOriginClient, read_success_body};
 pub use self::origin::{ConnectToRule, HostPort, HostPortError};
 use self::pacer::Pacer;
-pub use self::stream::{ByteStream, StreamAddress};
+pub use self::stream::{ByteStream, TcpTlsOrUnixAddress};
 pub use self::url::UntrustedUrl;
 pub use clresolve_core::fetch::{EgressViolation, FetchError, ForbiddenUrlError, SourceUnavailableError};
 use clresolve_core::text::excerpt_text;
@@ -230,7 +230,7 @@ impl Egress {
             Err(_) => return Err(SourceUnavailableError::Timeout.into()),
         };
         if !clresolve_core::mutant!("peer-unchecked") {
-            self.clients.guard.judge_peer(class, &target.host, target.port, response.remote_addr())?;
+            self.clients.guard.check_peer_address(class, &target.host, target.port, response.remote_addr())?;
         }
         if head_size(response.headers()) > HEAD_LIMIT {
             return Err(SourceUnavailableError::Head.into());

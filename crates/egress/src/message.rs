@@ -32,7 +32,7 @@ pub struct RequestSendTime(Arc<OnceLock<Instant>>);
 
 impl RequestSendTime {
     /// When the request was sent; `None` while it waits for a permit.
-    pub fn time(&self) -> Option<Instant> {
+    pub fn sent_at(&self) -> Option<Instant> {
         self.0.get().copied()
     }
 
@@ -89,7 +89,7 @@ impl EgressRequest {
 
     /// Sets a header, replacing its previous value.
     #[must_use]
-    pub fn header(mut self, name: header::HeaderName, value: HeaderValue) -> Self {
+    pub fn with_header_value(mut self, name: header::HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
         self
     }
@@ -100,7 +100,7 @@ impl EgressRequest {
     }
 
     fn with_header(self, name: header::HeaderName, value: &'static str) -> Self {
-        self.header(name, HeaderValue::from_static(value))
+        self.with_header_value(name, HeaderValue::from_static(value))
     }
 }
 
@@ -156,7 +156,7 @@ impl EgressResponse {
     pub fn into_body(self, limit: usize) -> Result<BodyStream, FetchError> {
         let codings = self.response.headers().get_all(header::CONTENT_ENCODING).iter();
         let codings = codings.map(|value| value.to_str().unwrap_or("unreadable"));
-        let decoder = BodyDecoder::new(codings, limit).map_err(|e| from_decode_error(e, limit))?;
+        let decoder = BodyDecoder::new(codings, limit).map_err(|e| decode_error_to_fetch_error(e, limit))?;
         Ok(BodyStream {
             response: self.response,
             deadline: self.deadline,
@@ -166,14 +166,14 @@ impl EgressResponse {
     }
 
     /// The whole body, at most `limit` bytes. For short limits, or servers with a bounded number of requests.
-    pub async fn bytes(self, limit: usize) -> Result<Bytes, FetchError> {
+    pub async fn read_body(self, limit: usize) -> Result<Bytes, FetchError> {
         let expected = self.max_decoded_length(limit)?;
         self.into_body(limit)?.collect(Vec::with_capacity(expected.min(SHORT_BODY)), usize::MAX).await.map(Bytes::from)
     }
 
     /// The whole body, at most `limit` bytes, within the server's `budget`. A body longer than [`SHORT_BODY`] waits for
     /// a reservation, and its connection stays open meanwhile.
-    pub async fn bytes_within(self, limit: usize, budget: &BodyBudget) -> Result<Bytes, FetchError> {
+    pub async fn read_body_within_budget(self, limit: usize, budget: &BodyBudget) -> Result<Bytes, FetchError> {
         let (expected, deadline) = (self.max_decoded_length(limit)?, self.deadline);
         let mut stream = self.into_body(limit)?;
         let mut body = stream.collect(Vec::new(), SHORT_BODY).await?;
@@ -237,18 +237,18 @@ impl BodyStream {
             let chunk =
                 timeout_at(self.deadline, self.response.chunk()).await.map_err(|_| SourceUnavailableError::Timeout)?;
             let Some(chunk) = chunk.map_err(|_| SourceUnavailableError::Truncated)? else {
-                let rest = decoder.finish().map_err(|e| from_decode_error(e, limit))?;
+                let rest = decoder.finish().map_err(|e| decode_error_to_fetch_error(e, limit))?;
                 self.decoder = None;
                 return Ok(Some(rest));
             };
             self.received = chunk;
         }
         let portion = self.received.split_to(self.received.len().min(decoder.chunk_size()));
-        decoder.push(portion).map(Some).map_err(|e| from_decode_error(e, limit))
+        decoder.push(portion).map(Some).map_err(|e| decode_error_to_fetch_error(e, limit))
     }
 }
 
-fn from_decode_error(error: BodyDecodeError, limit: usize) -> FetchError {
+fn decode_error_to_fetch_error(error: BodyDecodeError, limit: usize) -> FetchError {
     match error {
         BodyDecodeError::Oversize => FetchError::Oversize { limit },
         BodyDecodeError::Truncated => SourceUnavailableError::Truncated.into(),

@@ -77,7 +77,7 @@ impl SingleOriginClient {
         let reply =
             self.send(url, EgressRequest::post_json(body).accept_gzip().with_retries(), deadline_in(limit)).await?;
         let (status, date) = (reply.status(), reply.date());
-        let body = reply.bytes_within(cap, &self.bodies).await;
+        let body = reply.read_body_within_budget(cap, &self.bodies).await;
         // The status of a refusal is more informative than a defect of its body.
         let body = if is_success_status(status) { body? } else { body.unwrap_or_default() };
         Ok(BufferedResponse { status, date, body })
@@ -110,7 +110,7 @@ impl SingleOriginClient {
 /// Reads the body of a response with status 200, within the server's `budget`.
 pub async fn read_success_body(reply: EgressResponse, cap: usize, budget: &BodyBudget) -> Result<Bytes, FetchError> {
     match reply.status() {
-        200 => reply.bytes_within(cap, budget).await,
+        200 => reply.read_body_within_budget(cap, budget).await,
         status => Err(SourceUnavailableError::Status(status).into()),
     }
 }

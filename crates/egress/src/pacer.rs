@@ -36,11 +36,11 @@ const ANSWERS_TO_A_TRIAL: f64 = 64.0;
 
 /// The pace of each server. Cheap to clone; clones share it.
 #[derive(Clone, Default)]
-pub(crate) struct Pacer(Arc<Mutex<HashMap<Origin, Arc<PacedServer>>>>);
+pub(crate) struct Pacer(Arc<Mutex<HashMap<Origin, Arc<SharedServerPace>>>>);
 
 /// The pace of one server, with notification of changes.
 #[derive(Default)]
-struct PacedServer {
+struct SharedServerPace {
     pace: Mutex<ServerPace>,
     changed: Notify,
 }
@@ -63,7 +63,7 @@ impl Default for ServerPace {
 
 /// A permit to send one request, released on drop.
 pub(crate) struct SendPermit {
-    server: Option<Arc<PacedServer>>,
+    server: Option<Arc<SharedServerPace>>,
     began: Instant,
     /// Number of requests in flight when the permit was granted, including its own.
     in_flight: u32,
@@ -75,7 +75,7 @@ impl Pacer {
         let Some(server) = self.server(origin) else { return Some(SendPermit::granted(None, 1)) };
         loop {
             let changed = server.changed.notified();
-            let next = server.pace().try_begin(Instant::now());
+            let next = server.lock_pace().try_begin(Instant::now());
             match next {
                 NextSendTime::Now { in_flight } => {
                     return Some(SendPermit::granted(Some(Arc::clone(&server)), in_flight));
@@ -92,11 +92,12 @@ impl Pacer {
     pub(crate) fn remaining_pause(&self, past: Duration) -> Option<Duration> {
         let now = Instant::now();
         let servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let ends = servers.values().filter_map(|server| server.pace().resting_until).filter(|end| *end + past > now);
+        let ends =
+            servers.values().filter_map(|server| server.lock_pace().resting_until).filter(|end| *end + past > now);
         ends.map(|end| end.saturating_duration_since(now)).max()
     }
 
-    fn server(&self, origin: Origin) -> Option<Arc<PacedServer>> {
+    fn server(&self, origin: Origin) -> Option<Arc<SharedServerPace>> {
         let mut servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if servers.len() >= MOST_SERVERS && !servers.contains_key(&origin) {
             return None;
@@ -105,8 +106,8 @@ impl Pacer {
     }
 }
 
-impl PacedServer {
-    fn pace(&self) -> std::sync::MutexGuard<'_, ServerPace> {
+impl SharedServerPace {
+    fn lock_pace(&self) -> std::sync::MutexGuard<'_, ServerPace> {
         self.pace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -173,35 +174,35 @@ impl ServerPace {
 }
 
 impl SendPermit {
-    fn granted(server: Option<Arc<PacedServer>>, in_flight: u32) -> Self {
+    fn granted(server: Option<Arc<SharedServerPace>>, in_flight: u32) -> Self {
         Self { server, began: Instant::now(), in_flight }
     }
 
     /// Records that the server asks for a pause. No request is sent to it during the pause.
     pub(crate) fn record_pause(self, pause: Duration) {
         if let Some(server) = &self.server {
-            server.pace().start_pause(self.in_flight, pause, Instant::now());
+            server.lock_pace().start_pause(self.in_flight, pause, Instant::now());
         }
     }
 
     /// Records that the server asks for fewer requests.
     pub(crate) fn record_throttling(self) {
         if let Some(server) = &self.server {
-            server.pace().lower_limit(self.in_flight);
+            server.lock_pace().lower_limit(self.in_flight);
         }
     }
 
     /// Records a response whose duration is no sign of load.
     pub(crate) fn record_untimed_response(self) {
         if let Some(server) = &self.server {
-            server.pace().raise_limit();
+            server.lock_pace().raise_limit();
         }
     }
 
     /// Records a response, and its duration as a sign of load.
     pub(crate) fn record_response(self) {
         if let Some(server) = &self.server {
-            server.pace().adjust_to_response(self.began.elapsed());
+            server.lock_pace().adjust_to_response(self.began.elapsed());
         }
     }
 }
@@ -209,7 +210,7 @@ impl SendPermit {
 impl Drop for SendPermit {
     fn drop(&mut self) {
         if let Some(server) = &self.server {
-            server.pace().in_flight -= 1;
+            server.lock_pace().in_flight -= 1;
             server.changed.notify_waiters();
         }
     }
@@ -363,7 +364,7 @@ mod tests {
             tokio::time::advance(took).await;
             leave.record_untimed_response();
         }
-        let at_once = pacer.server(origin("https://one.example")).expect("a known server").pace().at_once;
+        let at_once = pacer.server(origin("https://one.example")).expect("a known server").lock_pace().at_once;
         assert_eq!(at_once, MOST_AT_ONCE);
     }
 

@@ -16,7 +16,7 @@ use clresolve_core::fetch::{FetchError, ForbiddenUrlError, SourceUnavailableErro
 
 /// The address of such a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StreamAddress {
+pub enum TcpTlsOrUnixAddress {
     /// Plain TCP.
     Plain(HostPort),
     /// TLS. The certificate must be valid for the host.
@@ -35,12 +35,14 @@ impl Egress {
     ///
     /// # Errors
     /// The address is a listener of this process, or it cannot be reached within the connect timeout.
-    pub async fn connect_stream(&self, to: &StreamAddress) -> Result<Box<dyn ByteStream>, FetchError> {
+    pub async fn connect_stream(&self, to: &TcpTlsOrUnixAddress) -> Result<Box<dyn ByteStream>, FetchError> {
         let connected = async {
             match to {
-                StreamAddress::Plain(origin) => Ok(Box::new(self.connect_tcp(origin).await?) as Box<dyn ByteStream>),
-                StreamAddress::Tls(origin) => self.connect_tls(origin).await,
-                StreamAddress::Unix(path) => connect_unix(path).await,
+                TcpTlsOrUnixAddress::Plain(origin) => {
+                    Ok(Box::new(self.connect_tcp(origin).await?) as Box<dyn ByteStream>)
+                }
+                TcpTlsOrUnixAddress::Tls(origin) => self.connect_tls(origin).await,
+                TcpTlsOrUnixAddress::Unix(path) => connect_unix(path).await,
             }
         };
         let limit = self.clients.guard.config.connect_timeout;
@@ -51,7 +53,7 @@ impl Egress {
         let failed = |error: &dyn std::fmt::Display| SourceUnavailableError::Tls(error.to_string());
         let name = origin.host.to_string();
         let name = ServerName::try_from(name.trim_matches(['[', ']']).to_owned()).map_err(|error| failed(&error))?;
-        let connector = TlsConnector::from(Arc::new(self.clients.tls().clone()));
+        let connector = TlsConnector::from(Arc::new(self.clients.shared_tls_config().clone()));
         let stream = connector.connect(name, self.connect_tcp(origin).await?).await.map_err(|error| failed(&error))?;
         Ok(Box::new(stream))
     }
@@ -95,7 +97,7 @@ mod tests {
     async fn stream_connects_to_its_address_but_no_own_listener() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let to = StreamAddress::Plain(address.to_string().parse().unwrap());
+        let to = TcpTlsOrUnixAddress::Plain(address.to_string().parse().unwrap());
         let egress = Egress::new(EgressConfig::default()).unwrap();
         let greet = async {
             let (mut stream, _) = listener.accept().await.unwrap();
@@ -132,7 +134,7 @@ mod tests {
         for (host, is_trusted) in [("localhost", true), ("localhost", false), ("other.example", true)] {
             let (listener, tls, root) = tls_listener(host).await;
             let port = listener.local_addr().unwrap().port();
-            let to = StreamAddress::Tls(format!("localhost:{port}").parse().unwrap());
+            let to = TcpTlsOrUnixAddress::Tls(format!("localhost:{port}").parse().unwrap());
             let extra_roots = if is_trusted { vec![root] } else { Vec::new() };
             let egress = Egress::new(EgressConfig { extra_roots, ..EgressConfig::default() }).unwrap();
             let greet = async {

@@ -16,13 +16,13 @@ pub struct UntrustedUrl(Url);
 impl UntrustedUrl {
     /// Parses `text`, of at most `limit` bytes. A fragment is dropped, because it is never sent.
     pub fn parse(text: &str, limit: usize) -> Result<Self, EgressViolation> {
-        check_text(text, limit)?;
+        check_url_text(text, limit)?;
         Self::from_url(Url::parse(text).map_err(|_| EgressViolation::NotUrl)?, limit)
     }
 
     /// Resolves a `reference` from a response of this URL: absolute, `//host/path`, or a path.
     pub fn join(&self, reference: &str, limit: usize) -> Result<Self, EgressViolation> {
-        check_text(reference, limit)?;
+        check_url_text(reference, limit)?;
         Self::from_url(self.0.join(reference).map_err(|_| EgressViolation::NotUrl)?, limit)
     }
 
@@ -48,7 +48,7 @@ impl UntrustedUrl {
     }
 }
 
-fn check_text(text: &str, limit: usize) -> Result<(), EgressViolation> {
+fn check_url_text(text: &str, limit: usize) -> Result<(), EgressViolation> {
     if text.len() > limit {
         return Err(EgressViolation::TooLong(limit));
     }

@@ -73,8 +73,8 @@ pub enum DagWalkLimit {
     Fanout,
     /// An identity CID contains more than [`MAX_DIGEST_BYTES`].
     InlineContent,
-    /// [`ContentPathError::TooLong`](crate::ContentPathError::TooLong) or
-    /// [`ContentPathError::TooManySegments`](crate::ContentPathError::TooManySegments).
+    /// [`UnixFsPathError::TooLong`](crate::UnixFsPathError::TooLong) or
+    /// [`UnixFsPathError::TooManySegments`](crate::UnixFsPathError::TooManySegments).
     Path,
     /// Shards are nested in more levels than the hash has bits for.
     ShardDepth,

@@ -19,7 +19,7 @@ const FILE_WIDTH: usize = 174;
 
 /// The layout of files and directories that [`build_directory_tree`] builds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DagLayout {
+pub struct UnixFsLayout {
     /// Chunk size of a file in bytes; 0 counts as 1.
     pub chunk: usize,
     /// A directory with more entries than this is sharded.
@@ -29,7 +29,7 @@ pub struct DagLayout {
 }
 
 /// Chunks of 1 MiB, as in the UnixFS profile of 2025, and no sharding.
-impl Default for DagLayout {
+impl Default for UnixFsLayout {
     fn default() -> Self {
         Self { chunk: IpfsImportProfile::UnixfsV1.chunk_size(), shard_above: usize::MAX, fanout: HamtFanout::DEFAULT }
     }
@@ -54,7 +54,7 @@ impl HamtFanout {
 /// Builds a directory tree from files by path. Paths are names joined by `/`.
 ///
 /// A path that is both a file and a directory becomes a directory. Names are not checked.
-pub fn build_directory_tree(files: &BTreeMap<String, Bytes>, layout: DagLayout) -> (ContentId, BlocksByCid) {
+pub fn build_directory_tree(files: &BTreeMap<String, Bytes>, layout: UnixFsLayout) -> (ContentId, BlocksByCid) {
     let mut dag = DagBuilder::default();
     let paths = files.iter().map(|(path, bytes)| (path.as_str(), bytes)).collect();
     let root = dag.add_subtree(paths, layout);
@@ -145,28 +145,29 @@ impl DagBuilder {
             return self.add_raw_block(Bytes::copy_from_slice(bytes));
         }
         let file_size = bytes.len() as u64;
-        let mut data = ProtobufWriter::default().with_number(UNIXFS_TYPE, TYPE_FILE);
+        let mut data = ProtobufWriter::default().with_varint_field(UNIXFS_TYPE, TYPE_FILE);
         if !bytes.is_empty() {
-            data = data.with_bytes(UNIXFS_DATA, bytes);
+            data = data.with_bytes_field(UNIXFS_DATA, bytes);
         }
-        BuiltDagNode { file_size, ..self.add_node(&[], data.with_number(UNIXFS_FILE_SIZE, file_size)) }
+        BuiltDagNode { file_size, ..self.add_dag_pb_node(&[], data.with_varint_field(UNIXFS_FILE_SIZE, file_size)) }
     }
 
     fn add_file_node(&mut self, children: &[BuiltDagNode]) -> BuiltDagNode {
         let file_size = children.iter().map(|child| child.file_size).sum();
-        let mut data =
-            ProtobufWriter::default().with_number(UNIXFS_TYPE, TYPE_FILE).with_number(UNIXFS_FILE_SIZE, file_size);
+        let mut data = ProtobufWriter::default()
+            .with_varint_field(UNIXFS_TYPE, TYPE_FILE)
+            .with_varint_field(UNIXFS_FILE_SIZE, file_size);
         for child in children {
-            data = data.with_number(UNIXFS_BLOCK_SIZE, child.file_size);
+            data = data.with_varint_field(UNIXFS_BLOCK_SIZE, child.file_size);
         }
         let links: Vec<_> = children.iter().map(|child| (String::new(), *child)).collect();
-        BuiltDagNode { file_size, ..self.add_node(&links, data) }
+        BuiltDagNode { file_size, ..self.add_dag_pb_node(&links, data) }
     }
 
     /// Adds a plain directory.
     pub fn add_directory(&mut self, entries: &DirectoryEntries) -> BuiltDagNode {
         let links: Vec<_> = entries.iter().map(|(name, entry)| (name.clone(), *entry)).collect();
-        self.add_node(&links, ProtobufWriter::default().with_number(UNIXFS_TYPE, TYPE_DIRECTORY))
+        self.add_dag_pb_node(&links, ProtobufWriter::default().with_varint_field(UNIXFS_TYPE, TYPE_DIRECTORY))
     }
 
     /// Adds a sharded directory.
@@ -195,33 +196,33 @@ impl DagBuilder {
             })
             .collect();
         let data = ProtobufWriter::default()
-            .with_number(UNIXFS_TYPE, TYPE_HAMT_SHARD)
-            .with_bytes(UNIXFS_DATA, &bitfield)
-            .with_number(UNIXFS_HASH_TYPE, HASH_MURMUR3_X64_64)
-            .with_number(UNIXFS_FANOUT, fanout);
-        self.add_node(&links, data)
+            .with_varint_field(UNIXFS_TYPE, TYPE_HAMT_SHARD)
+            .with_bytes_field(UNIXFS_DATA, &bitfield)
+            .with_varint_field(UNIXFS_HASH_TYPE, HASH_MURMUR3_X64_64)
+            .with_varint_field(UNIXFS_FANOUT, fanout);
+        self.add_dag_pb_node(&links, data)
     }
 
-    fn add_node(&mut self, links: &[(String, BuiltDagNode)], data: ProtobufWriter) -> BuiltDagNode {
+    fn add_dag_pb_node(&mut self, links: &[(String, BuiltDagNode)], data: ProtobufWriter) -> BuiltDagNode {
         let mut node = ProtobufWriter::default();
         for (name, child) in links {
             let link = ProtobufWriter::default()
-                .with_bytes(LINK_HASH, &child.cid.to_bytes())
-                .with_bytes(LINK_NAME, name.as_bytes())
-                .with_number(LINK_TSIZE, child.tsize);
-            node = node.with_bytes(NODE_LINKS, &link.0);
+                .with_bytes_field(LINK_HASH, &child.cid.to_bytes())
+                .with_bytes_field(LINK_NAME, name.as_bytes())
+                .with_varint_field(LINK_TSIZE, child.tsize);
+            node = node.with_bytes_field(NODE_LINKS, &link.0);
         }
-        let block = node.with_bytes(NODE_DATA, &data.0).0;
+        let block = node.with_bytes_field(NODE_DATA, &data.0).0;
         let cid = match self.profile {
             IpfsImportProfile::UnixfsV1 => ContentId::from_dag_pb_block(&block),
-            IpfsImportProfile::UnixfsV0 => ContentId::v0_from_block(&block),
+            IpfsImportProfile::UnixfsV0 => ContentId::from_dag_pb_block_v0(&block),
         };
         let tsize = block.len() as u64 + links.iter().map(|(_, child)| child.tsize).sum::<u64>();
         self.blocks.insert(cid, Bytes::from(block));
         BuiltDagNode { cid, tsize, file_size: 0 }
     }
 
-    fn add_subtree(&mut self, files: Vec<(&str, &Bytes)>, layout: DagLayout) -> BuiltDagNode {
+    fn add_subtree(&mut self, files: Vec<(&str, &Bytes)>, layout: UnixFsLayout) -> BuiltDagNode {
         let mut entries = DirectoryEntries::new();
         let mut inner: BTreeMap<&str, Vec<(&str, &Bytes)>> = BTreeMap::new();
         for (path, bytes) in files {
@@ -259,14 +260,14 @@ pub fn write_car<'a>(root: &ContentId, blocks: impl IntoIterator<Item = (&'a Con
     header.extend(b"\x67version\x01");
 
     let mut car = Vec::new();
-    write_car_frame(&[&header], &mut car);
+    write_length_prefixed(&[&header], &mut car);
     for (cid, block) in blocks {
-        write_car_frame(&[&cid.to_bytes(), block], &mut car);
+        write_length_prefixed(&[&cid.to_bytes(), block], &mut car);
     }
     car
 }
 
-fn write_car_frame(parts: &[&[u8]], out: &mut Vec<u8>) {
+fn write_length_prefixed(parts: &[&[u8]], out: &mut Vec<u8>) {
     varint::write_varint(parts.iter().map(|part| part.len() as u64).sum(), out);
     for part in parts {
         out.extend_from_slice(part);
@@ -303,15 +304,15 @@ const TYPE_HAMT_SHARD: u64 = 5;
 struct ProtobufWriter(Vec<u8>);
 
 impl ProtobufWriter {
-    fn with_number(mut self, field: u64, value: u64) -> Self {
+    fn with_varint_field(mut self, field: u64, value: u64) -> Self {
         varint::write_varint(field << 3, &mut self.0);
         varint::write_varint(value, &mut self.0);
         self
     }
 
-    fn with_bytes(mut self, field: u64, value: &[u8]) -> Self {
+    fn with_bytes_field(mut self, field: u64, value: &[u8]) -> Self {
         varint::write_varint(field << 3 | 2, &mut self.0);
-        write_car_frame(&[value], &mut self.0);
+        write_length_prefixed(&[value], &mut self.0);
         self
     }
 }
@@ -319,7 +320,7 @@ impl ProtobufWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ContentPath, DagWalkBudget, read_file_from_car};
+    use crate::{DagWalkBudget, UnixFsPath, read_file_from_car};
 
     #[test]
     fn empty_directories_and_files_have_their_well_known_cids() {
@@ -345,7 +346,7 @@ mod tests {
         let root = dag.add_directory(&DirectoryEntries::from([("a".to_owned(), file), ("b".to_owned(), long)]));
         let blocks = dag.into_blocks();
         let car = Bytes::from(write_car(&root.cid, &blocks));
-        let path = ContentPath::parse_literal("b").unwrap();
+        let path = UnixFsPath::parse_literal("b").unwrap();
         assert_eq!(
             read_file_from_car(root.cid, &path, DagWalkBudget::for_cat_command(), car).unwrap().bytes,
             vec![7; chunk + 1]
@@ -361,7 +362,7 @@ mod tests {
         let blocks = dag.into_blocks();
         let car = Bytes::from(write_car(&root.cid, &blocks));
         let proven =
-            read_file_from_car(root.cid, &ContentPath::default(), DagWalkBudget::for_cat_command(), car).unwrap();
+            read_file_from_car(root.cid, &UnixFsPath::default(), DagWalkBudget::for_cat_command(), car).unwrap();
         assert_eq!(proven.bytes, content);
     }
 
@@ -380,7 +381,7 @@ mod tests {
 
     fn name() -> impl proptest::strategy::Strategy<Value = String> {
         proptest::strategy::Strategy::prop_filter("[a-zé€%. ]{1,6}(/[a-z]{1,2}){0,2}", "a path", |name| {
-            ContentPath::parse_literal(name).is_ok()
+            UnixFsPath::parse_literal(name).is_ok()
         })
     }
 
@@ -396,11 +397,11 @@ mod tests {
         ) {
             let files: BTreeMap<_, _> = files.into_iter().map(|(path, bytes)| (path, Bytes::from(bytes))).collect();
             let fanout = HamtFanout::new(1 << bits).unwrap();
-            let (root, blocks) = build_directory_tree(&files, DagLayout { chunk, shard_above, fanout });
+            let (root, blocks) = build_directory_tree(&files, UnixFsLayout { chunk, shard_above, fanout });
             let car = Bytes::from(write_car(&root, &blocks));
             for (path, bytes) in &files {
                 let is_directory = files.keys().any(|other| other.starts_with(&format!("{path}/")));
-                let outcome = read_file_from_car(root, &ContentPath::parse_literal(path).unwrap(), DagWalkBudget::for_agent_card(), car.clone());
+                let outcome = read_file_from_car(root, &UnixFsPath::parse_literal(path).unwrap(), DagWalkBudget::for_agent_card(), car.clone());
                 match outcome {
                     Ok(proven) => proptest::prop_assert_eq!(&proven.bytes, bytes),
                     Err(error) => proptest::prop_assert!(is_directory, "{}: {}", path, error),

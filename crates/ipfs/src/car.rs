@@ -12,7 +12,7 @@ use multihash::Multihash;
 use super::budget::{DagWalkBudget, DagWalkLimit};
 use super::error::DagWalkError;
 use super::id::{CidParts, ContentId, MAX_DIGEST_BYTES};
-use super::path::ContentPath;
+use super::path::UnixFsPath;
 use super::protobuf::set_field_once;
 use super::varint::{self, VarintError};
 use super::walk::{DagWalk, VerifiedFile};
@@ -23,7 +23,7 @@ use super::walk::{DagWalk, VerifiedFile};
 /// The error of the walk; [`DagWalkError::Incomplete`] if the CAR lacks a block.
 pub fn read_file_from_car(
     root: ContentId,
-    path: &ContentPath,
+    path: &UnixFsPath,
     budget: DagWalkBudget,
     car: Bytes,
 ) -> Result<VerifiedFile, DagWalkError> {
@@ -66,7 +66,7 @@ impl CarBlockFeed {
     /// # Errors
     /// See [`CarBlockFeed::supply_wanted_block`].
     pub fn push_chunk(&mut self, walk: &mut DagWalk, chunk: Bytes) -> Result<CarFeedProgress, DagWalkError> {
-        self.read_chunk(chunk);
+        self.buffer_chunk(chunk);
         loop {
             match self.supply_wanted_block(walk)? {
                 CarFeedProgress::Moved => {}
@@ -77,7 +77,7 @@ impl CarBlockFeed {
 
     /// Reads the next bytes of the CAR. Before reading further bytes, call [`CarBlockFeed::supply_wanted_block`] until
     /// the walk no longer moves.
-    pub fn read_chunk(&mut self, chunk: Bytes) {
+    pub fn buffer_chunk(&mut self, chunk: Bytes) {
         self.reader.push_chunk(chunk);
     }
 
@@ -95,7 +95,7 @@ impl CarBlockFeed {
     }
 
     /// Bytes buffered of an incomplete section.
-    pub fn unread_bytes(&self) -> usize {
+    pub fn buffered_byte_count(&self) -> usize {
         self.reader.buffer.len()
     }
 
@@ -277,7 +277,7 @@ impl CarReader {
             return Ok(false);
         }
         let mut fields = self.buffer.split_to(BYTES).freeze();
-        self.count_bytes(BYTES)?;
+        self.charge_bytes(BYTES)?;
         fields.advance(16);
         let offset = usize::try_from(fields.get_u64_le()).map_err(|_| CarError::Limit(DagWalkLimit::DagBytes))?;
         let payload = usize::try_from(fields.get_u64_le()).map_err(|_| CarError::Limit(DagWalkLimit::DagBytes))?;
@@ -292,7 +292,7 @@ impl CarReader {
 
     fn skip_padding(&mut self, left: usize, payload: usize) -> Result<bool, CarError> {
         let skipped = left.min(self.buffer.len());
-        self.count_bytes(skipped)?;
+        self.charge_bytes(skipped)?;
         self.buffer.advance(skipped);
         self.state = CarParserState::Padding { left: left - skipped, payload };
         if left > skipped {
@@ -326,7 +326,7 @@ impl CarReader {
             return Err(CarError::Limit(DagWalkLimit::Visits));
         }
         let (parts, block) = CidParts::parse_prefix(&section).map_err(CarError::Malformed)?;
-        if parts.is_oversized() {
+        if parts.has_oversized_digest() {
             return Err(CarError::Malformed("the digest of a section is too long"));
         }
         if block.len() > self.limits.block_size {
@@ -360,12 +360,12 @@ impl CarReader {
         if rest.len() < length {
             return Ok(None);
         }
-        self.count_bytes(prefix + length)?;
+        self.charge_bytes(prefix + length)?;
         self.buffer.advance(prefix);
         Ok(Some(self.buffer.split_to(length).freeze()))
     }
 
-    fn count_bytes(&mut self, more: usize) -> Result<(), CarError> {
+    fn charge_bytes(&mut self, more: usize) -> Result<(), CarError> {
         self.bytes = self.bytes.saturating_add(more);
         if self.bytes > self.limits.bytes && !mutant!("endless-car") {
             Err(CarError::Limit(DagWalkLimit::DagBytes))
@@ -474,7 +474,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::build::{BlocksByCid, DagLayout, build_directory_tree, write_car};
+    use crate::build::{BlocksByCid, UnixFsLayout, build_directory_tree, write_car};
 
     const PATH: &str = "agents/card.json";
 
@@ -483,16 +483,16 @@ mod tests {
             (PATH.to_owned(), Bytes::from("{\"name\": \"summarizeagent.eth\"}".repeat(20))),
             ("agents/other.json".to_owned(), Bytes::from("[]")),
         ]);
-        build_directory_tree(&files, DagLayout { chunk: 100, ..DagLayout::default() })
+        build_directory_tree(&files, UnixFsLayout { chunk: 100, ..UnixFsLayout::default() })
     }
 
     fn start(root: ContentId) -> (DagWalk, CarBlockFeed) {
         let budget = DagWalkBudget::for_agent_card();
-        (DagWalk::new(root, &ContentPath::parse(PATH).unwrap(), budget), CarBlockFeed::new(&budget, budget.dag_bytes))
+        (DagWalk::new(root, &UnixFsPath::parse(PATH).unwrap(), budget), CarBlockFeed::new(&budget, budget.dag_bytes))
     }
 
     fn cat(root: ContentId, car: Vec<u8>) -> Result<Bytes, DagWalkError> {
-        let path = ContentPath::parse(PATH).unwrap();
+        let path = UnixFsPath::parse(PATH).unwrap();
         read_file_from_car(root, &path, DagWalkBudget::for_agent_card(), Bytes::from(car)).map(|proven| proven.bytes)
     }
 
@@ -544,7 +544,7 @@ mod tests {
     fn a_step_gives_the_walk_one_block() {
         let (root, blocks) = sample();
         let (mut walk, mut feed) = start(root);
-        feed.read_chunk(Bytes::from(write_car(&root, &blocks)));
+        feed.buffer_chunk(Bytes::from(write_car(&root, &blocks)));
         for count in 1..blocks.len() {
             assert_eq!((feed.supply_wanted_block(&mut walk), walk.block_count()), (Ok(CarFeedProgress::Moved), count));
         }
@@ -570,7 +570,7 @@ mod tests {
         for end in 0..whole.len() {
             match cat(root, whole[..end].to_vec()) {
                 Ok(bytes) => assert_eq!(bytes, expected),
-                Err(error) => assert_eq!(error.class(), "incomplete", "cut at {end}"),
+                Err(error) => assert_eq!(error.error_class_name(), "incomplete", "cut at {end}"),
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::budget::DagWalkLimit;
 use super::id::ContentId;
-use super::path::ContentPathError;
+use super::path::UnixFsPathError;
 
 /// Why a walk returns no bytes.
 ///
@@ -22,9 +22,9 @@ pub enum DagWalkError {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// The path violates the rules of [`ContentPath`](crate::ContentPath).
+    /// The path violates the rules of [`UnixFsPath`](crate::UnixFsPath).
     #[error("{0}")]
-    BadPath(ContentPathError),
+    BadPath(UnixFsPathError),
     /// A node violates the rules of UnixFS.
     #[error("{cid} is not valid UnixFS: {why}")]
     BadUnixfs {
@@ -87,7 +87,7 @@ pub enum DagWalkError {
 
 impl DagWalkError {
     /// The stable name of the error's kind, for programs.
-    pub fn class(&self) -> &'static str {
+    pub fn error_class_name(&self) -> &'static str {
         match self {
             Self::BadCar(_) => "bad-car",
             Self::BadDagPb { .. } => "bad-dag-pb",
@@ -108,14 +108,14 @@ impl DagWalkError {
     /// Whether every honest source leads to the same error, because it follows from the request, the budget and
     /// verified blocks. Other errors are the fault of one source, and another source may succeed.
     pub const fn is_final(&self) -> bool {
-        self.refutation().is_some()
+        self.proven_content_defect().is_some()
     }
 }
 
-impl From<ContentPathError> for DagWalkError {
-    fn from(error: ContentPathError) -> Self {
+impl From<UnixFsPathError> for DagWalkError {
+    fn from(error: UnixFsPathError) -> Self {
         match error {
-            ContentPathError::TooLong | ContentPathError::TooManySegments => Self::Limit(DagWalkLimit::Path),
+            UnixFsPathError::TooLong | UnixFsPathError::TooManySegments => Self::Limit(DagWalkLimit::Path),
             error => Self::BadPath(error),
         }
     }
@@ -134,7 +134,7 @@ mod tests {
         assert!(!DagWalkError::BadCar("").is_final());
         assert!(DagWalkError::Limit(DagWalkLimit::Visits).is_final());
         assert!(DagWalkError::IsADirectory.is_final());
-        assert_eq!(DagWalkError::from(ContentPathError::TooManySegments).class(), "limit");
-        assert_eq!(DagWalkError::from(ContentPathError::DotSegment).class(), "bad-path");
+        assert_eq!(DagWalkError::from(UnixFsPathError::TooManySegments).error_class_name(), "limit");
+        assert_eq!(DagWalkError::from(UnixFsPathError::DotSegment).error_class_name(), "bad-path");
     }
 }

@@ -88,7 +88,7 @@ impl ContentId {
     }
 
     /// The CIDv0 of `block`, which must be a dag-pb block.
-    pub fn v0_from_block(block: &[u8]) -> Self {
+    pub fn from_dag_pb_block_v0(block: &[u8]) -> Self {
         Self(CidGeneric::new_v0(sha2_256_multihash(block)).expect("version 0 is for SHA-256"))
     }
 
@@ -222,7 +222,7 @@ fn decode_cid_text(text: &str) -> Result<(Vec<u8>, Version), CidError> {
         .find(|base| base.code() == prefix)
         .ok_or_else(|| malformed_error("the first character is no multibase prefix that CIDs use"))?;
     if text.len() > MAX_TEXT_BYTES && QUADRATIC.contains(&base) {
-        return Err(too_long_error(text, base));
+        return Err(cid_text_too_long_error(text, base));
     }
     Ok((base.decode(&text[1..]).map_err(bad_text)?, Version::V1))
 }
@@ -234,7 +234,7 @@ const QUADRATIC: [Base; 4] = [Base::Base36Lower, Base::Base36Upper, Base::Base58
 const DIGITS_AT_ONCE: usize = 64;
 
 /// The error for a text of more than [`MAX_TEXT_BYTES`] in one of the [`QUADRATIC`] bases.
-fn too_long_error(text: &str, base: Base) -> CidError {
+fn cid_text_too_long_error(text: &str, base: Base) -> CidError {
     let mut digits = text.as_bytes()[1..].chunks(DIGITS_AT_ONCE).map(str::from_utf8);
     let is_of_base = digits.all(|digits| digits.is_ok_and(|digits| base.decode(digits).is_ok()));
     if is_of_base && !mutant!("long-inline-cids-are-malformed") {
@@ -260,13 +260,13 @@ impl<'a> CidParts<'a> {
             let parts = Self { version: Version::V0, codec: CODEC_DAG_PB, hash: AllowedHashFunction::SHA2_256, digest };
             return Ok((parts, rest));
         }
-        let (version, rest) = split_number(bytes)?;
+        let (version, rest) = split_unsigned_varint(bytes)?;
         if version != 1 {
             return Err("the version is neither 0 nor 1");
         }
-        let (codec, rest) = split_number(rest)?;
-        let (hash, rest) = split_number(rest)?;
-        let (length, rest) = split_number(rest)?;
+        let (codec, rest) = split_unsigned_varint(rest)?;
+        let (hash, rest) = split_unsigned_varint(rest)?;
+        let (length, rest) = split_unsigned_varint(rest)?;
         let (digest, rest) = usize::try_from(length)
             .ok()
             .and_then(|length| rest.split_at_checked(length))
@@ -281,13 +281,13 @@ impl<'a> CidParts<'a> {
     }
 
     /// Whether the digest is longer than [`MAX_DIGEST_BYTES`].
-    pub(super) fn is_oversized(&self) -> bool {
+    pub(super) fn has_oversized_digest(&self) -> bool {
         self.digest.len() > MAX_DIGEST_BYTES
     }
 
     /// The CID, if its hash function is allowed and its digest is complete.
-    pub(super) fn into_content_id(self) -> Result<ContentId, ForbiddenHash> {
-        let forbidden = ForbiddenHash { code: self.hash, length: self.digest.len() };
+    pub(super) fn into_content_id(self) -> Result<ContentId, ForbiddenCidHash> {
+        let forbidden = ForbiddenCidHash { code: self.hash, length: self.digest.len() };
         if !AllowedHashFunction::from_code(self.hash)
             .is_some_and(|function| function.is_full_digest_length(self.digest.len()))
         {
@@ -299,7 +299,7 @@ impl<'a> CidParts<'a> {
 }
 
 /// Splits a number of at most 63 bits, in multiformats encoding, off the start of `bytes`.
-fn split_number(bytes: &[u8]) -> Result<(u64, &[u8]), &'static str> {
+fn split_unsigned_varint(bytes: &[u8]) -> Result<(u64, &[u8]), &'static str> {
     match varint::split_varint(bytes) {
         Ok((value, rest)) if value <= i64::MAX as u64 => Ok((value, rest)),
         Ok(_) | Err(varint::VarintError::Invalid) => Err("a number is padded or too large"),
@@ -309,19 +309,19 @@ fn split_number(bytes: &[u8]) -> Result<(u64, &[u8]), &'static str> {
 
 /// The hash of a well-formed CID, if it is not allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ForbiddenHash {
+pub(super) struct ForbiddenCidHash {
     code: u64,
     length: usize,
 }
 
-impl ForbiddenHash {
+impl ForbiddenCidHash {
     /// Whether it is an identity hash with too much content.
     pub(super) fn is_long_identity(self) -> bool {
         self.code == AllowedHashFunction::IDENTITY
     }
 }
 
-impl fmt::Display for ForbiddenHash {
+impl fmt::Display for ForbiddenCidHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { code, length } = self;
         if self.is_long_identity() {
@@ -334,8 +334,8 @@ impl fmt::Display for ForbiddenHash {
     }
 }
 
-impl From<ForbiddenHash> for CidError {
-    fn from(forbidden: ForbiddenHash) -> Self {
+impl From<ForbiddenCidHash> for CidError {
+    fn from(forbidden: ForbiddenCidHash) -> Self {
         Self::HashForbidden(forbidden.to_string())
     }
 }

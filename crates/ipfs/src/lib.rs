@@ -65,6 +65,6 @@ pub use budget::{DagWalkBudget, DagWalkLimit};
 pub use car::{CarBlockFeed, CarFeedProgress, read_file_from_car};
 pub use error::DagWalkError;
 pub use id::{CidError, ContentId, MAX_DIGEST_BYTES, MAX_TEXT_BYTES};
-pub use path::{ContentPath, ContentPathError, MAX_PATH_BYTES, MAX_SEGMENTS};
-pub use refutation::ContentRefutation;
+pub use path::{MAX_PATH_BYTES, MAX_SEGMENTS, UnixFsPath, UnixFsPathError};
+pub use refutation::ProvenContentDefect;
 pub use walk::{DagWalk, VerifiedBlocks, VerifiedFile};

@@ -1,4 +1,4 @@
-//! [`ContentPath`]: the names from a root CID to a file.
+//! [`UnixFsPath`]: the names from a root CID to a file.
 
 use std::fmt;
 
@@ -15,17 +15,17 @@ const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_')
 
 /// The path below a root, as valid names of directory entries: not empty, not `.` or `..`, without slash and NUL.
 ///
-/// [`fmt::Display`] writes the percent-encoded form, which [`ContentPath::parse`] accepts.
+/// [`fmt::Display`] writes the percent-encoded form, which [`UnixFsPath::parse`] accepts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct ContentPath(Vec<String>);
+pub struct UnixFsPath(Vec<String>);
 
-impl ContentPath {
+impl UnixFsPath {
     /// Parses a URI path without a slash at either end. Escapes are decoded once. The empty text is the empty path,
     /// which refers to the root.
     ///
     /// # Errors
     /// The rule that the text violates.
-    pub fn parse(text: &str) -> Result<Self, ContentPathError> {
+    pub fn parse(text: &str) -> Result<Self, UnixFsPathError> {
         Self::parse_segments(text, percent_decode)
     }
 
@@ -33,22 +33,22 @@ impl ContentPath {
     ///
     /// # Errors
     /// The rule that the text violates.
-    pub fn parse_literal(text: &str) -> Result<Self, ContentPathError> {
+    pub fn parse_literal(text: &str) -> Result<Self, UnixFsPathError> {
         Self::parse_segments(text, |segment| Ok(segment.to_owned()))
     }
 
     fn parse_segments(
         text: &str,
-        decode: impl Fn(&str) -> Result<String, ContentPathError>,
-    ) -> Result<Self, ContentPathError> {
+        decode: impl Fn(&str) -> Result<String, UnixFsPathError>,
+    ) -> Result<Self, UnixFsPathError> {
         if text.is_empty() {
             return Ok(Self::default());
         }
         if text.len() > MAX_PATH_BYTES {
-            return Err(ContentPathError::TooLong);
+            return Err(UnixFsPathError::TooLong);
         }
         if text.split('/').count() > MAX_SEGMENTS && !mutant!("paths-without-end") {
-            return Err(ContentPathError::TooManySegments);
+            return Err(UnixFsPathError::TooManySegments);
         }
         text.split('/').map(|segment| require_valid_name(decode(segment)?)).collect::<Result<_, _>>().map(Self)
     }
@@ -64,7 +64,7 @@ impl ContentPath {
     }
 }
 
-impl fmt::Display for ContentPath {
+impl fmt::Display for UnixFsPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, segment) in self.0.iter().enumerate() {
             if index > 0 {
@@ -76,9 +76,9 @@ impl fmt::Display for ContentPath {
     }
 }
 
-/// Why a text is not a [`ContentPath`].
+/// Why a text is not a [`UnixFsPath`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ContentPathError {
+pub enum UnixFsPathError {
     /// A `%` is not followed by two hexadecimal digits.
     #[error("the path has a broken percent escape")]
     BadEscape,
@@ -106,22 +106,22 @@ pub enum ContentPathError {
 }
 
 /// Checks that `name` is valid for a directory entry. A path may only contain such names.
-pub(super) fn check_entry_name(name: &str) -> Result<(), ContentPathError> {
+pub(super) fn check_entry_name(name: &str) -> Result<(), UnixFsPathError> {
     match name {
-        "" => Err(ContentPathError::EmptySegment),
-        "." | ".." => Err(ContentPathError::DotSegment),
-        name if name.contains('/') => Err(ContentPathError::EscapedSlash),
-        name if name.contains('\0') => Err(ContentPathError::Nul),
+        "" => Err(UnixFsPathError::EmptySegment),
+        "." | ".." => Err(UnixFsPathError::DotSegment),
+        name if name.contains('/') => Err(UnixFsPathError::EscapedSlash),
+        name if name.contains('\0') => Err(UnixFsPathError::Nul),
         _ => Ok(()),
     }
 }
 
-fn require_valid_name(name: String) -> Result<String, ContentPathError> {
+fn require_valid_name(name: String) -> Result<String, UnixFsPathError> {
     check_entry_name(&name)?;
     Ok(name)
 }
 
-fn percent_decode(segment: &str) -> Result<String, ContentPathError> {
+fn percent_decode(segment: &str) -> Result<String, UnixFsPathError> {
     let mut decoded = Vec::with_capacity(segment.len());
     let mut rest = segment.bytes();
     while let Some(byte) = rest.next() {
@@ -129,11 +129,11 @@ fn percent_decode(segment: &str) -> Result<String, ContentPathError> {
             decoded.push(byte);
             continue;
         }
-        let high = rest.next().and_then(hex_digit).ok_or(ContentPathError::BadEscape)?;
-        let low = rest.next().and_then(hex_digit).ok_or(ContentPathError::BadEscape)?;
+        let high = rest.next().and_then(hex_digit).ok_or(UnixFsPathError::BadEscape)?;
+        let low = rest.next().and_then(hex_digit).ok_or(UnixFsPathError::BadEscape)?;
         decoded.push(high << 4 | low);
     }
-    String::from_utf8(decoded).map_err(|_| ContentPathError::NotUtf8)
+    String::from_utf8(decoded).map_err(|_| UnixFsPathError::NotUtf8)
 }
 
 fn hex_digit(byte: u8) -> Option<u8> {
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     fn segments(text: &str) -> Vec<String> {
-        ContentPath::parse(text).unwrap().segments().to_vec()
+        UnixFsPath::parse(text).unwrap().segments().to_vec()
     }
 
     #[test]
@@ -153,38 +153,38 @@ mod tests {
         assert_eq!(segments("a/b.json"), ["a", "b.json"]);
         assert_eq!(segments("%61%20b/%E2%82%AC"), ["a b", "€"]);
         assert_eq!(segments("%252e%252e"), ["%2e%2e"]);
-        assert!(ContentPath::parse("").unwrap().is_empty());
+        assert!(UnixFsPath::parse("").unwrap().is_empty());
     }
 
     #[test]
     fn a_literal_path_decodes_nothing() {
-        assert_eq!(ContentPath::parse_literal("%2f/%zz").unwrap().segments(), ["%2f", "%zz"]);
-        assert_eq!(ContentPath::parse_literal("a/../b"), Err(ContentPathError::DotSegment));
+        assert_eq!(UnixFsPath::parse_literal("%2f/%zz").unwrap().segments(), ["%2f", "%zz"]);
+        assert_eq!(UnixFsPath::parse_literal("a/../b"), Err(UnixFsPathError::DotSegment));
     }
 
     #[test]
     fn what_no_directory_lists_is_refused() {
         for (text, error) in [
-            ("/", ContentPathError::EmptySegment),
-            ("/a", ContentPathError::EmptySegment),
-            ("a/", ContentPathError::EmptySegment),
-            ("a//b", ContentPathError::EmptySegment),
-            (".", ContentPathError::DotSegment),
-            ("a/..", ContentPathError::DotSegment),
-            ("%2e%2E/a", ContentPathError::DotSegment),
-            ("a%2fb", ContentPathError::EscapedSlash),
-            ("a%2Fb", ContentPathError::EscapedSlash),
-            ("a%00", ContentPathError::Nul),
-            ("a\0", ContentPathError::Nul),
-            ("%", ContentPathError::BadEscape),
-            ("%4", ContentPathError::BadEscape),
-            ("%4g", ContentPathError::BadEscape),
-            ("%+1", ContentPathError::BadEscape),
-            ("%€", ContentPathError::BadEscape),
-            ("%ff", ContentPathError::NotUtf8),
-            ("%C0%AF", ContentPathError::NotUtf8),
+            ("/", UnixFsPathError::EmptySegment),
+            ("/a", UnixFsPathError::EmptySegment),
+            ("a/", UnixFsPathError::EmptySegment),
+            ("a//b", UnixFsPathError::EmptySegment),
+            (".", UnixFsPathError::DotSegment),
+            ("a/..", UnixFsPathError::DotSegment),
+            ("%2e%2E/a", UnixFsPathError::DotSegment),
+            ("a%2fb", UnixFsPathError::EscapedSlash),
+            ("a%2Fb", UnixFsPathError::EscapedSlash),
+            ("a%00", UnixFsPathError::Nul),
+            ("a\0", UnixFsPathError::Nul),
+            ("%", UnixFsPathError::BadEscape),
+            ("%4", UnixFsPathError::BadEscape),
+            ("%4g", UnixFsPathError::BadEscape),
+            ("%+1", UnixFsPathError::BadEscape),
+            ("%€", UnixFsPathError::BadEscape),
+            ("%ff", UnixFsPathError::NotUtf8),
+            ("%C0%AF", UnixFsPathError::NotUtf8),
         ] {
-            assert_eq!(ContentPath::parse(text), Err(error), "{text:?}");
+            assert_eq!(UnixFsPath::parse(text), Err(error), "{text:?}");
         }
     }
 
@@ -192,22 +192,22 @@ mod tests {
     fn length_and_depth_are_bounded() {
         let deepest = vec!["d"; MAX_SEGMENTS].join("/");
         assert_eq!(segments(&deepest).len(), MAX_SEGMENTS);
-        assert_eq!(ContentPath::parse(&format!("{deepest}/d")), Err(ContentPathError::TooManySegments));
-        assert!(ContentPath::parse(&"d".repeat(MAX_PATH_BYTES)).is_ok());
-        assert_eq!(ContentPath::parse(&"d".repeat(MAX_PATH_BYTES + 1)), Err(ContentPathError::TooLong));
+        assert_eq!(UnixFsPath::parse(&format!("{deepest}/d")), Err(UnixFsPathError::TooManySegments));
+        assert!(UnixFsPath::parse(&"d".repeat(MAX_PATH_BYTES)).is_ok());
+        assert_eq!(UnixFsPath::parse(&"d".repeat(MAX_PATH_BYTES + 1)), Err(UnixFsPathError::TooLong));
     }
 
     proptest::proptest! {
         #[test]
         fn the_written_form_reads_back(text in "\\PC{0,40}(/\\PC{1,40}){0,4}") {
-            if let Ok(path) = ContentPath::parse_literal(&text) {
-                proptest::prop_assert_eq!(ContentPath::parse(&path.to_string()), Ok(path));
+            if let Ok(path) = UnixFsPath::parse_literal(&text) {
+                proptest::prop_assert_eq!(UnixFsPath::parse(&path.to_string()), Ok(path));
             }
         }
 
         #[test]
         fn no_text_makes_the_parser_panic(text: String) {
-            let _ = ContentPath::parse(&text);
+            let _ = UnixFsPath::parse(&text);
         }
     }
 }

@@ -22,24 +22,24 @@ impl<'a> ProtobufWireFields<'a> {
     }
 
     fn read_field(&mut self) -> Result<(u64, ProtobufWireValue<'a>), &'static str> {
-        let key = self.read_number()?;
+        let key = self.read_varint()?;
         let value = match key & 7 {
-            0 => ProtobufWireValue::Number(self.read_number()?),
-            2 => ProtobufWireValue::Bytes(self.read_bytes()?),
+            0 => ProtobufWireValue::Number(self.read_varint()?),
+            2 => ProtobufWireValue::Bytes(self.read_length_delimited()?),
             _ => return Err("a field has a wire type that the format does not use"),
         };
         Ok((key >> 3, value))
     }
 
-    fn read_number(&mut self) -> Result<u64, &'static str> {
+    fn read_varint(&mut self) -> Result<u64, &'static str> {
         let (value, rest) =
             varint::split_varint(self.rest).map_err(|_| "a number is cut short, padded or too large")?;
         self.rest = rest;
         Ok(value)
     }
 
-    fn read_bytes(&mut self) -> Result<&'a [u8], &'static str> {
-        let length = usize::try_from(self.read_number()?).unwrap_or(usize::MAX);
+    fn read_length_delimited(&mut self) -> Result<&'a [u8], &'static str> {
+        let length = usize::try_from(self.read_varint()?).unwrap_or(usize::MAX);
         let (bytes, rest) = self.rest.split_at_checked(length).ok_or("a length runs past the end")?;
         self.rest = rest;
         Ok(bytes)

@@ -5,7 +5,7 @@ use super::error::DagWalkError;
 
 /// What a final error proves: every honest source leads to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ContentRefutation {
+pub enum ProvenContentDefect {
     /// A directory on the path was read and does not contain the entry, or the path continues below a file.
     PathMissing,
     /// The path ends at a directory.
@@ -28,16 +28,16 @@ impl DagWalkError {
     /// [`DagWalkBudget::total_bytes`] needs, so no honest importer creates blocks beyond it.
     ///
     /// [`DagWalkBudget::total_bytes`]: super::DagWalkBudget::total_bytes
-    pub const fn refutation(&self) -> Option<ContentRefutation> {
+    pub const fn proven_content_defect(&self) -> Option<ProvenContentDefect> {
         Some(match self {
-            Self::NotFound { .. } | Self::NotADirectory { .. } => ContentRefutation::PathMissing,
-            Self::IsADirectory => ContentRefutation::NotFile,
-            Self::HashNotAllowed(_) | Self::Limit(DagWalkLimit::InlineContent) => ContentRefutation::HashForbidden,
-            Self::TooLarge { limit, .. } => ContentRefutation::Oversize { limit: *limit },
+            Self::NotFound { .. } | Self::NotADirectory { .. } => ProvenContentDefect::PathMissing,
+            Self::IsADirectory => ProvenContentDefect::NotFile,
+            Self::HashNotAllowed(_) | Self::Limit(DagWalkLimit::InlineContent) => ProvenContentDefect::HashForbidden,
+            Self::TooLarge { limit, .. } => ProvenContentDefect::Oversize { limit: *limit },
             Self::BadDagPb { .. } | Self::BadPath(_) | Self::BadUnixfs { .. } | Self::Limit(_) => {
-                ContentRefutation::Invalid
+                ProvenContentDefect::Invalid
             }
-            Self::UnsupportedCodec(_) | Self::UnsupportedType(_) => ContentRefutation::Invalid,
+            Self::UnsupportedCodec(_) | Self::UnsupportedType(_) => ProvenContentDefect::Invalid,
             Self::BadCar(_) | Self::CarLimit(_) | Self::HashMismatch { .. } | Self::Incomplete { .. } => return None,
         })
     }

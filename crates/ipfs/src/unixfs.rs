@@ -60,7 +60,7 @@ impl<'a> UnixFsData<'a> {
     /// Bytes of the file below this node. The stated sizes must be consistent with each other.
     ///
     /// The sizes of the children are only claims at this point. [`super::DagWalk`] checks each child against its size.
-    pub(super) fn check_file_sizes(&self, node: &DagPbNode) -> Result<u64, &'static str> {
+    pub(super) fn checked_file_size(&self, node: &DagPbNode) -> Result<u64, &'static str> {
         if self.block_sizes.len() != node.links.len() {
             return Err("blocksizes and links differ in number");
         }
@@ -125,7 +125,7 @@ mod tests {
     fn size(data: &[u8], links: usize) -> Result<u64, &'static str> {
         let block = [LINK.repeat(links), vec![0x0a, data.len() as u8], data.to_vec()].concat();
         let node = DagPbNode::decode(&block)?;
-        UnixFsData::from_node(&node)?.check_file_sizes(&node)
+        UnixFsData::from_node(&node)?.checked_file_size(&node)
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::dagpb::DagPbNode;
 use super::error::DagWalkError;
 use super::hamt::{HamtBucket, HamtHashPath, HamtShard, HamtShardError};
 use super::id::{CODEC_DAG_PB, CODEC_RAW, CidParts, ContentId, MAX_DIGEST_BYTES};
-use super::path::ContentPath;
+use super::path::UnixFsPath;
 use super::unixfs::{UnixFsData, UnixFsDataType, find_directory_entry};
 
 /// A traversal from a root along a path to a file. It either wants a block or has ended.
@@ -61,7 +61,7 @@ enum DagVisitPurpose {
 
 impl DagWalk {
     /// A walk without any blocks yet.
-    pub fn new(root: ContentId, path: &ContentPath, budget: DagWalkBudget) -> Self {
+    pub fn new(root: ContentId, path: &UnixFsPath, budget: DagWalkBudget) -> Self {
         let mut walk = Self {
             budget,
             segments: path.segments().iter().cloned().collect(),
@@ -74,7 +74,7 @@ impl DagWalk {
             state: DagWalkState::Wanting(root),
         };
         match walk.schedule_visit(root, DagVisitPurpose::Step) {
-            Ok(()) => walk.advance(),
+            Ok(()) => walk.visit_available_nodes(),
             Err(error) => walk.state = DagWalkState::Over(Err(error)),
         }
         walk
@@ -101,7 +101,7 @@ impl DagWalk {
             return Err(DagWalkError::HashMismatch { cid: Box::new(cid) });
         }
         match self.store_block(cid, block) {
-            Ok(()) => self.advance(),
+            Ok(()) => self.visit_available_nodes(),
             Err(error) => self.state = DagWalkState::Over(Err(error)),
         }
         Ok(())
@@ -153,7 +153,7 @@ impl DagWalk {
         Ok(())
     }
 
-    fn advance(&mut self) {
+    fn visit_available_nodes(&mut self) {
         while let Some(task) = self.agenda.pop() {
             let Some(block) = self.find_block(&task.cid) else {
                 self.state = DagWalkState::Wanting(task.cid);
@@ -213,9 +213,9 @@ impl DagWalk {
             DagVisitPurpose::Chunk { size, .. } if cid.is_raw() => self.read_raw_chunk(cid, block, size),
             DagVisitPurpose::Shard { .. } if cid.is_raw() => Err(bad_unixfs_error(cid, "a shard links to a raw block")),
             DagVisitPurpose::Step => {
-                decode_node(cid, block, |node, unixfs| self.follow_segment(cid, block, node, unixfs))
+                with_decoded_unixfs_node(cid, block, |node, unixfs| self.follow_segment(cid, block, node, unixfs))
             }
-            DagVisitPurpose::Shard { name, path, fanout } => decode_node(cid, block, |node, unixfs| {
+            DagVisitPurpose::Shard { name, path, fanout } => with_decoded_unixfs_node(cid, block, |node, unixfs| {
                 if unixfs.kind != UnixFsDataType::HamtShard || unixfs.fanout != Some(fanout) {
                     return Err(bad_unixfs_error(
                         cid,
@@ -224,8 +224,8 @@ impl DagWalk {
                 }
                 self.search_shard(cid, node, unixfs, name, path)
             }),
-            DagVisitPurpose::Chunk { size, depth } => decode_node(cid, block, |node, unixfs| {
-                if unixfs.kind != UnixFsDataType::File || file_size(cid, node, unixfs)? != size {
+            DagVisitPurpose::Chunk { size, depth } => with_decoded_unixfs_node(cid, block, |node, unixfs| {
+                if unixfs.kind != UnixFsDataType::File || checked_file_size(cid, node, unixfs)? != size {
                     return Err(bad_unixfs_error(cid, "a chunk is not a file of the size its parent states"));
                 }
                 self.read_chunks(block, node, unixfs, depth)
@@ -243,7 +243,7 @@ impl DagWalk {
         match unixfs.kind {
             UnixFsDataType::Other(code) => Err(DagWalkError::UnsupportedType(code)),
             UnixFsDataType::File => {
-                let size = file_size(cid, node, unixfs)?;
+                let size = checked_file_size(cid, node, unixfs)?;
                 self.begin_file(cid, size)?;
                 self.read_chunks(block, node, unixfs, 0)
             }
@@ -327,7 +327,7 @@ impl DagWalk {
     }
 }
 
-fn decode_node<T>(
+fn with_decoded_unixfs_node<T>(
     cid: ContentId,
     block: &[u8],
     then: impl FnOnce(&DagPbNode, &UnixFsData) -> Result<T, DagWalkError>,
@@ -337,8 +337,8 @@ fn decode_node<T>(
     then(&node, &unixfs)
 }
 
-fn file_size(cid: ContentId, node: &DagPbNode, unixfs: &UnixFsData) -> Result<u64, DagWalkError> {
-    unixfs.check_file_sizes(node).map_err(|why| bad_unixfs_error(cid, why))
+fn checked_file_size(cid: ContentId, node: &DagPbNode, unixfs: &UnixFsData) -> Result<u64, DagWalkError> {
+    unixfs.checked_file_size(node).map_err(|why| bad_unixfs_error(cid, why))
 }
 
 fn bad_unixfs_error(cid: ContentId, why: &'static str) -> DagWalkError {
@@ -409,14 +409,14 @@ mod tests {
     use super::super::varint;
     use super::*;
     use crate::build::{
-        BlocksByCid, BuiltDagNode, DagBuilder, DagLayout, DirectoryEntries, HamtFanout, build_directory_tree,
+        BlocksByCid, BuiltDagNode, DagBuilder, DirectoryEntries, HamtFanout, UnixFsLayout, build_directory_tree,
     };
-    use crate::{ContentPathError, ContentRefutation};
+    use crate::{ProvenContentDefect, UnixFsPathError};
 
     const TYPE_FILE: u8 = 2;
 
-    fn path(text: &str) -> ContentPath {
-        ContentPath::parse(text).unwrap()
+    fn path(text: &str) -> UnixFsPath {
+        UnixFsPath::parse(text).unwrap()
     }
 
     /// Walks over `blocks`, and returns the result and the CIDs that were requested.
@@ -486,7 +486,7 @@ mod tests {
     fn each_block_on_the_way_is_asked_for_once_and_no_other() {
         let files = [("a/b/card.json", "{}"), ("a/other.json", "[]"), ("z", "z")];
         let files = files.map(|(path, content)| (path.to_owned(), Bytes::from(content))).into();
-        let (root, blocks) = build_directory_tree(&files, DagLayout::default());
+        let (root, blocks) = build_directory_tree(&files, UnixFsLayout::default());
         let (outcome, asked) = ask(root, "a/b/card.json", DagWalkBudget::for_agent_card(), &blocks);
         let proven = outcome.unwrap();
         assert_eq!(proven.bytes, "{}");
@@ -523,7 +523,7 @@ mod tests {
         let mut dag = DagBuilder::default();
         let root = dag.add_file(b"hello world", 6);
         let blocks = dag.into_blocks();
-        let mut walk = DagWalk::new(root.cid, &ContentPath::default(), DagWalkBudget::for_agent_card());
+        let mut walk = DagWalk::new(root.cid, &UnixFsPath::default(), DagWalkBudget::for_agent_card());
         while let Some(cid) = walk.wanted_block().copied() {
             for wrong in [Bytes::new(), Bytes::from("hello world"), Bytes::from(vec![0; 4 << 20])] {
                 let mismatch = DagWalkError::HashMismatch { cid: Box::new(cid) };
@@ -539,7 +539,7 @@ mod tests {
     #[test]
     fn bytes_from_elsewhere_may_stand_in_for_a_raw_leaf() {
         let files = [("card.json".to_owned(), Bytes::from("{}"))].into();
-        let (root, blocks) = build_directory_tree(&files, DagLayout::default());
+        let (root, blocks) = build_directory_tree(&files, UnixFsLayout::default());
         let mut walk = DagWalk::new(root, &path("card.json"), DagWalkBudget::for_agent_card());
         walk.supply_block(blocks[&root].clone()).unwrap();
         assert!(walk.wanted_block().unwrap().is_raw());
@@ -550,19 +550,19 @@ mod tests {
     #[test]
     fn identity_cids_need_no_block() {
         let empty = ContentId::parse("bafkqaaa").unwrap();
-        let proven = DagWalk::new(empty, &ContentPath::default(), DagWalkBudget::for_agent_card()).finish().unwrap();
+        let proven = DagWalk::new(empty, &UnixFsPath::default(), DagWalkBudget::for_agent_card()).finish().unwrap();
         assert_eq!((proven.bytes.len(), proven.blocks, proven.visits), (0, 0, 1));
     }
 
     #[test]
     fn the_end_of_a_path_has_to_be_a_file() {
         let files = [("d/f".to_owned(), Bytes::from("x"))].into();
-        let (root, blocks) = build_directory_tree(&files, DagLayout::default());
+        let (root, blocks) = build_directory_tree(&files, UnixFsLayout::default());
         assert_eq!(cat(root, "d", &blocks), Err(DagWalkError::IsADirectory));
         assert_eq!(cat(root, "", &blocks), Err(DagWalkError::IsADirectory));
         assert_eq!(cat(root, "d/g", &blocks), Err(DagWalkError::NotFound { name: "g".to_owned() }));
         assert_eq!(cat(root, "d/f/g", &blocks), Err(DagWalkError::NotADirectory { below: "g".to_owned() }));
-        let sharded = DagLayout { shard_above: 0, ..DagLayout::default() };
+        let sharded = UnixFsLayout { shard_above: 0, ..UnixFsLayout::default() };
         let (root, blocks) = build_directory_tree(&files, sharded);
         assert_eq!(cat(root, "d", &blocks), Err(DagWalkError::IsADirectory));
         assert_eq!(cat(root, "e", &blocks), Err(DagWalkError::NotFound { name: "e".to_owned() }));
@@ -572,7 +572,7 @@ mod tests {
     #[test]
     fn a_missing_block_is_named() {
         let (root, mut blocks) =
-            build_directory_tree(&[("f".to_owned(), Bytes::from("x"))].into(), DagLayout::default());
+            build_directory_tree(&[("f".to_owned(), Bytes::from("x"))].into(), UnixFsLayout::default());
         let leaf = ContentId::from_raw_block(b"x");
         blocks.remove(&leaf);
         assert_eq!(cat(root, "f", &blocks), Err(DagWalkError::Incomplete { cid: Box::new(leaf) }));
@@ -580,7 +580,8 @@ mod tests {
 
     #[test]
     fn names_in_messages_are_cut_and_escaped() {
-        let (root, blocks) = build_directory_tree(&[("f".to_owned(), Bytes::from("x"))].into(), DagLayout::default());
+        let (root, blocks) =
+            build_directory_tree(&[("f".to_owned(), Bytes::from("x"))].into(), UnixFsLayout::default());
         let Err(DagWalkError::NotFound { name }) = cat(root, &format!("\u{202e}\n{}", "x".repeat(1000)), &blocks)
         else {
             panic!("found");
@@ -670,7 +671,7 @@ mod tests {
         let mut blocks = BlocksByCid::new();
         let leaf = ContentId::parse("bafkqaaa").unwrap();
         let root = add_file(&mut blocks, &vec![(leaf, 0); 20_000]);
-        let mut walk = DagWalk::new(root, &ContentPath::default(), DagWalkBudget::for_agent_card());
+        let mut walk = DagWalk::new(root, &UnixFsPath::default(), DagWalkBudget::for_agent_card());
         walk.supply_block(blocks[&root].clone()).unwrap();
         assert!(walk.agenda.len() <= DagWalkBudget::for_agent_card().visits);
         assert_eq!(walk.finish(), Err(DagWalkError::Limit(DagWalkLimit::Visits)));
@@ -692,7 +693,8 @@ mod tests {
 
     #[test]
     fn blocks_are_bounded_in_number_and_size() {
-        let (root, blocks) = build_directory_tree(&[("d/f".to_owned(), Bytes::from("x"))].into(), DagLayout::default());
+        let (root, blocks) =
+            build_directory_tree(&[("d/f".to_owned(), Bytes::from("x"))].into(), UnixFsLayout::default());
         let within = |budget| ask(root, "d/f", budget, &blocks).0.map(|proven| proven.blocks);
         let card = DagWalkBudget::for_agent_card();
         assert_eq!(within(DagWalkBudget { blocks: 3, ..card }), Ok(3));
@@ -745,8 +747,8 @@ mod tests {
         let blocks = BlocksByCid::from([(root, Bytes::from(block))]);
         let forbidden = DagWalkError::Limit(DagWalkLimit::InlineContent);
         assert_eq!(cat(root, "a", &blocks), Err(forbidden.clone()));
-        assert_eq!(forbidden.refutation(), Some(ContentRefutation::HashForbidden));
-        for error in [ContentPathError::TooLong, ContentPathError::TooManySegments] {
+        assert_eq!(forbidden.proven_content_defect(), Some(ProvenContentDefect::HashForbidden));
+        for error in [UnixFsPathError::TooLong, UnixFsPathError::TooManySegments] {
             assert_eq!(DagWalkError::from(error), DagWalkError::Limit(DagWalkLimit::Path));
         }
     }
@@ -777,16 +779,16 @@ mod tests {
     fn each_end_of_a_walk_proves_what_its_name_says() {
         let cid = Box::new(ContentId::from_raw_block(b""));
         for (error, proves) in [
-            (DagWalkError::NotFound { name: String::new() }, Some(ContentRefutation::PathMissing)),
-            (DagWalkError::IsADirectory, Some(ContentRefutation::NotFile)),
-            (DagWalkError::HashNotAllowed(String::new()), Some(ContentRefutation::HashForbidden)),
-            (DagWalkError::TooLarge { size: 9, limit: 8 }, Some(ContentRefutation::Oversize { limit: 8 })),
-            (DagWalkError::BadUnixfs { cid: cid.clone(), why: "" }, Some(ContentRefutation::Invalid)),
+            (DagWalkError::NotFound { name: String::new() }, Some(ProvenContentDefect::PathMissing)),
+            (DagWalkError::IsADirectory, Some(ProvenContentDefect::NotFile)),
+            (DagWalkError::HashNotAllowed(String::new()), Some(ProvenContentDefect::HashForbidden)),
+            (DagWalkError::TooLarge { size: 9, limit: 8 }, Some(ProvenContentDefect::Oversize { limit: 8 })),
+            (DagWalkError::BadUnixfs { cid: cid.clone(), why: "" }, Some(ProvenContentDefect::Invalid)),
             (DagWalkError::CarLimit(DagWalkLimit::DagBytes), None),
             (DagWalkError::HashMismatch { cid: cid.clone() }, None),
             (DagWalkError::Incomplete { cid }, None),
         ] {
-            assert_eq!(error.refutation(), proves, "{error}");
+            assert_eq!(error.proven_content_defect(), proves, "{error}");
         }
     }
 

@@ -4,7 +4,7 @@
 //! (RFC 8725, section 3.11). Because `typ` is checked, a signature for one purpose is never accepted for another.
 
 use base64::Engine as _;
-use clresolve_core::json::{JsonError, JsonLimits, parse};
+use clresolve_core::json::{JsonError, JsonLimits, parse_strict_json};
 use serde_json::Value;
 
 use crate::BASE64URL;
@@ -15,7 +15,7 @@ const MAX_HEADER_BYTES: usize = 1024;
 
 /// The purpose of a JWS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct JwsType {
+pub struct JwsProfile {
     /// The value of `typ` in the protected header.
     pub typ: &'static str,
     /// Maximum length of a JWS of this kind, in bytes.
@@ -23,7 +23,7 @@ pub struct JwsType {
 }
 
 /// Verifies header and signature of a compact JWS. Returns the payload and the thumbprint of the key.
-pub fn verify_compact(jws: &str, keys: &Ed25519KeySet, kind: &JwsType) -> Result<(Vec<u8>, String), JwsError> {
+pub fn verify_compact_jws(jws: &str, keys: &Ed25519KeySet, kind: &JwsProfile) -> Result<(Vec<u8>, String), JwsError> {
     if jws.len() > kind.max_bytes {
         return Err(JwsError::TooLong { most: kind.max_bytes });
     }
@@ -32,7 +32,7 @@ pub fn verify_compact(jws: &str, keys: &Ed25519KeySet, kind: &JwsType) -> Result
     if payload.contains('.') {
         return Err(JwsError::NotCompact);
     }
-    let key_id = key_id_of_header(&decode_base64url(header)?, kind.typ)?;
+    let key_id = parse_header_key_id(&decode_base64url(header)?, kind.typ)?;
     let key = keys.get(&key_id).ok_or_else(|| JwsError::KeyUnknown { kid: key_id.clone() })?;
     if !key.has_signed(signed.as_bytes(), &decode_base64url(signature)?) && !clresolve_core::mutant!("any-signature") {
         return Err(JwsError::Signature);
@@ -41,14 +41,19 @@ pub fn verify_compact(jws: &str, keys: &Ed25519KeySet, kind: &JwsType) -> Result
 }
 
 /// Verifies a detached JWS (RFC 7515, appendix F) over `payload`. Returns the thumbprint of the key.
-pub fn verify_detached(jws: &str, payload: &[u8], keys: &Ed25519KeySet, kind: &JwsType) -> Result<String, JwsError> {
+pub fn verify_detached_jws(
+    jws: &str,
+    payload: &[u8],
+    keys: &Ed25519KeySet,
+    kind: &JwsProfile,
+) -> Result<String, JwsError> {
     if jws.len() > kind.max_bytes {
         return Err(JwsError::TooLong { most: kind.max_bytes });
     }
     let (header, signature) = jws.split_once("..").ok_or(JwsError::NotDetached)?;
     let whole = format!("{header}.{}.{signature}", BASE64URL.encode(payload));
-    let kind = JwsType { max_bytes: whole.len(), ..*kind };
-    verify_compact(&whole, keys, &kind).map(|(_, key_id)| key_id)
+    let kind = JwsProfile { max_bytes: whole.len(), ..*kind };
+    verify_compact_jws(&whole, keys, &kind).map(|(_, key_id)| key_id)
 }
 
 fn decode_base64url(part: &str) -> Result<Vec<u8>, JwsError> {
@@ -56,9 +61,9 @@ fn decode_base64url(part: &str) -> Result<Vec<u8>, JwsError> {
 }
 
 /// The `kid` of a protected header. A header with any other member, such as `jku`, `jwk`, `x5u` or `crit`, is refused.
-fn key_id_of_header(header: &[u8], typ: &str) -> Result<String, JwsError> {
+fn parse_header_key_id(header: &[u8], typ: &str) -> Result<String, JwsError> {
     let limits = JsonLimits { bytes: MAX_HEADER_BYTES, ..JsonLimits::CARD };
-    let header = parse(header, limits).map_err(JwsError::Header)?;
+    let header = parse_strict_json(header, limits).map_err(JwsError::Header)?;
     let text = |member: &str| header.get(member).and_then(Value::as_str).unwrap_or_default();
     if text("alg") != ALGORITHM && !clresolve_core::mutant!("any-algorithm") {
         return Err(JwsError::Algorithm { observed: text("alg").to_owned() });

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
 use clresolve_core::digest::Digest;
-use clresolve_core::json::{JsonLimits, parse};
+use clresolve_core::json::{JsonLimits, parse_strict_json};
 
 use crate::BASE64URL;
 
@@ -251,8 +251,8 @@ pub fn raw_jwks_keys(bytes: &[u8]) -> Result<Vec<Value>, SignatureKeyError> {
         let detail = "it is PEM; `clresolve signature key public FILE` makes a key set of a key".to_owned();
         return Err(SignatureKeyError::NotJwks { detail });
     }
-    let mut set =
-        parse(bytes, JsonLimits::CARD).map_err(|error| SignatureKeyError::NotJwks { detail: error.to_string() })?;
+    let mut set = parse_strict_json(bytes, JsonLimits::CARD)
+        .map_err(|error| SignatureKeyError::NotJwks { detail: error.to_string() })?;
     let Some(Value::Array(list)) = set.get_mut("keys").map(Value::take) else {
         return Err(SignatureKeyError::NotJwks { detail: "expected an object with the member keys".to_owned() });
     };

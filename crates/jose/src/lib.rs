@@ -5,7 +5,7 @@ mod jws;
 mod key;
 
 pub use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
-pub use jws::{JwsError, JwsType, verify_compact, verify_detached};
+pub use jws::{JwsError, JwsProfile, verify_compact_jws, verify_detached_jws};
 pub use key::{
     ALGORITHM, ED25519_ALGORITHMS, Ed25519KeySet, Ed25519PublicKey, Ed25519SigningKey, MAX_KEYS, SignatureKeyError,
     raw_jwks_keys,

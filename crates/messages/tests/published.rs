@@ -11,9 +11,9 @@ use clresolve_core::digest::Digest;
 use clresolve_core::reason::ReasonEffect;
 use clresolve_core::state::TrustState;
 use clresolve_messages::request::{RequestTemplate, judge_request};
-use clresolve_verdict::manifest::{BoundSchemaEntry, SchemaReleaseManifest, SchemaSide};
+use clresolve_verdict::manifest::{BoundSchemaEntry, SchemaReleaseManifest, SchemaRole};
 use clresolve_verdict::profile::{ConformanceProfiles, DEFAULT};
-use clresolve_verdict::schema::bound::{BoundSchema, BoundSchemaCollector};
+use clresolve_verdict::schema::bound::{BoundSchema, ReferencedSchemaCollector};
 use clresolve_verdict::schema::served::ServedSchema;
 use serde_json::{Value, json};
 
@@ -72,14 +72,14 @@ fn read(path: &Path) -> Bytes {
 
 impl Release {
     fn bound(&self, entry: &BoundSchemaEntry) -> BoundSchema {
-        let served = |path: &Path| ServedSchema::read(read(path));
-        let mut gathering = BoundSchemaCollector::new(&self.manifest, entry, served(&self.root.join(&entry.path)));
-        while let Some(sibling) = gathering.next_missing().expect("it refers to its own release") {
+        let served = |path: &Path| ServedSchema::from_bytes(read(path));
+        let mut gathering = ReferencedSchemaCollector::new(&self.manifest, entry, served(&self.root.join(&entry.path)));
+        while let Some(sibling) = gathering.next_missing_sibling().expect("it refers to its own release") {
             let own = gathering
-                .locations(&sibling)
+                .sibling_locations(&sibling)
                 .into_iter()
                 .filter_map(|location| Some(self.root.join("schemas").join(location.split("/schemas/").nth(1)?)));
-            assert!(own.into_iter().any(|path| gathering.supply(sibling, served(&path))), "{sibling:?}");
+            assert!(own.into_iter().any(|path| gathering.supply_sibling(sibling, served(&path))), "{sibling:?}");
         }
         gathering.into_bundle().compile().expect("it is strict")
     }
@@ -91,7 +91,7 @@ fn every_published_example_gets_its_stated_result() {
     for release in releases() {
         for verb in release.manifest.verbs() {
             let [request, receipt] =
-                [SchemaSide::Request, SchemaSide::Receipt].map(|side| release.bound(verb.schema(side)));
+                [SchemaRole::Request, SchemaRole::Receipt].map(|side| release.bound(verb.schema(side)));
             for (folder, state) in [("valid", TrustState::Trusted), ("invalid", TrustState::Untrusted)] {
                 for file in std::fs::read_dir(release.examples.join(&verb.name).join(folder)).expect("a folder") {
                     let path = file.expect("a file").path();

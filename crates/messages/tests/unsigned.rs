@@ -8,7 +8,8 @@ use clresolve_core::reason::ReasonCode;
 use clresolve_core::state::TrustState;
 use clresolve_jose::Ed25519PublicKey;
 use clresolve_messages::receipt::judge::{
-    AgentRoutes, PublishedReceiptSigner, ReceiptAgent, ReceiptCheckKind, ReceiptKnowledge, SignerAddresses, StepStatus,
+    AgentEntryRoutes, CalledAgent, PublishedReceiptSigner, ReceiptCheckKind, ReceiptKnowledge, SignerAddresses,
+    StepStatus,
 };
 use clresolve_messages::receipt::{MAX_BYTES, ReceiptFamily, ReceiptJudgement, judge_receipt};
 use clresolve_payment::route::AgentRoute;
@@ -66,7 +67,7 @@ const PLACE: &str = "@place@";
 const NAME: &str = "@name@";
 
 struct World {
-    agent: ReceiptAgent,
+    agent: CalledAgent,
     signer: PublishedReceiptSigner,
 }
 
@@ -77,12 +78,12 @@ impl World {
         let key = Ed25519PublicKey::from_signer_record("ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=")
             .expect("a key");
         Self {
-            agent: ReceiptAgent {
+            agent: CalledAgent {
                 name: EnsName::parse("summarizeagent.eth").expect("a name"),
                 entry: Some("x402://summarizeagent.eth/summarize/v1".to_owned()),
                 verbs: vec!["summarize".to_owned()],
                 addresses: SignerAddresses { settled: vec![address], open: None },
-                routes: AgentRoutes { settled: vec![route], open: None },
+                routes: AgentEntryRoutes { settled: vec![route], open: None },
             },
             signer: PublishedReceiptSigner {
                 name: EnsName::parse("runtime.sandbox.eth").expect("a name"),

@@ -8,13 +8,14 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use clresolve_core::json::{JsonError, JsonLimits, parse};
+use clresolve_core::json::{JsonError, JsonLimits, parse_strict_json};
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::ReasonCode;
 use clresolve_core::state::TrustState;
 use clresolve_jose::Ed25519PublicKey;
 use clresolve_messages::receipt::judge::{
-    AgentRoutes, PublishedReceiptSigner, ReceiptAgent, ReceiptCheckKind, ReceiptKnowledge, SignerAddresses, StepStatus,
+    AgentEntryRoutes, CalledAgent, PublishedReceiptSigner, ReceiptCheckKind, ReceiptKnowledge, SignerAddresses,
+    StepStatus,
 };
 use clresolve_messages::receipt::{ReceiptFamily, ReceiptJudgement, judge_receipt};
 use clresolve_payment::route::AgentRoute;
@@ -42,7 +43,7 @@ fn x402_vectors_of_commandlayer_receipts_get_their_result() {
         let signature = if vector.is_signed() { StepStatus::Pass } else { StepStatus::Fail };
         assert_eq!(row(ReceiptCheckKind::Signature), Some(signature), "{name}: {found:#?}");
         if let Some(digest) = &vector.canonical_sha256 {
-            assert_eq!(found.canonical_sha256.map(|found| found.hex()).as_ref(), Some(digest), "{name}");
+            assert_eq!(found.canonical_sha256.map(|found| found.to_hex()).as_ref(), Some(digest), "{name}");
         }
         if vector.is_signed() && vector.names_another_signer() {
             assert_eq!(codes(&found), [ReasonCode::ReceiptSignerMismatch], "{name}");
@@ -194,12 +195,7 @@ fn changes(byte: u8) -> impl Iterator<Item = u8> {
 }
 
 /// The judgement without a request, a purchase and a schema.
-fn judged_at(
-    receipt: &[u8],
-    agent: &ReceiptAgent,
-    signer: &PublishedReceiptSigner,
-    now: Timestamp,
-) -> ReceiptJudgement {
+fn judged_at(receipt: &[u8], agent: &CalledAgent, signer: &PublishedReceiptSigner, now: Timestamp) -> ReceiptJudgement {
     let known = ReceiptKnowledge {
         agent: Some(agent),
         signer: Ok(signer),
@@ -225,7 +221,7 @@ const KEY: &str = "ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=";
 
 /// An agent at the URL of the vectors, with one address for which their key signs.
 struct Seller {
-    agent: ReceiptAgent,
+    agent: CalledAgent,
     signer: PublishedReceiptSigner,
 }
 
@@ -233,12 +229,12 @@ impl Seller {
     fn new(address: &str) -> Self {
         let settled = vec![address.parse().expect("an address")];
         let route = AgentRoute::from_configuration("https://api.sandbox.example/summarize/v1").expect("a route");
-        let agent = ReceiptAgent {
+        let agent = CalledAgent {
             name: EnsName::parse("summarizeagent.eth").expect("a name"),
             entry: None,
             verbs: Vec::new(),
             addresses: SignerAddresses { settled, open: None },
-            routes: AgentRoutes { settled: vec![route], open: None },
+            routes: AgentEntryRoutes { settled: vec![route], open: None },
         };
         Self { agent, signer: signer("runtime.sandbox.eth", KEY, "test-key-7") }
     }
@@ -320,7 +316,7 @@ struct Vector {
     signature_valid: Value,
     receipt: Vec<u8>,
     signer: PublishedReceiptSigner,
-    agent: ReceiptAgent,
+    agent: CalledAgent,
 }
 
 impl Vector {
@@ -336,7 +332,7 @@ impl Vector {
     }
 
     fn has_a_member_twice(&self) -> bool {
-        matches!(parse(&self.receipt, JsonLimits::CARD), Err(JsonError::DuplicateKey { .. }))
+        matches!(parse_strict_json(&self.receipt, JsonLimits::CARD), Err(JsonError::DuplicateKey { .. }))
     }
 
     /// Whether the top-level signer is another name than the agent's signer.
@@ -395,12 +391,12 @@ fn vectors() -> Option<Vec<Vector>> {
                 hash_matches: row["hash_matches"].as_bool(),
                 signature_valid: row["signature_valid"].clone(),
                 signer: signer(name, key, kid),
-                agent: ReceiptAgent {
+                agent: CalledAgent {
                     name: EnsName::parse("summarizeagent.eth").expect("a name"),
                     entry: Some("x402://summarizeagent.eth/summarize/v1".to_owned()),
                     verbs: vec!["summarize".to_owned()],
                     addresses: SignerAddresses::default(),
-                    routes: AgentRoutes::default(),
+                    routes: AgentEntryRoutes::default(),
                 },
                 file,
                 family,

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use clresolve_core::digest::Digest;
-use clresolve_core::json::{JsonLimits, parse};
+use clresolve_core::json::{JsonLimits, parse_strict_json};
 use clresolve_core::mutant;
 use clresolve_core::reason::Reason;
 use clresolve_core::text::excerpt_text;
@@ -34,7 +34,7 @@ const ES256K: &str = "ES256K";
 
 /// Which kind of published key may have made a signature, derived from its algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyKind {
+pub enum SigningKeyKind {
     /// The key of an address: EIP-712, or a JWS with ES256K.
     Address,
     /// An Ed25519 key.
@@ -45,7 +45,7 @@ pub enum KeyKind {
 
 /// The signing keys that a name publishes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SignerKeys {
+pub struct PublishedSigningKeys {
     /// The name's addresses for any coin type. Their keys sign with EIP-712, or JWS with ES256K.
     pub addresses: Vec<Address>,
     /// The keys in `cl.sig.pub` of the name that `cl.receipt.signer` refers to. They sign JWS with Ed25519.
@@ -72,7 +72,7 @@ pub trait ArtifactPayload: DeserializeOwned {
 
 /// Who signed an artifact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ArtifactSigner {
+pub enum ArtifactSignerMatch {
     /// A key that the name publishes.
     Published,
     /// Another key. A JWS does not identify its signer, so it may also have no valid signature at all.
@@ -138,7 +138,7 @@ impl<P: ArtifactPayload> SignedArtifact<P> {
             ("jws", Some(_)) => return Err(ArtifactParseError::new("a payload in addition to the one in the JWS")),
             _ => return Err(ArtifactParseError::new("a format other than eip712 or jws")),
         };
-        let payload: P = forms::deserialize_record(&payload).map_err(ArtifactParseError::new)?;
+        let payload: P = forms::deserialize_without_lists(&payload).map_err(ArtifactParseError::new)?;
         if payload.version() != VERSION {
             return Err(ArtifactParseError::new(format_args!("a payload of version {}", payload.version())));
         }
@@ -159,40 +159,45 @@ impl<P: ArtifactPayload> SignedArtifact<P> {
     }
 
     /// Which kind of key can have signed it.
-    pub fn key_kind(&self) -> KeyKind {
+    pub fn key_kind(&self) -> SigningKeyKind {
         match self.algorithm() {
-            None | Some(ES256K) => KeyKind::Address,
-            Some(algorithm) if ED25519_ALGORITHMS.contains(&algorithm) => KeyKind::Ed25519,
-            Some(_) => KeyKind::Unpublishable,
+            None | Some(ES256K) => SigningKeyKind::Address,
+            Some(algorithm) if ED25519_ALGORITHMS.contains(&algorithm) => SigningKeyKind::Ed25519,
+            Some(_) => SigningKeyKind::Unpublishable,
         }
     }
 
     /// Determines who signed it. The key information in a JWS header (`kid`, `jwk` and the like) is ignored.
-    pub fn find_signer(&self, keys: &SignerKeys) -> ArtifactSigner {
+    pub fn find_signer(&self, keys: &PublishedSigningKeys) -> ArtifactSignerMatch {
         match &self.signature {
             ArtifactSignature::Eip712(signature) => find_address_signer(
                 recover_signer(self.payload.signing_hash(), signature).map(|signer| vec![signer]),
                 keys,
             ),
-            ArtifactSignature::Jws(jws) if jws.is_unsigned() => ArtifactSigner::Nobody,
+            ArtifactSignature::Jws(jws) if jws.is_unsigned() => ArtifactSignerMatch::Nobody,
             ArtifactSignature::Jws(jws) => match self.key_kind() {
-                KeyKind::Address => find_address_signer(es256k_signers(jws.hash(), &jws.signature), keys),
-                KeyKind::Ed25519 => jws.find_ed25519_signer(keys),
-                KeyKind::Unpublishable => ArtifactSigner::Undecided,
+                SigningKeyKind::Address => {
+                    find_address_signer(es256k_signers(jws.es256k_signing_hash(), &jws.signature), keys)
+                }
+                SigningKeyKind::Ed25519 => jws.find_ed25519_signer(keys),
+                SigningKeyKind::Unpublishable => ArtifactSignerMatch::Undecided,
             },
         }
     }
 }
 
 /// Looks for a published key. `signers` are the candidates, one of which signed.
-fn find_address_signer(signers: Result<Vec<Address>, SignerRecoveryError>, keys: &SignerKeys) -> ArtifactSigner {
+fn find_address_signer(
+    signers: Result<Vec<Address>, SignerRecoveryError>,
+    keys: &PublishedSigningKeys,
+) -> ArtifactSignerMatch {
     match signers {
         Ok(signers) if signers.iter().any(|signer| keys.addresses.contains(signer)) || mutant!("any-address-signs") => {
-            ArtifactSigner::Published
+            ArtifactSignerMatch::Published
         }
-        Ok(_) => ArtifactSigner::Stranger,
-        Err(SignerRecoveryError::Contract | SignerRecoveryError::NotBuilt) => ArtifactSigner::Undecided,
-        Err(SignerRecoveryError::Malformed) => ArtifactSigner::Nobody,
+        Ok(_) => ArtifactSignerMatch::Stranger,
+        Err(SignerRecoveryError::Contract | SignerRecoveryError::NotBuilt) => ArtifactSignerMatch::Undecided,
+        Err(SignerRecoveryError::Malformed) => ArtifactSignerMatch::Nobody,
     }
 }
 
@@ -203,16 +208,16 @@ impl Jws {
     }
 
     /// The hash that an ES256K signature covers.
-    fn hash(&self) -> B256 {
+    fn es256k_signing_hash(&self) -> B256 {
         B256::from(*Digest::compute(self.signed.as_bytes()).as_bytes())
     }
 
-    fn find_ed25519_signer(&self, keys: &SignerKeys) -> ArtifactSigner {
+    fn find_ed25519_signer(&self, keys: &PublishedSigningKeys) -> ArtifactSignerMatch {
         let has_signed = |key: &Ed25519PublicKey| key.has_signed(self.signed.as_bytes(), &self.signature);
         match keys.ed25519.iter().any(has_signed) {
-            true => ArtifactSigner::Published,
-            false if keys.unread.is_some() => ArtifactSigner::Undecided,
-            false => ArtifactSigner::Stranger,
+            true => ArtifactSignerMatch::Published,
+            false if keys.unread.is_some() => ArtifactSignerMatch::Undecided,
+            false => ArtifactSignerMatch::Stranger,
         }
     }
 }
@@ -225,7 +230,7 @@ fn parse_jws(compact: &str) -> Result<(Value, ArtifactSignature), ArtifactParseE
     };
     let decoded =
         |part: &str| BASE64URL.decode(part).map_err(|_| ArtifactParseError::new("a JWS that is not base64url"));
-    let object = |part: &str| parse(&decoded(part)?, LIMITS).map_err(ArtifactParseError::new);
+    let object = |part: &str| parse_strict_json(&decoded(part)?, LIMITS).map_err(ArtifactParseError::new);
     let members = object(header)?;
     if members.get("crit").is_some() {
         return Err(ArtifactParseError::new("a JWS whose header has critical members"));

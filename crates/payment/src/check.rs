@@ -1,6 +1,6 @@
 //! Who is paid, and what proves it, for a seller that may have no Agent-Card. No I/O, no clock.
 //!
-//! A check starts from the reply of a seller. The caller reads what [`OngoingSellerCheck::missing_evidence`] returns,
+//! A check starts from the reply of a seller. The caller reads what [`OngoingSellerCheck::next_lookup`] returns,
 //! supplies it, and repeats until nothing is wanted. [`OngoingSellerCheck::finish`] returns the answer. A check judges
 //! terms and payees as a decision does; a decision is a check that accepts only a trusted card.
 
@@ -24,14 +24,14 @@ use clresolve_verdict::verdict::canonical_digest;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::decide::{self, JudgedPaymentOption, PaymentOptionCriteria, PaymentQuestion};
+use crate::decide::{self, JudgedPaymentOption, PaymentDecisionQuery, PaymentOptionCriteria};
 use crate::decision::{DecisionOutcome, PaymentCheck, PaymentObjection, objection_codes};
-use crate::limits::{PaymentLimits, RequiredNetworkListing};
+use crate::limits::{NetworkAllowlistSource, PaymentLimits};
 use crate::network::Caip2Network;
 use crate::payee::{NetworkPayees, PayeeProofMethod};
 use crate::request::PaymentDemand;
-use crate::route::is_url_as_sent;
-use crate::terms::{PaymentTerms, Price};
+use crate::route::is_canonical_url;
+use crate::terms::{ExactPrice, PaymentTerms};
 
 pub use answer::{Erc8004Outcome, PayeeEvidenceRow, PayeeEvidenceState, SCHEMA, SellerCheckDocument};
 use evidence::PayeeEvidenceInputs;
@@ -40,12 +40,12 @@ pub use identity::{
     ProvenSellerIdentity, RememberedPayee, SellerIdentity, SellerIdentityError, SellerIdentitySource, WebOrigin,
     WebOriginError,
 };
-pub use reading::{JudgedName, OriginRegistrationFile, RegistrationReading};
+pub use reading::{NameVerdictAndPayees, OriginRegistrationFileReading, RegistrationReading};
 pub use request::SellerCheckRequest;
 
 /// What the operator permits.
 #[derive(Clone, Debug)]
-pub struct OperatorSellerRules {
+pub struct SellerCheckPolicy {
     /// The identity that the configuration pins for the origin.
     pub pinned: Option<SellerIdentity>,
     /// The accepted evidence.
@@ -71,12 +71,12 @@ pub enum NextSellerLookup {
 #[derive(Debug)]
 pub struct OngoingSellerCheck {
     request: Arc<SellerCheckRequest>,
-    rules: OperatorSellerRules,
+    rules: SellerCheckPolicy,
     remembered: Result<OriginMemoryEntry, Box<Reason>>,
     terms: Result<PaymentTerms, Box<Reason>>,
     origin: Option<WebOrigin>,
-    file: OriginRegistrationFile,
-    name: Option<JudgedName>,
+    file: OriginRegistrationFileReading,
+    name: Option<NameVerdictAndPayees>,
     registration: Option<RegistrationReading>,
 }
 
@@ -94,21 +94,23 @@ impl OngoingSellerCheck {
     /// Begins a check. `remembered` is the memory's entry for the origin that answered, or why it could not be read.
     pub fn new(
         request: Arc<SellerCheckRequest>,
-        rules: OperatorSellerRules,
+        rules: SellerCheckPolicy,
         remembered: Result<OriginMemoryEntry, Box<Reason>>,
     ) -> Self {
-        let terms = request.terms();
+        let terms = request.parse_terms();
         let origin = request.url.as_deref().and_then(WebOrigin::from_url_text);
-        let (file, name, registration) = (OriginRegistrationFile::NotAsked, None, None);
+        let (file, name, registration) = (OriginRegistrationFileReading::NotAsked, None, None);
         Self { request, rules, remembered, terms, origin, file, name, registration }
     }
 
     /// What must be read next. `None` if nothing is missing.
-    pub fn missing_evidence(&self) -> Option<NextSellerLookup> {
+    pub fn next_lookup(&self) -> Option<NextSellerLookup> {
         if self.terms.is_err() || self.origin.is_none() {
             return None;
         }
-        let file = || matches!(self.file, OriginRegistrationFile::NotAsked).then(|| self.origin_file()).flatten();
+        let file = || {
+            matches!(self.file, OriginRegistrationFileReading::NotAsked).then(|| self.origin_file_lookup()).flatten()
+        };
         match self.named_identity() {
             None => file(),
             Some(NamedSellerIdentity { identity: SellerIdentity::Name(name), .. }) => {
@@ -123,18 +125,18 @@ impl OngoingSellerCheck {
         }
     }
 
-    fn origin_file(&self) -> Option<NextSellerLookup> {
+    fn origin_file_lookup(&self) -> Option<NextSellerLookup> {
         let origin = self.origin.as_ref().filter(|_| self.request.name.is_none())?;
         Some(NextSellerLookup::OriginFile(format!("{origin}{WELL_KNOWN}")))
     }
 
     /// Supplies the registration file of the origin.
-    pub fn supply_file(&mut self, file: OriginRegistrationFile) {
+    pub fn supply_origin_file(&mut self, file: OriginRegistrationFileReading) {
         self.file = file;
     }
 
     /// Supplies what was read about the name.
-    pub fn supply_name(&mut self, reading: JudgedName) {
+    pub fn supply_name(&mut self, reading: NameVerdictAndPayees) {
         self.name = Some(reading);
     }
 
@@ -144,7 +146,7 @@ impl OngoingSellerCheck {
     }
 
     /// Replaces the memory's entry for the origin, or the reason why it is unknown.
-    pub fn supply_memory(&mut self, remembered: Result<OriginMemoryEntry, Box<Reason>>) {
+    pub fn supply_memory_entry(&mut self, remembered: Result<OriginMemoryEntry, Box<Reason>>) {
         self.remembered = remembered;
     }
 
@@ -170,9 +172,9 @@ impl OngoingSellerCheck {
     }
 
     /// The block of the name's records or of the registration.
-    fn block(&self) -> Option<u64> {
+    fn evidence_block(&self) -> Option<u64> {
         match (&self.name, &self.registration) {
-            (Some(name), _) => name.block(),
+            (Some(name), _) => name.records_block(),
             (None, Some(RegistrationReading::Read { block, .. })) => Some(*block),
             _ => None,
         }
@@ -217,8 +219,8 @@ impl OngoingSellerCheck {
 
     /// The answer at `now`.
     pub fn finish(&self, now: Timestamp) -> SellerCheckConclusion {
-        let payees = self.payees();
-        let tools = self.name.as_ref().and_then(JudgedName::tools);
+        let payees = self.payees_by_network();
+        let tools = self.name.as_ref().and_then(NameVerdictAndPayees::mcp_route);
         let measure = PaymentOptionCriteria {
             limits: &self.rules.limits,
             card_networks: None,
@@ -226,7 +228,7 @@ impl OngoingSellerCheck {
             payees: &payees,
             now,
         };
-        let question = self.question();
+        let question = self.decision_query();
         let (mut entries, against_terms) = decide::judge_terms(&question, &measure);
         let named = self.named_identity();
         let inputs = self.evidence_inputs(named.as_ref());
@@ -238,15 +240,15 @@ impl OngoingSellerCheck {
         common.extend(contradiction_objections(&rows, &common, &entries));
         let of_entries = entries.iter().flat_map(|entry| entry.objections.iter());
         let objections: Vec<_> = common.iter().chain(&against_terms).chain(of_entries).cloned().collect();
-        let judgement = SellerCheckJudgement { named, rows, common, entries, objections };
+        let judgement = SellerCheckFindings { named, rows, common, entries, objections };
         let answer = self.build_document(&question, &measure, judgement);
         let remember = self.memory_addition(&answer, now);
         SellerCheckConclusion { answer, remember }
     }
 
-    fn question(&self) -> PaymentQuestion<'_> {
+    fn decision_query(&self) -> PaymentDecisionQuery<'_> {
         let request = &*self.request;
-        PaymentQuestion {
+        PaymentDecisionQuery {
             verb: request.verb.as_deref().unwrap_or_default(),
             terms: self.terms(),
             is_http_reply: matches!(request.demand, PaymentDemand::Reply(_)),
@@ -262,7 +264,7 @@ impl OngoingSellerCheck {
             verb: self.request.verb.as_deref(),
             url: self.request.url.as_deref(),
             gate: &self.rules.gate,
-            is_network_of_limits: self.rules.limits.source == RequiredNetworkListing::Limits,
+            is_network_of_limits: self.rules.limits.source == NetworkAllowlistSource::Limits,
             offers: self.terms.as_ref().is_ok_and(|terms| !terms.offers.is_empty()),
             name: self.name.as_ref(),
             registration: self.registration.as_ref(),
@@ -274,10 +276,10 @@ impl OngoingSellerCheck {
     }
 
     /// The payees of the identity on the networks of the terms.
-    fn payees(&self) -> BTreeMap<Caip2Network, NetworkPayees> {
+    fn payees_by_network(&self) -> BTreeMap<Caip2Network, NetworkPayees> {
         let Ok(terms) = &self.terms else { return BTreeMap::new() };
         let prices = terms.entries.iter().filter_map(|entry| entry.price.as_ref().ok());
-        let of = |price: &Price| match (&self.name, &self.registration) {
+        let of = |price: &ExactPrice| match (&self.name, &self.registration) {
             (Some(name), _) => name.payees_on(&price.network, self.rules.policy.offchain),
             (None, Some(registration)) => registration.payees_on(&price.network),
             (None, None) => NetworkPayees::default(),
@@ -327,7 +329,7 @@ impl OngoingSellerCheck {
         let Some(origin) = &self.origin else {
             return objection(mismatch.expected("an https URL without credentials").observed(url));
         };
-        if !is_url_as_sent(url) {
+        if !is_canonical_url(url) {
             return objection(mismatch.expected(origin.as_str()).observed(url));
         }
         match self.request.asked.as_deref() {
@@ -370,7 +372,7 @@ impl OngoingSellerCheck {
         });
         let is_known = trusts_asker || self.remembered_identity().is_some();
         let is_seen = !is_known && !clresolve_core::mutant!("payees-change-unseen");
-        let other_payee = self.previous_payee().filter(|_| is_seen);
+        let other_payee = self.replaced_payee().filter(|_| is_seen);
         if let Some(before) = other_payee {
             let reason = Reason::new(ReasonCode::PayeeChanged).expected(before.to_string());
             objections.push(PaymentObjection::new(PaymentCheck::Payee, reason));
@@ -413,7 +415,7 @@ impl OngoingSellerCheck {
     }
 
     /// The payee that was demanded before, if no entry of the terms demands it now.
-    fn previous_payee(&self) -> Option<Address> {
+    fn replaced_payee(&self) -> Option<Address> {
         let before = self.remembered_entry()?.payee.as_ref()?;
         let terms = self.terms.as_ref().ok()?;
         let mut payees = terms.entries.iter().filter_map(|entry| entry.price.as_ref().ok()).map(|price| price.pay_to);
@@ -422,29 +424,29 @@ impl OngoingSellerCheck {
 
     fn build_document(
         &self,
-        question: &PaymentQuestion<'_>,
+        question: &PaymentDecisionQuery<'_>,
         measure: &PaymentOptionCriteria<'_>,
-        judgement: SellerCheckJudgement<'_>,
+        judgement: SellerCheckFindings<'_>,
     ) -> SellerCheckDocument {
-        let SellerCheckJudgement { named, rows: evidence, common, entries, objections } = judgement;
+        let SellerCheckFindings { named, rows: evidence, common, entries, objections } = judgement;
         let (entries, objections) = (entries.as_slice(), objections.as_slice());
         let of_objections = DecisionOutcome::from_objections(objections);
-        let outcome = if entries.is_empty() { of_objections.without_terms() } else { of_objections };
-        let unchecked = decide::unmade_checks(question, entries, objections);
+        let outcome = if entries.is_empty() { of_objections.undecided_if_allowed() } else { of_objections };
+        let unchecked = decide::skipped_checks(question, entries, objections);
         let abort = outcome != DecisionOutcome::Allow || !unchecked.is_empty();
         let verdict = self.name.as_ref().map(|name| name.resolution.verdict());
         let fresh_until = verdict.map(|verdict| verdict.freshness.fresh_until);
-        let end = |entries: &[JudgedPaymentOption<'_>]| decide::earliest_end(fresh_until, entries, measure.now);
+        let end = |entries: &[JudgedPaymentOption<'_>]| decide::earliest_expiry(fresh_until, entries, measure.now);
         let valid_until = (!abort).then(|| end(entries)).flatten();
         let shown = entries.iter().find(|judged| judged.proven.is_some()).or_else(|| entries.first());
         let (stated, payees) = (decide::decision_subject(question, entries), decide::payees_digest(measure.payees));
         let mut reasons: Vec<Reason> = objections.iter().filter_map(|objection| objection.reason.clone()).collect();
-        clresolve_core::reason::sort(&mut reasons);
+        clresolve_core::reason::sort_reasons(&mut reasons);
         reasons.dedup();
         SellerCheckDocument {
             schema: SCHEMA,
             id: self.compute_id(named.as_ref(), &stated, &payees),
-            name: self.requested_name().or_else(|| named.as_ref()?.identity.name()),
+            name: self.requested_name().or_else(|| named.as_ref()?.identity.ens_name()),
             origin: self.origin.clone(),
             identity: named,
             verb: self.request.verb.clone(),
@@ -470,7 +472,7 @@ impl OngoingSellerCheck {
     }
 
     fn compute_id(&self, named: Option<&NamedSellerIdentity>, stated: &Value, payees: &str) -> String {
-        let OperatorSellerRules { policy, limits, gate, .. } = &self.rules;
+        let SellerCheckPolicy { policy, limits, gate, .. } = &self.rules;
         let deny: Vec<_> = gate.deny.iter().map(|code| code.slug()).collect();
         canonical_digest(&json!({
             "schema": SCHEMA,
@@ -501,7 +503,7 @@ impl OngoingSellerCheck {
         let first = objections.iter().min_by(|a, b| a.sort_key().cmp(&b.sort_key()));
         match (outcome, priced, first) {
             (DecisionOutcome::Allow, Some((price, proven)), _) => {
-                decide::payment_phrase(measure, price, proven, self.block())
+                decide::payment_phrase(measure, price, proven, self.evidence_block())
             }
             (_, _, Some(first)) => format!("{}: {}", first.code, first.message),
             _ => String::new(),
@@ -517,13 +519,13 @@ impl OngoingSellerCheck {
         let is_seen = |seen: &RememberedPayee| (seen.address, &seen.network) == (payee.address, &price.network);
         if !known.payee.as_ref().is_some_and(is_seen) {
             let (address, network) = (payee.address, price.network.clone());
-            next.payee = Some(RememberedPayee { address, network, at: now, block: self.block() });
+            next.payee = Some(RememberedPayee { address, network, at: now, block: self.evidence_block() });
         }
         let by_seller = |named: &&NamedSellerIdentity| {
             named.named_by == SellerIdentitySource::Seller && self.may_be_bound(&answer.evidence)
         };
         if let Some(named) = named.filter(by_seller) {
-            let seen = ProvenSellerIdentity { identity: named.identity.clone(), at: now, block: self.block() };
+            let seen = ProvenSellerIdentity { identity: named.identity.clone(), at: now, block: self.evidence_block() };
             // Each entry is paid on its own, so a single passing entry binds the origin.
             if known.identity.is_none() && answer.entries.iter().any(|row| !row.abort) {
                 next.identity = Some(seen);
@@ -535,7 +537,7 @@ impl OngoingSellerCheck {
     }
 }
 
-struct SellerCheckJudgement<'a> {
+struct SellerCheckFindings<'a> {
     named: Option<NamedSellerIdentity>,
     rows: Vec<PayeeEvidenceRow>,
     /// The objections that apply to every entry.
@@ -551,7 +553,8 @@ fn contradiction_objections(
     entries: &[JudgedPaymentOption<'_>],
 ) -> Vec<PaymentObjection> {
     let of_entries = entries.iter().flat_map(|entry| entry.objections.iter());
-    let made: Vec<&str> = common.iter().chain(of_entries).filter(|one| one.decides()).map(|one| &*one.code).collect();
+    let made: Vec<&str> =
+        common.iter().chain(of_entries).filter(|one| one.is_decisive()).map(|one| &*one.code).collect();
     let dropped = clresolve_core::mutant!("contradicted-rows-are-dropped");
     let contradicted = rows.iter().filter(|row| row.state == PayeeEvidenceState::Contradicted && !dropped);
     let missing = contradicted.filter(|row| !row.codes.iter().any(|code| made.contains(&&**code)));

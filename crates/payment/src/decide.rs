@@ -19,17 +19,17 @@ use crate::decision::{
     DecisionOutcome, PayeeDocument, PaymentCheck, PaymentDecision, PaymentObjection, PaymentOptionResult,
     PriceDocument, SCHEMA, objection_codes,
 };
-use crate::limits::{AssetLimit, PaymentLimits, RequiredNetworkListing};
+use crate::limits::{AssetLimit, NetworkAllowlistSource, PaymentLimits};
 use crate::network::Caip2Network;
 use crate::offer::{OfferResources, ParsedOffers};
-use crate::payee::{NetworkPayees, ProvenPayee};
+use crate::payee::{NetworkPayees, PayeeProof};
 use crate::route::{AgentRoute, RouteSource, is_tool_resource, resource_objection};
 use crate::signed::PaymentHeader;
-use crate::terms::{PaymentOption, PaymentTerms, Price, StatedEip712Domain, TransferMethod};
+use crate::terms::{ExactPrice, PaymentOption, PaymentTerms, StatedEip712Domain, TransferMethod};
 
 /// The question: may these terms be paid?
 #[derive(Clone, Copy, Debug)]
-pub struct PaymentQuestion<'a> {
+pub struct PaymentDecisionQuery<'a> {
     /// The verb to invoke.
     pub verb: &'a str,
     /// The terms, or why the reply contains none.
@@ -75,7 +75,7 @@ pub struct PaymentKnowledge<'a> {
 }
 
 /// Decides whether the payment may be made.
-pub fn decide_payment(question: &PaymentQuestion<'_>, known: &PaymentKnowledge<'_>) -> PaymentDecision {
+pub fn decide_payment(question: &PaymentDecisionQuery<'_>, known: &PaymentKnowledge<'_>) -> PaymentDecision {
     let tools = if question.is_http_reply { None } else { configured_route(question, known).map(Ok).or(known.tools) };
     let known = &PaymentKnowledge { route: effective_route(question, known), tools, ..*known };
     let common = common_objections(question, known);
@@ -107,7 +107,7 @@ impl<'a> PaymentOptionCriteria<'a> {
 
 /// Judges the entries that the question is about. Without any, returns the objection to the terms.
 pub(crate) fn judge_terms<'t>(
-    question: &PaymentQuestion<'t>,
+    question: &PaymentDecisionQuery<'t>,
     measure: &PaymentOptionCriteria<'_>,
 ) -> (Vec<JudgedPaymentOption<'t>>, Option<PaymentObjection>) {
     let judged = match question.terms {
@@ -122,7 +122,7 @@ pub(crate) fn judge_terms<'t>(
     // A payment header signs one entry. If the client selected none, it is the entry whose terms the header satisfies.
     let kept = question
         .signed
-        .and_then(|_| entries.iter().position(|entry| !entry.objections.iter().any(PaymentObjection::decides)));
+        .and_then(|_| entries.iter().position(|entry| !entry.objections.iter().any(PaymentObjection::is_decisive)));
     let entries = match kept {
         Some(place) => entries.into_iter().skip(place).take(1).collect(),
         None => entries,
@@ -132,7 +132,7 @@ pub(crate) fn judge_terms<'t>(
 
 /// The networks of the open entries (see [`PaymentOptionResult::is_but_for_the_payee`]). Querying further sources of
 /// payees can help only these entries.
-pub fn networks_of_open_options(terms: &PaymentTerms, rows: &[PaymentOptionResult]) -> BTreeSet<Caip2Network> {
+pub fn networks_with_undecided_payee(terms: &PaymentTerms, rows: &[PaymentOptionResult]) -> BTreeSet<Caip2Network> {
     let open = rows.iter().filter(|row| row.abort && row.is_but_for_the_payee);
     let prices = open.filter_map(|row| terms.entries.get(row.index)?.price.as_ref().ok());
     prices.map(|price| price.network.clone()).collect()
@@ -141,7 +141,7 @@ pub fn networks_of_open_options(terms: &PaymentTerms, rows: &[PaymentOptionResul
 /// The URL behind the entry for these terms. If every entry sells a tool, this is the URL of the name's tools, even if
 /// another record would otherwise take precedence. The configuration takes precedence over both.
 fn effective_route<'a>(
-    question: &PaymentQuestion<'_>,
+    question: &PaymentDecisionQuery<'_>,
     known: &PaymentKnowledge<'a>,
 ) -> Result<&'a AgentRoute, &'a Reason> {
     let is_configured = known.route.is_ok_and(|route| route.source() == RouteSource::Configured);
@@ -154,7 +154,7 @@ fn effective_route<'a>(
 }
 
 /// The configured route, if it is the URL that answered. For tools it takes precedence over the name's record.
-fn configured_route<'a>(question: &PaymentQuestion<'_>, known: &PaymentKnowledge<'a>) -> Option<&'a AgentRoute> {
+fn configured_route<'a>(question: &PaymentDecisionQuery<'_>, known: &PaymentKnowledge<'a>) -> Option<&'a AgentRoute> {
     let has_answered = |route: &&AgentRoute| question.url.is_some_and(|url| route.url_objection(url).is_none());
     known.route.ok().filter(|route| route.source() == RouteSource::Configured).filter(has_answered)
 }
@@ -163,14 +163,14 @@ fn configured_route<'a>(question: &PaymentQuestion<'_>, known: &PaymentKnowledge
 pub(crate) struct JudgedPaymentOption<'a> {
     pub(crate) index: usize,
     pub(crate) entry: &'a PaymentOption,
-    pub(crate) proven: Option<ProvenPayee>,
+    pub(crate) proven: Option<PayeeProof>,
     pub(crate) objections: Vec<PaymentObjection>,
     /// Checks that could not run because the limit for the price is missing.
     pub(crate) unmade: Vec<PaymentCheck>,
 }
 
 fn build_decision(
-    question: &PaymentQuestion<'_>,
+    question: &PaymentDecisionQuery<'_>,
     known: &PaymentKnowledge<'_>,
     common: &[PaymentObjection],
     entries: &[JudgedPaymentOption<'_>],
@@ -178,11 +178,11 @@ fn build_decision(
 ) -> PaymentDecision {
     let verdict = known.resolution.verdict();
     let outcome = if entries.is_empty() {
-        DecisionOutcome::from_objections(&objections).without_terms()
+        DecisionOutcome::from_objections(&objections).undecided_if_allowed()
     } else {
         DecisionOutcome::from_objections(&objections)
     };
-    let unchecked = all_unmade_checks(question, known, entries, &objections);
+    let unchecked = all_skipped_checks(question, known, entries, &objections);
     let abort = outcome != DecisionOutcome::Allow || !unchecked.is_empty();
     let until = (!abort).then(|| decision_expiry(known, entries)).flatten();
     let end = |entries: &[JudgedPaymentOption<'_>]| decision_expiry(known, entries);
@@ -190,13 +190,13 @@ fn build_decision(
     let shown = entries.iter().find(|judged| judged.proven.is_some()).or_else(|| entries.first());
     let name = verdict.name.normalized.clone().unwrap_or_else(|| verdict.name.input.clone());
     let mut reasons: Vec<Reason> = objections.iter().filter_map(|objection| objection.reason.clone()).collect();
-    clresolve_core::reason::sort(&mut reasons);
+    clresolve_core::reason::sort_reasons(&mut reasons);
     reasons.dedup();
     let (stated, payees) = (decision_subject(question, entries), payees_digest(known.payees));
     let terms_digest = (!entries.is_empty()).then(|| canonical_digest(&stated));
     PaymentDecision {
         schema: SCHEMA,
-        id: compute_id(question, known, &name, stated, &payees),
+        id: compute_decision_id(question, known, &name, stated, &payees),
         reason: decision_sentence(known, shown, &objections, outcome),
         codes: objection_codes(&objections),
         reasons,
@@ -236,17 +236,17 @@ pub(crate) const ALL: [PaymentCheck; 9] = [
 const OF_PRICE: [PaymentCheck; 5] =
     [PaymentCheck::Network, PaymentCheck::Asset, PaymentCheck::Amount, PaymentCheck::Timeout, PaymentCheck::Payee];
 
-pub(crate) fn is_check_applicable(check: PaymentCheck, question: &PaymentQuestion<'_>) -> bool {
+pub(crate) fn is_check_applicable(check: PaymentCheck, question: &PaymentDecisionQuery<'_>) -> bool {
     check != PaymentCheck::Signature || question.signed.is_some()
 }
 
-fn all_unmade_checks(
-    question: &PaymentQuestion<'_>,
+fn all_skipped_checks(
+    question: &PaymentDecisionQuery<'_>,
     known: &PaymentKnowledge<'_>,
     entries: &[JudgedPaymentOption<'_>],
     objections: &[PaymentObjection],
 ) -> BTreeSet<PaymentCheck> {
-    let mut unchecked = unmade_checks(question, entries, objections);
+    let mut unchecked = skipped_checks(question, entries, objections);
     if question.terms.is_err() && route_objection(question, known).is_some() {
         unchecked.insert(PaymentCheck::Route);
     }
@@ -254,8 +254,8 @@ fn all_unmade_checks(
 }
 
 /// The checks that could not run, whatever stands behind the terms.
-pub(crate) fn unmade_checks(
-    question: &PaymentQuestion<'_>,
+pub(crate) fn skipped_checks(
+    question: &PaymentDecisionQuery<'_>,
     entries: &[JudgedPaymentOption<'_>],
     objections: &[PaymentObjection],
 ) -> BTreeSet<PaymentCheck> {
@@ -278,7 +278,7 @@ pub(crate) fn unmade_checks(
 }
 
 /// Objections that apply to every entry: identity and route.
-fn common_objections(question: &PaymentQuestion<'_>, known: &PaymentKnowledge<'_>) -> Vec<PaymentObjection> {
+fn common_objections(question: &PaymentDecisionQuery<'_>, known: &PaymentKnowledge<'_>) -> Vec<PaymentObjection> {
     let mut objections: Vec<PaymentObjection> = gate_objection(question, known).into_iter().collect();
     match (known.route, question.url) {
         // A tool is called at another URL, and without terms it is unknown whether they sell one.
@@ -299,13 +299,13 @@ fn common_objections(question: &PaymentQuestion<'_>, known: &PaymentKnowledge<'_
 }
 
 /// The objection to the URL that answered.
-fn route_objection(question: &PaymentQuestion<'_>, known: &PaymentKnowledge<'_>) -> Option<Reason> {
+fn route_objection(question: &PaymentDecisionQuery<'_>, known: &PaymentKnowledge<'_>) -> Option<Reason> {
     known.route.ok()?.url_objection(question.url?)
 }
 
 /// The decision of the gate.
-fn gate_objection(question: &PaymentQuestion<'_>, known: &PaymentKnowledge<'_>) -> Option<PaymentObjection> {
-    let Some(code) = known.gate.objection(known.resolution, Some(question.verb), None) else {
+fn gate_objection(question: &PaymentDecisionQuery<'_>, known: &PaymentKnowledge<'_>) -> Option<PaymentObjection> {
+    let Some(code) = known.gate.request_objection(known.resolution, Some(question.verb), None) else {
         return numbered_block_objection(known);
     };
     if clresolve_core::mutant!("the-gate-is-not-asked") {
@@ -364,7 +364,7 @@ pub(crate) fn selected_options<'t>(
 fn judge_all_options<'t>(
     terms: &PaymentTerms,
     entries: &[(usize, &'t PaymentOption)],
-    question: &PaymentQuestion<'_>,
+    question: &PaymentDecisionQuery<'_>,
     measure: &PaymentOptionCriteria<'_>,
 ) -> Vec<JudgedPaymentOption<'t>> {
     let offers = ParsedOffers::from_values(&terms.offers);
@@ -377,7 +377,7 @@ fn judge_option<'t>(
     payment: &Option<Result<PaymentHeader, Box<Reason>>>,
     index: usize,
     entry: &'t PaymentOption,
-    question: &PaymentQuestion<'_>,
+    question: &PaymentDecisionQuery<'_>,
     measure: &PaymentOptionCriteria<'_>,
 ) -> JudgedPaymentOption<'t> {
     let mut objections = Vec::new();
@@ -405,7 +405,7 @@ fn judge_option<'t>(
     objections.extend(price_objections(price, limit, measure.limits));
     let nobody = NetworkPayees::default();
     let payees = measure.payees.get(&price.network).unwrap_or(&nobody);
-    let proven = match payees.prove(price, offers, &resources, measure.now) {
+    let proven = match payees.prove_payee(price, offers, &resources, measure.now) {
         Ok(proven) => Some(proven),
         Err(reasons) => {
             objections.extend(reasons.into_iter().map(|reason| PaymentObjection::new(PaymentCheck::Payee, reason)));
@@ -419,20 +419,20 @@ fn judge_option<'t>(
         }
         (Some(Ok(_)), None) | (None, _) => None,
     };
-    let unmade = unmade_option_checks(measure.limits, limit, payment);
+    let unmade = skipped_option_checks(measure.limits, limit, payment);
     objections.extend(refused.map(|reason| PaymentObjection::new(PaymentCheck::Signature, *reason)));
     JudgedPaymentOption { index, entry, proven, objections, unmade }
 }
 
 /// Tools are called over MCP, so a tool's terms in an HTTP reply come from a different place.
-fn tool_over_http_objection(question: &PaymentQuestion<'_>, resource: Option<&str>) -> Option<Reason> {
+fn tool_over_http_objection(question: &PaymentDecisionQuery<'_>, resource: Option<&str>) -> Option<Reason> {
     let tool = resource.filter(|resource| question.is_http_reply && is_tool_resource(resource))?;
     let message = "An HTTP reply names an MCP tool as its resource.";
     Some(Reason::new(ReasonCode::EndpointMismatch).message(message).expected("the URL that answered").observed(tool))
 }
 
 /// The checks that could not run because this entry's price has no limit.
-fn unmade_option_checks(
+fn skipped_option_checks(
     limits: &PaymentLimits,
     limit: Option<&AssetLimit>,
     payment: &Option<Result<PaymentHeader, Box<Reason>>>,
@@ -446,9 +446,9 @@ fn unmade_option_checks(
 }
 
 /// Rule CL-71, applied to the payment's network.
-fn network_objection(price: &Price, measure: &PaymentOptionCriteria<'_>) -> Option<Reason> {
+fn network_objection(price: &ExactPrice, measure: &PaymentOptionCriteria<'_>) -> Option<Reason> {
     let (network, limits) = (&price.network, measure.limits);
-    let of_card = measure.card_networks.filter(|_| limits.source == RequiredNetworkListing::Card);
+    let of_card = measure.card_networks.filter(|_| limits.source == NetworkAllowlistSource::Card);
     let in_card = of_card.is_none_or(|networks| networks.iter().any(|listed| listed == network.as_str()));
     // If nothing is configured at all, the missing limit is the reason, not the network.
     let in_limits = limits.networks.contains(network) || !limits.set;
@@ -466,7 +466,7 @@ fn network_objection(price: &Price, measure: &PaymentOptionCriteria<'_>) -> Opti
 }
 
 /// Compares scheme, asset, amount and timeout with the limits.
-fn price_objections(price: &Price, limit: Option<&AssetLimit>, limits: &PaymentLimits) -> Vec<PaymentObjection> {
+fn price_objections(price: &ExactPrice, limit: Option<&AssetLimit>, limits: &PaymentLimits) -> Vec<PaymentObjection> {
     let mut objections = Vec::new();
     if limits.schemes.is_empty() && !clresolve_core::mutant!("no-scheme-is-every-scheme") {
         let reason =
@@ -507,7 +507,7 @@ fn price_objections(price: &Price, limit: Option<&AssetLimit>, limits: &PaymentL
 }
 
 /// The objection to an asset that the limits do not list.
-fn unlisted_asset_objections(price: &Price, limits: &PaymentLimits) -> Vec<PaymentObjection> {
+fn unlisted_asset_objections(price: &ExactPrice, limits: &PaymentLimits) -> Vec<PaymentObjection> {
     if clresolve_core::mutant!("every-asset-is-listed") {
         return Vec::new();
     }
@@ -526,7 +526,7 @@ fn unlisted_asset_objections(price: &Price, limits: &PaymentLimits) -> Vec<Payme
 
 /// The EIP-712 domain stated in the terms must be that of the asset. With Permit2 it may be missing, since Permit2 has
 /// its own domain.
-fn domain_objection(price: &Price, limit: &AssetLimit) -> Option<Reason> {
+fn domain_objection(price: &ExactPrice, limit: &AssetLimit) -> Option<Reason> {
     let StatedEip712Domain { name, version } = &price.domain;
     let is_optional = price.transfer == TransferMethod::Permit2;
     let agrees = |stated: &Option<String>, known: &str| stated.as_deref().map_or(is_optional, |stated| stated == known);
@@ -549,9 +549,9 @@ pub(crate) fn option_result(
     end: Option<Timestamp>,
 ) -> PaymentOptionResult {
     let objections = [common, judged.objections.as_slice()].concat();
-    let abort = objections.iter().any(PaymentObjection::decides);
+    let abort = objections.iter().any(PaymentObjection::is_decisive);
     let own = (!abort).then(|| until(std::slice::from_ref(judged))).flatten();
-    let mut decisive = objections.iter().filter(|objection| objection.decides());
+    let mut decisive = objections.iter().filter(|objection| objection.is_decisive());
     PaymentOptionResult {
         index: judged.index,
         abort,
@@ -596,8 +596,8 @@ fn decision_sentence(
 /// A phrase that states the payment: what is paid to whom.
 pub(crate) fn payment_phrase(
     measure: &PaymentOptionCriteria<'_>,
-    price: &Price,
-    proven: ProvenPayee,
+    price: &ExactPrice,
+    proven: PayeeProof,
     block: Option<u64>,
 ) -> String {
     let id = AssetId { network: price.network.clone(), address: price.asset };
@@ -607,12 +607,12 @@ pub(crate) fn payment_phrase(
     };
     let nobody = NetworkPayees::default();
     let payees = measure.payees.get(&price.network).unwrap_or(&nobody);
-    let (network, provenance) = (&price.network, payees.provenance(proven.by, &price.network, block));
+    let (network, provenance) = (&price.network, payees.describe_proof(proven.by, &price.network, block));
     format!("Pay {amount} ({network}) to {}, {provenance}.", price.pay_to)
 }
 
 /// The subject of the decision: the terms, or why there are none.
-pub(crate) fn decision_subject(question: &PaymentQuestion<'_>, entries: &[JudgedPaymentOption<'_>]) -> Value {
+pub(crate) fn decision_subject(question: &PaymentDecisionQuery<'_>, entries: &[JudgedPaymentOption<'_>]) -> Value {
     if let (Ok(terms), false) = (question.terms, entries.is_empty()) {
         let entries: Vec<&PaymentOption> = entries.iter().map(|judged| judged.entry).collect();
         return terms_subject(question.url, terms, &entries);
@@ -645,8 +645,8 @@ pub(crate) fn terms_subject(url: Option<&str>, terms: &PaymentTerms, entries: &[
     })
 }
 
-fn compute_id(
-    question: &PaymentQuestion<'_>,
+fn compute_decision_id(
+    question: &PaymentDecisionQuery<'_>,
     known: &PaymentKnowledge<'_>,
     name: &str,
     stated: Value,
@@ -681,11 +681,11 @@ pub(crate) fn payees_digest(payees: &BTreeMap<Caip2Network, NetworkPayees>) -> S
 }
 
 fn decision_expiry(known: &PaymentKnowledge<'_>, entries: &[JudgedPaymentOption<'_>]) -> Option<Timestamp> {
-    earliest_end(Some(known.resolution.verdict().freshness.fresh_until), entries, known.now)
+    earliest_expiry(Some(known.resolution.verdict().freshness.fresh_until), entries, known.now)
 }
 
 /// The earliest expiry of the verdict, the proofs of the payees, and the terms.
-pub(crate) fn earliest_end(
+pub(crate) fn earliest_expiry(
     verdict: Option<Timestamp>,
     entries: &[JudgedPaymentOption<'_>],
     now: Timestamp,

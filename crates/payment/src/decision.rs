@@ -4,7 +4,7 @@
 use std::fmt;
 
 use alloy_primitives::{Address, U256};
-use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect, Refusal};
+use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect, RefusalCode};
 use clresolve_core::state::TrustState;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use crate::forms;
 use crate::network::Caip2Network;
 use crate::payee::PayeeProofMethod;
 use crate::route::AgentRoute;
-use crate::terms::Price;
+use crate::terms::ExactPrice;
 
 /// The schema identifier.
 pub const SCHEMA: &str = "clresolve.decision/1";
@@ -100,15 +100,15 @@ pub struct PriceDocument {
     /// The network of the payment.
     pub network: Caip2Network,
     /// The asset's contract.
-    #[serde(deserialize_with = "forms::read_address")]
+    #[serde(deserialize_with = "forms::deserialize_address")]
     pub asset: Address,
     /// Atomic units, in decimal.
-    #[serde(serialize_with = "forms::in_decimal", deserialize_with = "forms::read_amount")]
+    #[serde(serialize_with = "forms::serialize_decimal_amount", deserialize_with = "forms::deserialize_amount")]
     pub amount: U256,
 }
 
 impl PriceDocument {
-    pub(crate) fn from_price(price: &Price) -> Self {
+    pub(crate) fn from_price(price: &ExactPrice) -> Self {
         Self { network: price.network.clone(), asset: price.asset, amount: price.amount }
     }
 }
@@ -169,12 +169,13 @@ impl PaymentObjection {
 
     /// An objection of the gate or of its policy to the identity.
     pub(crate) fn from_gate(effect: ReasonEffect, code: &str) -> Self {
-        let refusal = || Refusal::ALL.into_iter().find(|refusal| refusal.slug() == code).map_or("", Refusal::title);
+        let refusal =
+            || RefusalCode::ALL.into_iter().find(|refusal| refusal.slug() == code).map_or("", RefusalCode::title);
         let title = ReasonCode::from_slug(code).map_or_else(refusal, |code| code.entry().title);
         Self { check: PaymentCheck::Identity, effect, code: code.to_owned(), message: title.to_owned(), reason: None }
     }
 
-    pub(crate) fn decides(&self) -> bool {
+    pub(crate) fn is_decisive(&self) -> bool {
         self.effect != ReasonEffect::Warn
     }
 
@@ -211,7 +212,7 @@ impl DecisionOutcome {
     }
 
     /// The outcome without any terms: it is never `Allow`.
-    pub(crate) fn without_terms(self) -> Self {
+    pub(crate) fn undecided_if_allowed(self) -> Self {
         if self == Self::Allow { Self::Undecided } else { self }
     }
 }

@@ -5,7 +5,7 @@ use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 use serde_json::Value;
 
-use clresolve_core::json::{JsonError, JsonLimits, parse};
+use clresolve_core::json::{JsonError, JsonLimits, parse_strict_json};
 
 /// Base64 that ignores trailing bits, as most readers do.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
@@ -30,7 +30,7 @@ pub(crate) fn decode_header_json(header: &str, limits: JsonLimits) -> Result<Val
         return Err(HeaderDecodeError::TooLong { bytes: header.len(), limit: most });
     }
     let bytes = STANDARD.decode(header).map_err(|_| HeaderDecodeError::NotBase64)?;
-    Ok(parse(&bytes, limits)?)
+    Ok(parse_strict_json(&bytes, limits)?)
 }
 
 /// The bytes of a text that a client could take for base64 of a document, in either alphabet, with or without padding.

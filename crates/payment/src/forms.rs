@@ -29,7 +29,7 @@ pub(crate) fn parse_amount(text: &str) -> Option<U256> {
 }
 
 /// Serializes an amount in the notation [`AMOUNT`].
-pub(crate) fn in_decimal<S: Serializer>(amount: &U256, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn serialize_decimal_amount<S: Serializer>(amount: &U256, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(amount)
 }
 
@@ -42,7 +42,7 @@ pub fn parse_address(text: &str) -> Option<Address> {
 }
 
 /// Parses 32 bytes.
-pub(crate) fn parse_word(text: &str) -> Option<B256> {
+pub(crate) fn parse_bytes32(text: &str) -> Option<B256> {
     parse_fixed_hex(text).map(B256::from)
 }
 
@@ -57,7 +57,7 @@ fn parse_fixed_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
 }
 
 /// Deserializes an object that contains no lists. Serde by itself would also accept a list in place of an object.
-pub(crate) fn deserialize_record<'v, T: Deserialize<'v>>(value: &'v Value) -> Result<T, serde_json::Error> {
+pub(crate) fn deserialize_without_lists<'v, T: Deserialize<'v>>(value: &'v Value) -> Result<T, serde_json::Error> {
     if !value.is_object() || holds_list(value) {
         return Err(serde_json::Error::custom("expected an object without lists"));
     }
@@ -72,28 +72,30 @@ fn holds_list(value: &Value) -> bool {
     }
 }
 
-pub(crate) fn read_amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<U256, D::Error> {
+pub(crate) fn deserialize_amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<U256, D::Error> {
     let text = Cow::<str>::deserialize(deserializer)?;
     parse_amount(&text).ok_or_else(|| D::Error::custom(format_args!("expected {AMOUNT}")))
 }
 
-pub(crate) fn read_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Address, D::Error> {
+pub(crate) fn deserialize_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Address, D::Error> {
     let text = Cow::<str>::deserialize(deserializer)?;
     parse_address(&text).ok_or_else(|| D::Error::custom(format_args!("expected {ADDRESS}")))
 }
 
-pub(crate) fn read_word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<B256, D::Error> {
+pub(crate) fn deserialize_bytes32<'de, D: Deserializer<'de>>(deserializer: D) -> Result<B256, D::Error> {
     let text = Cow::<str>::deserialize(deserializer)?;
-    parse_word(&text).ok_or_else(|| D::Error::custom("expected 0x and 64 hex digits"))
+    parse_bytes32(&text).ok_or_else(|| D::Error::custom("expected 0x and 64 hex digits"))
 }
 
 /// Serde helper: reads a whole number. JSON has a single number type, so `402.0` is 402.
-pub(crate) fn read_whole<'de, D: Deserializer<'de>, N: TryFrom<u64>>(deserializer: D) -> Result<N, D::Error> {
+pub(crate) fn deserialize_whole_number<'de, D: Deserializer<'de>, N: TryFrom<u64>>(
+    deserializer: D,
+) -> Result<N, D::Error> {
     parse_whole_number(&Number::deserialize(deserializer)?)
 }
 
-/// Serde helper: like [`read_whole`], but also accepts null.
-pub(crate) fn read_whole_or_null<'de, D, N>(deserializer: D) -> Result<Option<N>, D::Error>
+/// Serde helper: like [`deserialize_whole_number`], but also accepts null.
+pub(crate) fn deserialize_whole_number_or_null<'de, D, N>(deserializer: D) -> Result<Option<N>, D::Error>
 where
     D: Deserializer<'de>,
     N: TryFrom<u64>,
@@ -132,7 +134,8 @@ mod tests {
 
     #[test]
     fn a_whole_number_is_read_however_it_is_written() {
-        let status = |text: &str| read_whole::<_, u16>(&mut serde_json::Deserializer::from_str(text)).ok();
+        let status =
+            |text: &str| deserialize_whole_number::<_, u16>(&mut serde_json::Deserializer::from_str(text)).ok();
         for text in ["402", "402.0", "4.02e2"] {
             assert_eq!(status(text), Some(402), "{text}");
         }
@@ -140,7 +143,8 @@ mod tests {
         for text in ["402.5", "-1", "-402.0", "65536", "1e300", "\"402\"", "null", "[402]"] {
             assert_eq!(status(text), None, "{text}");
         }
-        let seconds = |text: &str| read_whole_or_null::<_, u64>(&mut serde_json::Deserializer::from_str(text)).ok();
+        let seconds =
+            |text: &str| deserialize_whole_number_or_null::<_, u64>(&mut serde_json::Deserializer::from_str(text)).ok();
         for (text, read) in [("60.0", Some(60)), ("null", None), ("18446744073709551616", Some(u64::MAX))] {
             assert_eq!(seconds(text), Some(read), "{text}");
         }

@@ -25,7 +25,7 @@ pub struct PaymentLimits {
     /// Permitted networks.
     pub networks: BTreeSet<Caip2Network>,
     /// Whether the agent's card must list the network too.
-    pub source: RequiredNetworkListing,
+    pub source: NetworkAllowlistSource,
     /// Permitted schemes.
     pub schemes: BTreeSet<PaymentScheme>,
     /// Maximum validity of an authorisation, in seconds; at most [`MAX_TIMEOUT_SECONDS`].
@@ -38,7 +38,7 @@ pub struct PaymentLimits {
 /// Where a network must be listed for a payment on it to be permitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum RequiredNetworkListing {
+pub enum NetworkAllowlistSource {
     /// In the agent's card and in the limits.
     #[default]
     Card,
@@ -70,7 +70,7 @@ impl Default for PaymentLimits {
         Self {
             set: false,
             networks: BTreeSet::new(),
-            source: RequiredNetworkListing::default(),
+            source: NetworkAllowlistSource::default(),
             schemes: BTreeSet::from([PaymentScheme::Exact]),
             max_timeout_seconds: MAX_TIMEOUT_SECONDS,
             assets: BTreeMap::new(),
@@ -81,7 +81,7 @@ impl Default for PaymentLimits {
 impl PaymentLimits {
     /// Applies the limits of `caller`. They can only tighten, never permit more.
     #[must_use]
-    pub fn tightened(&self, caller: &CallerLimits) -> Self {
+    pub fn tightened_by_caller(&self, caller: &CallerLimits) -> Self {
         let mut limits = self.clone();
         if let Some(networks) = &caller.networks {
             limits.networks.retain(|network| networks.contains(network));
@@ -126,7 +126,7 @@ pub struct CallerLimits {
     /// Schemes that remain permitted.
     pub schemes: Option<Vec<String>>,
     /// Maximum validity of an authorisation, in seconds.
-    #[serde(default, alias = "maxTimeoutSeconds", deserialize_with = "forms::read_whole_or_null")]
+    #[serde(default, alias = "maxTimeoutSeconds", deserialize_with = "forms::deserialize_whole_number_or_null")]
     pub max_timeout_seconds: Option<u64>,
     /// Maximum amount in atomic units, for every asset.
     #[serde(alias = "maxAmount")]
@@ -146,23 +146,26 @@ pub struct CallerLimits {
 pub enum CallerAssetList {
     /// Contracts.
     Listed(
-        #[serde(deserialize_with = "listed_addresses")]
-        #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::schema::ContractAddress>"))]
+        #[serde(deserialize_with = "deserialize_unique_addresses")]
+        #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::schema::ContractAddressSchema>"))]
         BTreeSet<Address>,
     ),
     /// Contracts, each with the maximum amount in atomic units.
     Limited(
         #[serde(deserialize_with = "deserialize_unique_assets")]
-        #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<crate::schema::ContractAddress, AtomicAmount>"))]
+        #[cfg_attr(
+            feature = "schema",
+            schemars(with = "BTreeMap<crate::schema::ContractAddressSchema, AtomicAmount>")
+        )]
         BTreeMap<Address, AtomicAmount>,
     ),
 }
 
-fn listed_addresses<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<Address>, D::Error> {
-    Vec::<String>::deserialize(deserializer)?.iter().map(|text| read_asset(text)).collect()
+fn deserialize_unique_addresses<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<Address>, D::Error> {
+    Vec::<String>::deserialize(deserializer)?.iter().map(|text| parse_asset_address(text)).collect()
 }
 
-fn read_asset<E: serde::de::Error>(text: &str) -> Result<Address, E> {
+fn parse_asset_address<E: serde::de::Error>(text: &str) -> Result<Address, E> {
     forms::parse_address(text).ok_or_else(|| E::custom(format_args!("expected {}", forms::ADDRESS)))
 }
 
@@ -173,7 +176,7 @@ fn deserialize_unique_assets<'de, D: Deserializer<'de>>(
     let named = BTreeMap::<String, AtomicAmount>::deserialize(deserializer)?;
     let mut assets = BTreeMap::new();
     for (text, amount) in named {
-        let asset = read_asset(&text)?;
+        let asset = parse_asset_address(&text)?;
         if assets.insert(asset, amount).is_some() && !clresolve_core::mutant!("the-last-limit-counts") {
             return Err(D::Error::custom(format_args!("{asset} is given twice")));
         }
@@ -269,7 +272,7 @@ mod tests {
     }
 
     fn tightened(caller: serde_json::Value) -> PaymentLimits {
-        limits().tightened(&serde_json::from_value(caller).unwrap())
+        limits().tightened_by_caller(&serde_json::from_value(caller).unwrap())
     }
 
     fn amount(limits: &PaymentLimits) -> Option<u64> {
@@ -299,7 +302,7 @@ mod tests {
         let mut limits = limits();
         limits.assets.values_mut().for_each(|limit| limit.max_amount = None);
         let caller: CallerLimits = serde_json::from_value(json!({"max_amount": "5"})).unwrap();
-        assert_eq!(amount(&limits.tightened(&caller)), None);
+        assert_eq!(amount(&limits.tightened_by_caller(&caller)), None);
     }
 
     #[test]

@@ -16,10 +16,10 @@ use url::Url;
 use clresolve_core::mutant;
 use clresolve_core::reason::{Reason, ReasonCode};
 
-pub use crate::artifact::SignerKeys;
-use crate::artifact::{ArtifactParseError, ArtifactPayload, ArtifactSigner, KeyKind, SignedArtifact};
+pub use crate::artifact::PublishedSigningKeys;
+use crate::artifact::{ArtifactParseError, ArtifactPayload, ArtifactSignerMatch, SignedArtifact, SigningKeyKind};
 use crate::forms;
-use crate::terms::{MAX_ENTRIES, Price};
+use crate::terms::{ExactPrice, MAX_ENTRIES};
 use crate::typed_data;
 
 /// Maximum number of offers that are read: one per entry.
@@ -66,7 +66,7 @@ struct ParsedOffer {
     /// The resource it is for, if that is a URL.
     url: Option<Url>,
     /// Who signed it. An offer is about one network, so only one set of keys applies to it.
-    signed_by: OnceCell<ArtifactSigner>,
+    signed_by: OnceCell<ArtifactSignerMatch>,
 }
 
 /// The resources that an offer about an entry may be for: the URL that answered, and the entry's resource unless that
@@ -106,11 +106,11 @@ impl ParsedOffers {
     ///
     /// # Errors
     /// The weakest objection to an offer with this scheme, network and asset, or to an offer that cannot be read.
-    pub fn prove(
+    pub fn prove_price(
         &self,
-        price: &Price,
+        price: &ExactPrice,
         resources: &OfferResources<'_>,
-        keys: &SignerKeys,
+        keys: &PublishedSigningKeys,
         now: Timestamp,
     ) -> Option<Result<Option<Timestamp>, OfferProofError>> {
         let mut signatures = 0;
@@ -122,10 +122,10 @@ impl ParsedOffers {
                 Ok(Some(offer)) => {
                     signatures += 1;
                     match offer.find_signer(keys) {
-                        ArtifactSigner::Published => return Some(Ok(offer.artifact.payload().end())),
-                        ArtifactSigner::Undecided => offer.undecided_signer_objection(keys),
-                        ArtifactSigner::Stranger => SignedOfferObjection::Signer,
-                        ArtifactSigner::Nobody => SignedOfferObjection::Signature,
+                        ArtifactSignerMatch::Published => return Some(Ok(offer.artifact.payload().expires_at())),
+                        ArtifactSignerMatch::Undecided => offer.undecided_signer_objection(keys),
+                        ArtifactSignerMatch::Stranger => SignedOfferObjection::Signer,
+                        ArtifactSignerMatch::Nobody => SignedOfferObjection::Signature,
                     }
                 }
                 Err(objection) => objection,
@@ -136,23 +136,23 @@ impl ParsedOffers {
         }
         let (objection, index) = weakest?;
         let is_open = matches!(objection, SignedOfferObjection::Open(_));
-        Some(Err(OfferProofError { reason: objection.reason(index), is_open }))
+        Some(Err(OfferProofError { reason: objection.into_reason(index), is_open }))
     }
 }
 
 impl ParsedOffer {
-    fn find_signer(&self, keys: &SignerKeys) -> ArtifactSigner {
+    fn find_signer(&self, keys: &PublishedSigningKeys) -> ArtifactSignerMatch {
         // Recovering an ES256K signer costs twice as much, and no seller signs offers with it.
         let signed_by = || match (self.artifact.algorithm(), self.artifact.key_kind()) {
-            (Some(_), KeyKind::Address) => ArtifactSigner::Undecided,
+            (Some(_), SigningKeyKind::Address) => ArtifactSignerMatch::Undecided,
             _ => self.artifact.find_signer(keys),
         };
         *self.signed_by.get_or_init(signed_by)
     }
 
     /// Why the signer is unknown.
-    fn undecided_signer_objection(&self, keys: &SignerKeys) -> SignedOfferObjection {
-        match keys.unread.as_ref().filter(|_| self.artifact.key_kind() == KeyKind::Ed25519) {
+    fn undecided_signer_objection(&self, keys: &PublishedSigningKeys) -> SignedOfferObjection {
+        match keys.unread.as_ref().filter(|_| self.artifact.key_kind() == SigningKeyKind::Ed25519) {
             Some(reason) => SignedOfferObjection::Open(reason.clone()),
             None => SignedOfferObjection::Undecided,
         }
@@ -162,16 +162,17 @@ impl ParsedOffer {
 /// The offer, if it states this price at this time. `None` if its scheme, network or asset differs.
 fn matching_offer<'o>(
     offer: &'o Result<ParsedOffer, ArtifactParseError>,
-    price: &Price,
+    price: &ExactPrice,
     resources: &OfferResources<'_>,
     now: Timestamp,
 ) -> Result<Option<&'o ParsedOffer>, SignedOfferObjection> {
     let read = offer.as_ref().map_err(|error| SignedOfferObjection::Form(error.to_string()))?;
     let offer = read.artifact.payload();
-    if !offer.is_about(price) {
+    if !offer.matches_price_asset(price) {
         return Ok(None);
     }
-    let is_of_these_terms = resources.has_resource(&offer.resource_url, read.url.as_ref()) && offer.states(price);
+    let is_of_these_terms =
+        resources.has_resource(&offer.resource_url, read.url.as_ref()) && offer.states_payee_and_amount(price);
     if !is_of_these_terms && !mutant!("offers-of-other-terms") {
         return Err(SignedOfferObjection::Terms);
     }
@@ -209,7 +210,7 @@ impl SignedOfferObjection {
     }
 
     /// Converts the objection to the offer at `index` into a reason.
-    fn reason(self, index: usize) -> Box<Reason> {
+    fn into_reason(self, index: usize) -> Box<Reason> {
         let invalid = |message: &str| Reason::new(ReasonCode::OfferInvalid).message(message);
         let reason = match self {
             Self::Open(reason) => *reason,
@@ -231,7 +232,7 @@ impl SignedOfferObjection {
 
 impl X402Offer {
     /// Whether it has the scheme, network and asset of the price.
-    fn is_about(&self, price: &Price) -> bool {
+    fn matches_price_asset(&self, price: &ExactPrice) -> bool {
         // Every price uses the scheme `exact`.
         self.scheme == "exact"
             && self.network == price.network.as_str()
@@ -239,7 +240,7 @@ impl X402Offer {
     }
 
     /// Whether it also states the payee and the amount of the price.
-    fn states(&self, price: &Price) -> bool {
+    fn states_payee_and_amount(&self, price: &ExactPrice) -> bool {
         forms::parse_address(&self.pay_to) == Some(price.pay_to)
             && forms::parse_amount(&self.amount) == Some(price.amount)
     }
@@ -249,7 +250,7 @@ impl X402Offer {
     }
 
     /// When it expires. A time that cannot be represented becomes the latest one that can.
-    fn end(&self) -> Option<Timestamp> {
+    fn expires_at(&self) -> Option<Timestamp> {
         let end = i64::try_from(self.valid_until).ok().and_then(|end| Timestamp::from_second(end).ok());
         (self.valid_until != 0).then(|| end.unwrap_or(Timestamp::MAX))
     }

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::network::Caip2Network;
-use crate::offer::{OfferResources, ParsedOffers, SignerKeys};
-use crate::terms::Price;
+use crate::offer::{OfferResources, ParsedOffers, PublishedSigningKeys};
+use crate::terms::ExactPrice;
 
 /// Everything known about a name's payees on one network.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct NetworkPayees {
     /// The owner of that registration, if it was read. Paying the owner is neither proven nor contradicted.
     pub registration_owner: Option<Address>,
     /// Published keys that sign offers.
-    pub signers: SignerKeys,
+    pub signers: PublishedSigningKeys,
 }
 
 /// The claim of one source about the payee.
@@ -42,9 +42,9 @@ impl PayeeClaim {
     /// The claim of the address records for a network: the record of its own coin type, else the default record for all
     /// EVM chains (ENSIP-19). A stored zero address means that nobody is paid there; it is not replaced by the default.
     pub fn from_records(published: &PublishedPaymentRecords, network: &Caip2Network) -> Self {
-        let own = network.chain_id().and_then(CoinType::for_chain);
+        let own = network.chain_id().and_then(CoinType::from_chain_id);
         for coin in own.into_iter().chain([CoinType::EVM_DEFAULT]) {
-            match published.address(coin) {
+            match published.payment_address_status(coin) {
                 PaymentRecordStatus::Settled(Some(address)) => {
                     return Self::Is(address, PayeeClaimSource::Record(coin));
                 }
@@ -82,12 +82,12 @@ pub enum PayeeClaimSource {
     /// The name's address record of this coin type.
     Record(CoinType),
     /// The entry of the ERC-8004 registry on the network.
-    Registration(Box<Erc8004WalletSource>),
+    Registration(Box<Erc8004WalletProvenance>),
 }
 
 /// The entry of an ERC-8004 registry from which a wallet was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Erc8004WalletSource {
+pub struct Erc8004WalletProvenance {
     /// The agent's number in the registry.
     pub agent: U256,
     /// The height of the registry's block at which it was read.
@@ -124,7 +124,7 @@ impl PayeeProofMethod {
 
 /// A payee that is proven to be the agent's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProvenPayee {
+pub struct PayeeProof {
     /// How it is proven.
     pub by: PayeeProofMethod,
     /// When the proof expires. `None`: with the verdict.
@@ -136,13 +136,13 @@ impl NetworkPayees {
     ///
     /// # Errors
     /// Every objection; at least one.
-    pub fn prove(
+    pub fn prove_payee(
         &self,
-        price: &Price,
+        price: &ExactPrice,
         offers: &ParsedOffers,
         resources: &OfferResources<'_>,
         now: Timestamp,
-    ) -> Result<ProvenPayee, Vec<Reason>> {
+    ) -> Result<PayeeProof, Vec<Reason>> {
         if let Some(reason) = unowned_address_reason(price) {
             return Err(vec![reason]);
         }
@@ -151,8 +151,8 @@ impl NetworkPayees {
         }
         let mut objections = Vec::new();
         let mut may_be_offered = false;
-        match offers.prove(price, resources, &self.signers, now) {
-            Some(Ok(until)) => return Ok(ProvenPayee { by: PayeeProofMethod::Offer, until }),
+        match offers.prove_price(price, resources, &self.signers, now) {
+            Some(Ok(until)) => return Ok(PayeeProof { by: PayeeProofMethod::Offer, until }),
             Some(Err(unproven)) => {
                 may_be_offered = unproven.is_open;
                 objections.push(*unproven.reason);
@@ -175,8 +175,8 @@ impl NetworkPayees {
     }
 
     /// How the address is proven without an offer.
-    fn prove_without_offer(&self, address: Address) -> Option<ProvenPayee> {
-        let lasting = |by| Some(ProvenPayee { by, until: None });
+    fn prove_without_offer(&self, address: Address) -> Option<PayeeProof> {
+        let lasting = |by| Some(PayeeProof { by, until: None });
         if clresolve_core::mutant!("any-payee") {
             return lasting(PayeeProofMethod::Addr);
         }
@@ -188,7 +188,7 @@ impl NetworkPayees {
         }
         match &self.registration {
             PayeeClaim::Is(known, PayeeClaimSource::Registration(read)) if *known == address => {
-                Some(ProvenPayee { by: PayeeProofMethod::Erc8004, until: Some(read.until) })
+                Some(PayeeProof { by: PayeeProofMethod::Erc8004, until: Some(read.until) })
             }
             _ => None,
         }
@@ -201,7 +201,7 @@ impl NetworkPayees {
     }
 
     /// Describes the proof in words. `anchor` is the block of the name's records.
-    pub fn provenance(&self, by: PayeeProofMethod, network: &Caip2Network, anchor: Option<u64>) -> String {
+    pub fn describe_proof(&self, by: PayeeProofMethod, network: &Caip2Network, anchor: Option<u64>) -> String {
         let at = |words: &str| match anchor {
             Some(block) => format!("proven by {words} at block {block}"),
             None => format!("proven by {words}"),
@@ -210,7 +210,7 @@ impl NetworkPayees {
             (PayeeProofMethod::Configured, _) => "proven by the configuration".to_owned(),
             (PayeeProofMethod::Addr, _) => at("addr(name)"),
             (PayeeProofMethod::Erc8004, PayeeClaim::Is(_, PayeeClaimSource::Registration(read))) => {
-                let Erc8004WalletSource { agent, block, .. } = &**read;
+                let Erc8004WalletProvenance { agent, block, .. } = &**read;
                 format!("proven by agent {agent} of the ERC-8004 registry on {network} at its block {block}")
             }
             (PayeeProofMethod::Erc8004, _) => at("its ERC-8004 registration"),
@@ -236,13 +236,13 @@ impl PayeeClaim {
 }
 
 /// Rejects addresses that nobody owns: zero, and the asset itself.
-fn unowned_address_reason(price: &Price) -> Option<Reason> {
+fn unowned_address_reason(price: &ExactPrice) -> Option<Reason> {
     let is_nobody = price.pay_to.is_zero() || price.pay_to == price.asset;
     (is_nobody && !clresolve_core::mutant!("the-asset-is-paid"))
         .then(|| payee_mismatch_reason(price).message("The terms pay the zero address, or the asset itself."))
 }
 
-fn payee_mismatch_reason(price: &Price) -> Reason {
+fn payee_mismatch_reason(price: &ExactPrice) -> Reason {
     Reason::new(ReasonCode::PayeeMismatch).observed(price.pay_to.to_string())
 }
 
@@ -260,15 +260,15 @@ mod tests {
     const UNTIL: Timestamp = Timestamp::UNIX_EPOCH;
 
     fn registered(wallet: Address) -> PayeeClaim {
-        let read = Erc8004WalletSource { agent: U256::from(22), block: 5, until: UNTIL };
+        let read = Erc8004WalletProvenance { agent: U256::from(22), block: 5, until: UNTIL };
         PayeeClaim::Is(wallet, PayeeClaimSource::Registration(Box::new(read)))
     }
 
-    fn paid_to(payees: &NetworkPayees, address: Address) -> Result<ProvenPayee, Vec<ReasonCode>> {
-        let price = Price { pay_to: address, ..usdc_price() };
+    fn paid_to(payees: &NetworkPayees, address: Address) -> Result<PayeeProof, Vec<ReasonCode>> {
+        let price = ExactPrice { pay_to: address, ..usdc_price() };
         let codes = |reasons: Vec<Reason>| reasons.into_iter().map(|reason| reason.code).collect();
         payees
-            .prove(&price, &ParsedOffers::from_values(&[]), &OfferResources::default(), Timestamp::UNIX_EPOCH)
+            .prove_payee(&price, &ParsedOffers::from_values(&[]), &OfferResources::default(), Timestamp::UNIX_EPOCH)
             .map_err(codes)
     }
 
@@ -338,11 +338,11 @@ mod tests {
     #[test]
     fn a_registered_wallet_is_proven_until_its_reading_ends() {
         let payees = NetworkPayees { registration: registered(WALLET), ..NetworkPayees::default() };
-        assert_eq!(paid_to(&payees, WALLET), Ok(ProvenPayee { by: PayeeProofMethod::Erc8004, until: Some(UNTIL) }));
+        assert_eq!(paid_to(&payees, WALLET), Ok(PayeeProof { by: PayeeProofMethod::Erc8004, until: Some(UNTIL) }));
         assert_eq!(paid_to(&payees, OTHER), Err(vec![ReasonCode::PayeeMismatch]));
         let network: Caip2Network = "eip155:8453".parse().expect("a CAIP-2 identifier");
         let said = "proven by agent 22 of the ERC-8004 registry on eip155:8453 at its block 5";
-        assert_eq!(payees.provenance(PayeeProofMethod::Erc8004, &network, Some(9)), said);
+        assert_eq!(payees.describe_proof(PayeeProofMethod::Erc8004, &network, Some(9)), said);
     }
 
     #[test]
@@ -351,7 +351,7 @@ mod tests {
         let record = PayeeClaim::Is(WALLET, PayeeClaimSource::Record(coin));
         for registration in [registered(WALLET), registered(OTHER)] {
             let payees = NetworkPayees { record: record.clone(), registration, ..NetworkPayees::default() };
-            assert_eq!(paid_to(&payees, WALLET), Ok(ProvenPayee { by: PayeeProofMethod::Addr, until: None }));
+            assert_eq!(paid_to(&payees, WALLET), Ok(PayeeProof { by: PayeeProofMethod::Addr, until: None }));
         }
         let payees = NetworkPayees { record, registration: registered(OTHER), ..NetworkPayees::default() };
         assert_eq!(paid_to(&payees, OTHER).map(|proven| proven.by), Ok(PayeeProofMethod::Erc8004));
@@ -362,8 +362,9 @@ mod tests {
     fn one_source_that_names_the_payee_is_enough_and_each_other_says_what_it_has_against_it() {
         let (own, stranger) =
             (Ed25519SigningKey::generate().expect("a key"), Ed25519SigningKey::generate().expect("a key"));
-        let signers = SignerKeys { ed25519: vec![own.public_key().clone()], ..SignerKeys::default() };
-        let price = Price { pay_to: WALLET, ..usdc_price() };
+        let signers =
+            PublishedSigningKeys { ed25519: vec![own.public_key().clone()], ..PublishedSigningKeys::default() };
+        let price = ExactPrice { pay_to: WALLET, ..usdc_price() };
         for (record, registration, offer) in
             SAYINGS.into_iter().flat_map(|a| SAYINGS.into_iter().flat_map(move |b| SAYINGS.map(|c| (a, b, c))))
         {
@@ -375,7 +376,7 @@ mod tests {
                 registration_owner: None,
                 signers: signers.clone(),
             };
-            let found = payees.prove(
+            let found = payees.prove_payee(
                 &price,
                 &offers(offer, &own, &stranger),
                 &OfferResources::from_texts([URL]),
@@ -386,7 +387,7 @@ mod tests {
             let said = format!("addr {record:?}, erc8004 {registration:?}, offer {offer:?}");
             assert_eq!(found, expected(record, registration, offer), "{said}");
             let configured = NetworkPayees { configured: vec![OTHER, WALLET], ..payees };
-            let by = configured.prove(
+            let by = configured.prove_payee(
                 &price,
                 &offers(offer, &own, &stranger),
                 &OfferResources::from_texts([URL]),
@@ -400,13 +401,13 @@ mod tests {
     #[test]
     fn an_offer_by_a_key_that_was_not_read_contradicts_no_address() {
         let own = Ed25519SigningKey::generate().expect("a key");
-        let price = Price { pay_to: WALLET, ..usdc_price() };
+        let price = ExactPrice { pay_to: WALLET, ..usdc_price() };
         let codes = |code: Option<ReasonCode>, says: Says| {
             let unread = code.map(|code| Box::new(Reason::new(code)));
-            let signers = SignerKeys { unread, ..SignerKeys::default() };
+            let signers = PublishedSigningKeys { unread, ..PublishedSigningKeys::default() };
             let record = PayeeClaim::Is(OTHER, PayeeClaimSource::Record(CoinType::EVM_DEFAULT));
             let payees = NetworkPayees { configured: vec![OTHER], record, signers, ..NetworkPayees::default() };
-            let found = payees.prove(
+            let found = payees.prove_payee(
                 &price,
                 &offers(says, &own, &own),
                 &OfferResources::from_texts([URL]),
@@ -426,7 +427,7 @@ mod tests {
     #[test]
     fn only_what_was_read_of_the_chain_is_proven_at_a_block() {
         let network: Caip2Network = "eip155:8453".parse().expect("a CAIP-2 identifier");
-        let said = |by| NetworkPayees::default().provenance(by, &network, Some(9));
+        let said = |by| NetworkPayees::default().describe_proof(by, &network, Some(9));
         assert_eq!(said(PayeeProofMethod::Configured), "proven by the configuration");
         assert_eq!(said(PayeeProofMethod::Addr), "proven by addr(name) at block 9");
     }

@@ -36,7 +36,7 @@ pub struct X402Receipt {
     pub transaction: String,
 }
 
-/// The facts about a [`Purchase`](crate::settlement::Purchase) with which a receipt is compared.
+/// The facts about a [`Purchase`](crate::settlement::PurchasePaymentDocuments) with which a receipt is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PurchaseFacts {
     /// SHA-256 of the RFC 8785 form of the decision document. The document's own `id` is only a claim.
@@ -65,36 +65,36 @@ impl X402Receipt {
     pub fn purchase_objection(&self, bought: &PurchaseFacts) -> Option<Box<Reason>> {
         let network = bought.network.as_ref().filter(|network| self.network != network.as_str());
         if let Some(network) = network.filter(|_| !clresolve_core::mutant!("receipts-of-any-purchase")) {
-            return Some(mismatch_reason("/payload/network", network, &self.network));
+            return Some(purchase_mismatch_reason("/payload/network", network, &self.network));
         }
         let stated = forms::parse_address(&self.payer);
         let payer = bought.payer.filter(|payer| stated != Some(*payer));
         if let Some(payer) = payer.filter(|_| !clresolve_core::mutant!("receipts-of-any-payer")) {
-            let reason = mismatch_reason("/payload/payer", payer, &self.payer);
+            let reason = purchase_mismatch_reason("/payload/payer", payer, &self.payer);
             // A payer that is not an address may stand for any address.
             let effect = if stated.is_some() { reason.effect } else { ReasonEffect::Unknown };
             return Some(Box::new(Reason { effect, ..*reason }));
         }
         let is_same = |url: &Url| url.origin() == bought.url.origin() && url.path() == bought.url.path();
         let over_tls = || https_url_behind_proxy(&self.resource_url).and_then(|url| Url::parse(&url).ok());
-        match self.url() {
+        match self.paid_url() {
             Some(url) if is_same(&url) || over_tls().is_some_and(|url| is_same(&url)) => None,
-            Some(_) => Some(mismatch_reason("/payload/resourceUrl", &bought.url, &self.resource_url)),
+            Some(_) => Some(purchase_mismatch_reason("/payload/resourceUrl", &bought.url, &self.resource_url)),
             // An MCP resource has no web location that could be compared.
             None => Some(Box::new(Reason {
                 effect: ReasonEffect::Unknown,
-                ..*mismatch_reason("/payload/resourceUrl", &bought.url, &self.resource_url)
+                ..*purchase_mismatch_reason("/payload/resourceUrl", &bought.url, &self.resource_url)
             })),
         }
     }
 
     /// The URL that was paid for, if it is an HTTP(S) URL.
-    pub fn url(&self) -> Option<Url> {
+    pub fn paid_url(&self) -> Option<Url> {
         Url::parse(&self.resource_url).ok().filter(|url| matches!(url.scheme(), "https" | "http"))
     }
 }
 
-fn mismatch_reason(place: &str, expected: impl ToString, observed: &str) -> Box<Reason> {
+fn purchase_mismatch_reason(place: &str, expected: impl ToString, observed: &str) -> Box<Reason> {
     let reason = Reason::new(ReasonCode::ReceiptRequestMismatch).at_place(place);
     Box::new(reason.expected(expected.to_string()).observed(excerpt_text(observed)))
 }
@@ -122,7 +122,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::artifact::{ArtifactSigner, SignerKeys};
+    use crate::artifact::{ArtifactSignerMatch, PublishedSigningKeys};
     use crate::testing::{PAYEE, PAYER, sign_hash, test_address};
 
     fn payload() -> Value {
@@ -143,19 +143,19 @@ mod tests {
     #[test]
     fn a_receipt_is_signed_by_whom_the_name_publishes() {
         let signed_by = |receipt: &Value, address| {
-            let keys = SignerKeys { addresses: vec![address], ..SignerKeys::default() };
+            let keys = PublishedSigningKeys { addresses: vec![address], ..PublishedSigningKeys::default() };
             SignedX402Receipt::from_value(receipt).unwrap().find_signer(&keys)
         };
         let receipt = signed(&payload(), hash(&payload()));
-        assert_eq!(signed_by(&receipt, test_address(PAYEE)), ArtifactSigner::Published);
-        assert_eq!(signed_by(&receipt, test_address(PAYER)), ArtifactSigner::Stranger);
+        assert_eq!(signed_by(&receipt, test_address(PAYEE)), ArtifactSignerMatch::Published);
+        assert_eq!(signed_by(&receipt, test_address(PAYER)), ArtifactSignerMatch::Stranger);
         let mut changed = receipt.clone();
         changed["payload"]["transaction"] = "0xab".into();
-        assert_eq!(signed_by(&changed, test_address(PAYEE)), ArtifactSigner::Stranger);
+        assert_eq!(signed_by(&changed, test_address(PAYEE)), ArtifactSignerMatch::Stranger);
         let mut short = payload();
         short.as_object_mut().unwrap().remove("transaction");
         let receipt = signed(&short, hash(&payload()));
-        assert_eq!(signed_by(&receipt, test_address(PAYEE)), ArtifactSigner::Published, "absent is empty");
+        assert_eq!(signed_by(&receipt, test_address(PAYEE)), ArtifactSignerMatch::Published, "absent is empty");
     }
 
     #[test]
@@ -172,8 +172,11 @@ mod tests {
         };
         assert_eq!(message.eip712_signing_hash(&typed_data::RECEIPTS), hash(&payload));
         let elsewhere = signed(&payload, message.eip712_signing_hash(&typed_data::OFFERS));
-        let keys = SignerKeys { addresses: vec![test_address(PAYEE)], ..SignerKeys::default() };
-        assert_eq!(SignedX402Receipt::from_value(&elsewhere).unwrap().find_signer(&keys), ArtifactSigner::Stranger);
+        let keys = PublishedSigningKeys { addresses: vec![test_address(PAYEE)], ..PublishedSigningKeys::default() };
+        assert_eq!(
+            SignedX402Receipt::from_value(&elsewhere).unwrap().find_signer(&keys),
+            ArtifactSignerMatch::Stranger
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clresolve_core::digest::{Digest, Digester};
 use clresolve_core::json::object::{ObjectOnlyValue, deserialize_object};
-use clresolve_core::json::parse;
+use clresolve_core::json::parse_strict_json;
 use clresolve_core::reason::Reason;
 use clresolve_core::text::{excerpt_text, truncate_bytes};
 use serde::de::{MapAccess, SeqAccess, Visitor};
@@ -75,7 +75,7 @@ pub enum PaymentRequestError {
 
 impl PaymentDecisionRequest {
     /// A request about a seller's reply.
-    pub fn about_reply(
+    pub fn from_seller_reply(
         name: impl Into<String>,
         verb: impl Into<String>,
         url: impl Into<String>,
@@ -107,22 +107,22 @@ impl PaymentDecisionRequest {
     /// As [`from_json`](Self::from_json).
     pub fn from_json_with_digest(bytes: &[u8]) -> Result<(Self, Digest), PaymentRequestError> {
         let form = PaymentDecisionRequestDocument::<String>::from_json(bytes)?;
-        let digest = form.digest();
+        let digest = form.input_digest();
         Ok((form.into_decision_request()?, digest))
     }
 
     /// The JSON Schema of the input of [`from_json`](Self::from_json).
     #[cfg(feature = "schema")]
     pub fn input_schema() -> serde_json::Value {
-        clresolve_core::schema::deserialize_schema::<PaymentDecisionRequestDocument<String>>()
+        clresolve_core::schema::deserialization_schema::<PaymentDecisionRequestDocument<String>>()
     }
 
     /// The terms.
     ///
     /// # Errors
     /// `payment-terms-malformed`, `payment-terms-ambiguous`, or why the seller was not asked.
-    pub fn terms(&self) -> Result<PaymentTerms, Box<Reason>> {
-        self.demand.terms()
+    pub fn parse_terms(&self) -> Result<PaymentTerms, Box<Reason>> {
+        self.demand.parse_terms()
     }
 }
 
@@ -131,7 +131,7 @@ impl PaymentDemand {
     ///
     /// # Errors
     /// `payment-terms-malformed`, `payment-terms-ambiguous`, or why the seller was not asked.
-    pub fn terms(&self) -> Result<PaymentTerms, Box<Reason>> {
+    pub fn parse_terms(&self) -> Result<PaymentTerms, Box<Reason>> {
         match self {
             Self::Reply(reply) => PaymentTerms::from_reply(reply),
             Self::PaymentRequired(text) => PaymentTerms::from_json(text),
@@ -142,18 +142,18 @@ impl PaymentDemand {
 }
 
 /// The name or the verb of a request: text that a decision requires and a check does not.
-pub(crate) trait OptionalRequestText {
-    fn optional_text(&self) -> Option<&str>;
+pub(crate) trait AsOptionalText {
+    fn as_optional_text(&self) -> Option<&str>;
 }
 
-impl OptionalRequestText for String {
-    fn optional_text(&self) -> Option<&str> {
+impl AsOptionalText for String {
+    fn as_optional_text(&self) -> Option<&str> {
         Some(self)
     }
 }
 
-impl OptionalRequestText for Option<String> {
-    fn optional_text(&self) -> Option<&str> {
+impl AsOptionalText for Option<String> {
+    fn as_optional_text(&self) -> Option<&str> {
         self.as_deref()
     }
 }
@@ -193,7 +193,7 @@ pub(crate) struct PaymentDecisionRequestDocument<W> {
 }
 
 /// The members of a request, each of which is read.
-pub(crate) struct PaymentRequestMembers<W> {
+pub(crate) struct ParsedPaymentRequest<W> {
     pub(crate) name: W,
     pub(crate) verb: W,
     pub(crate) demand: PaymentDemand,
@@ -208,8 +208,7 @@ pub(crate) struct PaymentRequestMembers<W> {
 
 impl PaymentDecisionRequestDocument<String> {
     fn into_decision_request(self) -> Result<PaymentDecisionRequest, PaymentRequestError> {
-        let PaymentRequestMembers { name, verb, demand, url, asked, selected, limits, header } =
-            self.parse_members()?;
+        let ParsedPaymentRequest { name, verb, demand, url, asked, selected, limits, header } = self.parse_members()?;
         if asked.is_some() {
             return Err(expected_error("url beside paymentRequired alone: a response has its own"));
         }
@@ -217,7 +216,7 @@ impl PaymentDecisionRequestDocument<String> {
     }
 }
 
-impl<W: OptionalRequestText + for<'de> Deserialize<'de>> PaymentDecisionRequestDocument<W> {
+impl<W: AsOptionalText + for<'de> Deserialize<'de>> PaymentDecisionRequestDocument<W> {
     pub(crate) fn from_json(bytes: &[u8]) -> Result<Self, PaymentRequestError> {
         if bytes.len() > MAX_REQUEST_BYTES {
             return Err(PaymentRequestError::TooLong);
@@ -225,7 +224,7 @@ impl<W: OptionalRequestText + for<'de> Deserialize<'de>> PaymentDecisionRequestD
         deserialize_object(bytes).map_err(|error| PaymentRequestError::Form(excerpt_text(&error.to_string())))
     }
 
-    pub(crate) fn parse_members(self) -> Result<PaymentRequestMembers<W>, PaymentRequestError> {
+    pub(crate) fn parse_members(self) -> Result<ParsedPaymentRequest<W>, PaymentRequestError> {
         let (demand, url, asked) = match (self.response, self.payment_required) {
             (Some(ObjectOnlyValue(response)), None) => {
                 let (demand, url) = response.into_demand_and_url()?;
@@ -236,21 +235,21 @@ impl<W: OptionalRequestText + for<'de> Deserialize<'de>> PaymentDecisionRequestD
         };
         let limits = self.limits.as_deref().map(parse_caller_limits).transpose()?.unwrap_or_default();
         let Self { name, verb, selected, header, .. } = self;
-        check_length(MAX_WORD_BYTES, "name", name.optional_text().unwrap_or_default())?;
-        check_length(MAX_WORD_BYTES, "verb", verb.optional_text().unwrap_or_default())?;
+        check_length(MAX_WORD_BYTES, "name", name.as_optional_text().unwrap_or_default())?;
+        check_length(MAX_WORD_BYTES, "verb", verb.as_optional_text().unwrap_or_default())?;
         for url in [&url, &asked].into_iter().flatten() {
             check_length(MAX_URL_BYTES, "url", url)?;
         }
         let selected = selected.as_deref().map(PaymentOptionSelection::from_raw_value);
-        Ok(PaymentRequestMembers { name, verb, demand, url, asked, selected, limits, header })
+        Ok(ParsedPaymentRequest { name, verb, demand, url, asked, selected, limits, header })
     }
 
     /// See [`PaymentDecisionRequest::from_json_with_digest`].
-    pub(crate) fn digest(&self) -> Digest {
+    pub(crate) fn input_digest(&self) -> Digest {
         let Self { name, verb, response, payment_required, url, selected, limits, header } = self;
         let mut parts = TextListDigester::default();
-        parts.add_text(name.optional_text());
-        parts.add_text(verb.optional_text());
+        parts.add_text(name.as_optional_text());
+        parts.add_text(verb.as_optional_text());
         parts.add_text(url.as_deref());
         parts.add_text(header.as_deref());
         parts.add_text(payment_required.as_deref().map(RawValue::get));
@@ -261,7 +260,7 @@ impl<W: OptionalRequestText + for<'de> Deserialize<'de>> PaymentDecisionRequestD
         if let Some(ObjectOnlyValue(response)) = response {
             response.add_to_digest(&mut parts);
         }
-        parts.0.digest()
+        parts.0.finalize()
     }
 }
 
@@ -282,7 +281,7 @@ impl TextListDigester {
 /// Parses the caller's limits. Duplicate members are rejected, so that it is clear which one applies.
 fn parse_caller_limits(raw: &RawValue) -> Result<CallerLimits, PaymentRequestError> {
     let refused = |why: &dyn fmt::Display| PaymentRequestError::Form(excerpt_text(&format!("limits: {why}")));
-    let value = parse(raw.get().as_bytes(), terms::LIMITS).map_err(|error| refused(&error))?;
+    let value = parse_strict_json(raw.get().as_bytes(), terms::LIMITS).map_err(|error| refused(&error))?;
     serde_json::from_value(value).map_err(|error| refused(&error))
 }
 
@@ -292,7 +291,7 @@ impl PaymentOptionSelection {
             return Self::Index(index);
         }
         // An entry is part of terms, so the limits for terms apply.
-        match parse(raw.get().as_bytes(), terms::LIMITS) {
+        match parse_strict_json(raw.get().as_bytes(), terms::LIMITS) {
             Ok(entry) => Self::Entry(entry),
             Err(error) => Self::Unreadable(excerpt_text(&error.to_string())),
         }
@@ -310,13 +309,13 @@ impl PaymentOptionSelection {
 )]
 #[serde(deny_unknown_fields)]
 struct SellerReplyDocument {
-    #[serde(deserialize_with = "crate::forms::read_whole")]
+    #[serde(deserialize_with = "crate::forms::deserialize_whole_number")]
     status: u16,
     /// The URL that answered.
     url: String,
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(with = "HeadersDocument"))]
-    headers: Headers,
+    headers: SellerReplyHeaders,
     /// The body, if it is text.
     body: Option<String>,
     /// The body as base64.
@@ -330,9 +329,9 @@ struct SellerReplyDocument {
 /// The headers of a reply, in order: an object, or a list of pairs. Either may contain a header several times. One more
 /// than the maximum is kept, so that the decision can report that there are too many.
 #[derive(Default)]
-struct Headers(Vec<(String, String)>);
+struct SellerReplyHeaders(Vec<(String, String)>);
 
-impl Headers {
+impl SellerReplyHeaders {
     fn add_header(&mut self, name: &str, value: String) {
         if self.0.len() <= MAX_HEADERS && !clresolve_core::mutant!("endless-headers") {
             self.0.push((truncate_bytes(name, MAX_HEADER_NAME_BYTES), value));
@@ -340,23 +339,23 @@ impl Headers {
     }
 }
 
-impl<'de> Deserialize<'de> for Headers {
+impl<'de> Deserialize<'de> for SellerReplyHeaders {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(HeadersVisitor)
+        deserializer.deserialize_any(SellerReplyHeadersVisitor)
     }
 }
 
-struct HeadersVisitor;
+struct SellerReplyHeadersVisitor;
 
-impl<'de> Visitor<'de> for HeadersVisitor {
-    type Value = Headers;
+impl<'de> Visitor<'de> for SellerReplyHeadersVisitor {
+    type Value = SellerReplyHeaders;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object, or a list of pairs")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Headers, A::Error> {
-        let mut headers = Headers::default();
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<SellerReplyHeaders, A::Error> {
+        let mut headers = SellerReplyHeaders::default();
         while let Some((name, values)) = members.next_entry::<String, HeaderValues>()? {
             match values {
                 HeaderValues::One(value) => headers.add_header(&name, value),
@@ -366,8 +365,8 @@ impl<'de> Visitor<'de> for HeadersVisitor {
         Ok(headers)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut pairs: A) -> Result<Headers, A::Error> {
-        let mut headers = Headers::default();
+    fn visit_seq<A: SeqAccess<'de>>(self, mut pairs: A) -> Result<SellerReplyHeaders, A::Error> {
+        let mut headers = SellerReplyHeaders::default();
         while let Some((name, value)) = pairs.next_element::<(String, String)>()? {
             headers.add_header(&name, value);
         }
@@ -375,7 +374,7 @@ impl<'de> Visitor<'de> for HeadersVisitor {
     }
 }
 
-/// The JSON form of [`Headers`]: by name or in pairs.
+/// The JSON form of [`SellerReplyHeaders`]: by name or in pairs.
 #[cfg(feature = "schema")]
 #[derive(schemars::JsonSchema)]
 #[schemars(untagged, rename = "Headers")]
@@ -397,7 +396,7 @@ pub(crate) enum HeaderValues {
 impl SellerReplyDocument {
     /// Adds the input to the decision. The values of headers come last, because their number varies.
     fn add_to_digest(&self, parts: &mut TextListDigester) {
-        let Self { status, url, headers: Headers(headers), body, body_base64 } = self;
+        let Self { status, url, headers: SellerReplyHeaders(headers), body, body_base64 } = self;
         parts.add_text(Some(&status.to_string()));
         parts.add_text(Some(url));
         parts.add_text(body.as_deref());
@@ -518,7 +517,7 @@ mod tests {
         for headers in [json!({name.clone(): vec![""; MAX_HEADERS + 9]}), json!(vec![(&*name, ""); MAX_HEADERS + 9])] {
             let response = json!({"status": 402, "url": "u", "headers": headers});
             let request = read(&json!({"name": "a.eth", "verb": "v", "response": response})).unwrap();
-            assert_eq!(request.terms().unwrap_err().code.slug(), "payment-terms-malformed");
+            assert_eq!(request.parse_terms().unwrap_err().code.slug(), "payment-terms-malformed");
             let PaymentDemand::Reply(SellerHttpReply { headers, .. }) = request.demand else { panic!("a reply") };
             assert_eq!(headers.len(), MAX_HEADERS + 1);
             assert!(headers.iter().all(|(name, _)| name.len() <= MAX_HEADER_NAME_BYTES));
@@ -629,7 +628,7 @@ mod tests {
         for terms in [deep.as_str(), "1e999", r#"{"a": 1, "a": 2}"#, &format!("[{}0]", "0,".repeat(20_000))] {
             let request = format!(r#"{{"name": "a.eth", "verb": "v", "paymentRequired": {terms}}}"#);
             let request = PaymentDecisionRequest::from_json(request.as_bytes()).expect(terms);
-            assert_eq!(request.terms().unwrap_err().code.slug(), "payment-terms-malformed");
+            assert_eq!(request.parse_terms().unwrap_err().code.slug(), "payment-terms-malformed");
         }
     }
 

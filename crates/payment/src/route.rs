@@ -13,7 +13,7 @@ use url::{Host, Url};
 /// The URL behind an entry, and its source. The URL is https, or refers to a program on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AgentRoute {
-    #[serde(serialize_with = "as_text")]
+    #[serde(serialize_with = "serialize_url")]
     url: Url,
     source: RouteSource,
 }
@@ -106,7 +106,7 @@ impl AgentRoute {
         verb: &str,
         version: &str,
     ) -> Option<Result<Self, Box<Reason>>> {
-        let reason = match published.endpoint(key) {
+        let reason = match published.payment_endpoint_status(key) {
             PaymentRecordStatus::Absent | PaymentRecordStatus::NotAsked => return None,
             PaymentRecordStatus::Settled(value) => match Self::from_record(key, &value, verb, version) {
                 Some(route) => return Some(Ok(route)),
@@ -129,7 +129,7 @@ impl AgentRoute {
     pub fn url_objection(&self, answered: &str) -> Option<Reason> {
         let same = |other: &Url| other.origin() == self.url.origin() && other.path() == self.url.path();
         let is_route = Url::parse(answered).is_ok_and(|url| {
-            url.username().is_empty() && url.password().is_none() && is_spelt_as_sent(&url, answered) && same(&url)
+            url.username().is_empty() && url.password().is_none() && is_canonical_url_text(&url, answered) && same(&url)
         });
         if is_route || clresolve_core::mutant!("any-url-answers") {
             return None;
@@ -153,10 +153,10 @@ pub(crate) fn https_url_behind_proxy(resource: &str) -> Option<String> {
 /// Whether a resource is an MCP tool, which has a name rather than a host. The specification writes `mcp://tool/NAME`;
 /// Cloudflare's `agents` writes `x402://NAME`.
 pub(crate) fn is_tool_resource(resource: &str) -> bool {
-    Url::parse(resource).is_ok_and(|url| names_tool(&url))
+    Url::parse(resource).is_ok_and(|url| is_tool_url(&url))
 }
 
-fn names_tool(url: &Url) -> bool {
+fn is_tool_url(url: &Url) -> bool {
     // A host with a dot is an ENS or DNS name.
     let is_word = |host: &str| !host.trim_end_matches('.').contains('.');
     let is_bare_name =
@@ -179,7 +179,7 @@ pub fn resource_objection(
     let (Ok(named), Ok(url)) = (Url::parse(resource), Url::parse(answered)) else {
         return differs(ReasonCode::ResourceMismatch);
     };
-    if names_tool(&named) {
+    if is_tool_url(&named) {
         match tools {
             Some(Ok(route))
                 if route.url_objection(answered).is_none() || clresolve_core::mutant!("tools-are-sold-anywhere") =>
@@ -198,7 +198,7 @@ pub fn resource_objection(
 
 /// Whether a URL is written exactly as every client sends it: no dot segments, backslashes, white space, or anything
 /// else that only some clients normalise.
-fn is_spelt_as_sent(url: &Url, text: &str) -> bool {
+fn is_canonical_url_text(url: &Url, text: &str) -> bool {
     if text.bytes().any(|byte| byte == b' ' || byte.is_ascii_control())
         && !clresolve_core::mutant!("white-space-is-dropped")
     {
@@ -210,9 +210,9 @@ fn is_spelt_as_sent(url: &Url, text: &str) -> bool {
     path == url.path()
 }
 
-/// As [`is_spelt_as_sent`], of a URL that is not parsed yet.
-pub(crate) fn is_url_as_sent(text: &str) -> bool {
-    Url::parse(text).is_ok_and(|url| is_spelt_as_sent(&url, text))
+/// As [`is_canonical_url_text`], of a URL that is not parsed yet.
+pub(crate) fn is_canonical_url(text: &str) -> bool {
+    Url::parse(text).is_ok_and(|url| is_canonical_url_text(&url, text))
 }
 
 fn unusable_record_reason(key: EndpointRecordKey) -> Reason {
@@ -239,7 +239,7 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
     }
 }
 
-fn as_text<S: Serializer>(url: &Url, serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_url<S: Serializer>(url: &Url, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(url.as_str())
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 pub(crate) const BASE64: &str = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
 
 /// The address of a contract, as text.
-pub(crate) struct ContractAddress;
+pub(crate) struct ContractAddressSchema;
 
 /// A request contains either a reply, which has its URL, or only terms.
 pub(crate) fn require_one_demand(question: &mut Schema) {
@@ -74,7 +74,7 @@ macro_rules! texts {
 }
 pub(crate) use texts;
 
-texts!(ContractAddress: "^0x[0-9a-fA-F]{40}$");
+texts!(ContractAddressSchema: "^0x[0-9a-fA-F]{40}$");
 
 #[cfg(test)]
 mod tests {
@@ -85,7 +85,7 @@ mod tests {
     /// Serde's error message lists each spelling that it accepts.
     #[test]
     fn limits_have_all_their_spellings() {
-        let schema = clresolve_core::schema::deserialize_schema::<CallerLimits>();
+        let schema = clresolve_core::schema::deserialization_schema::<CallerLimits>();
         let described: BTreeSet<&str> =
             schema["properties"].as_object().expect("members").keys().map(String::as_str).collect();
         let refusal = serde_json::from_str::<CallerLimits>(r#"{"another": 1}"#).expect_err("no limit").to_string();

@@ -17,7 +17,7 @@ use url::Url;
 
 use clresolve_core::digest::Digest;
 use clresolve_core::execution::ExecutedTransaction;
-use clresolve_core::json::{JsonLimits, parse};
+use clresolve_core::json::{JsonLimits, parse_strict_json};
 use clresolve_core::mutant;
 use clresolve_core::reading::{ChainBlock, ProofGrade, ProofStrength};
 use clresolve_core::reason::{Reason, ReasonCode};
@@ -58,7 +58,7 @@ sol! {
 
 /// The documents kept of a purchase, apart from request and receipt. Each may be missing.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Purchase {
+pub struct PurchasePaymentDocuments {
     /// The decision on which the payment was made.
     pub decision: Option<StoredDecision>,
     /// The payment that a client permitted with its header (`PAYMENT-SIGNATURE`, in version 1 `X-PAYMENT`). The
@@ -108,7 +108,7 @@ struct StoredOptionDocument {
 
 #[derive(Deserialize)]
 struct StoredPayeeDocument {
-    #[serde(deserialize_with = "forms::read_address")]
+    #[serde(deserialize_with = "forms::deserialize_address")]
     address: Address,
 }
 
@@ -123,7 +123,7 @@ impl StoredDecision {
     /// # Errors
     /// Why it is not a decision that allows a payment, in words.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        let document = parse(bytes, DECISION).map_err(|error| excerpt_text(&error.to_string()))?;
+        let document = parse_strict_json(bytes, DECISION).map_err(|error| excerpt_text(&error.to_string()))?;
         let form = StoredDecisionDocument::deserialize(&document).map_err(|error| excerpt_text(&error.to_string()))?;
         let StoredDecisionDocument {
             schema,
@@ -205,7 +205,7 @@ pub struct DueTransfer {
     /// The payee.
     pub pay_to: Address,
     /// Atomic units, in decimal.
-    #[serde(serialize_with = "forms::in_decimal")]
+    #[serde(serialize_with = "forms::serialize_decimal_amount")]
     pub amount: U256,
     /// The authorisation of the transfer.
     #[serde(flatten)]
@@ -215,7 +215,7 @@ pub struct DueTransfer {
 /// How the contents of the chain are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum SettlementEvidenceKind {
+pub enum SettlementAssuranceLevel {
     /// Endpoints report them.
     Reported,
     /// The logs are proven to be in the receipts trie of a block that endpoints agree on.
@@ -228,7 +228,7 @@ pub struct TransactionCheckResult {
     /// Why the transaction does not show the settlement. `None` if it does.
     pub objection: Option<Box<Reason>>,
     /// How this is known.
-    pub shown_by: SettlementEvidenceKind,
+    pub shown_by: SettlementAssuranceLevel,
     /// The block that contains the transaction.
     pub block: ChainBlock,
     /// How far endpoints vouch for the block, and for what they report.
@@ -240,8 +240,8 @@ impl TransactionCheckResult {
     /// proof.
     pub const fn effective_proof(&self) -> ProofStrength {
         match self.shown_by {
-            SettlementEvidenceKind::Proven => ProofStrength { grade: ProofGrade::StateProof, ..self.proof },
-            SettlementEvidenceKind::Reported => self.proof,
+            SettlementAssuranceLevel::Proven => ProofStrength { grade: ProofGrade::StateProof, ..self.proof },
+            SettlementAssuranceLevel::Reported => self.proof,
         }
     }
 }
@@ -250,7 +250,7 @@ impl TransactionCheckResult {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SettlementCheckResult {
     /// How the settlement is shown. `None` if it is not shown.
-    pub shown_by: Option<SettlementEvidenceKind>,
+    pub shown_by: Option<SettlementAssuranceLevel>,
     /// The transfer that had to be shown, if known.
     pub due: Option<DueTransfer>,
     /// The block that contains the transaction, if one was found.
@@ -266,8 +266,8 @@ pub struct SettlementCheckResult {
 
 impl SettlementCheckResult {
     /// Combines the results for a purchase.
-    pub fn from_check(
-        purchase: &Purchase,
+    pub fn from_transaction_check(
+        purchase: &PurchasePaymentDocuments,
         due: Option<DueTransfer>,
         seen: Result<TransactionCheckResult, Box<Reason>>,
     ) -> Self {
@@ -295,8 +295,8 @@ impl SettlementCheckResult {
     pub fn evidence_phrase(&self) -> Option<String> {
         let (by, proof) = (self.shown_by?, self.proof?);
         let word = match by {
-            SettlementEvidenceKind::Reported => "reported",
-            SettlementEvidenceKind::Proven => "proven in a block reported",
+            SettlementAssuranceLevel::Reported => "reported",
+            SettlementAssuranceLevel::Proven => "proven in a block reported",
         };
         let (network, block) = (&self.due.as_ref()?.network, self.block?.number);
         Some(format!("{word} by {} of {} endpoints, block {block} of {network}", proof.agreed, proof.asked))
@@ -324,7 +324,7 @@ impl SettlementCheckResult {
                 return Some(unproven_reason("/payload/payer", cause).expected(due.payer.to_string()).into());
             }
         }
-        if !transaction.is_empty() && forms::parse_word(transaction) != Some(due.transaction) {
+        if !transaction.is_empty() && forms::parse_bytes32(transaction) != Some(due.transaction) {
             return Some(settlement_mismatch_reason("/payload/transaction", due.transaction, transaction));
         }
         let earliest = u64::try_from(self.earliest_permission_time()?.as_second()).unwrap_or_default();
@@ -334,7 +334,7 @@ impl SettlementCheckResult {
     }
 }
 
-impl Purchase {
+impl PurchasePaymentDocuments {
     /// Parses the stored documents: a decision document, the payment header as sent, and the reply header as received.
     ///
     /// # Errors
@@ -356,7 +356,7 @@ impl Purchase {
     }
 
     /// Whether the documents require a settlement check. A decision alone requires none.
-    pub const fn asks_for_settlement(&self) -> bool {
+    pub const fn requires_settlement_check(&self) -> bool {
         self.payment.is_some() || self.settlement.is_some()
     }
 
@@ -377,7 +377,7 @@ impl Purchase {
     }
 
     /// The network and payee: from `due`, or, if there is no payment, from a decision about a single entry.
-    pub fn payee_on_network<'a>(&'a self, due: Option<&'a DueTransfer>) -> Option<(&'a Caip2Network, Address)> {
+    pub fn network_and_payee<'a>(&'a self, due: Option<&'a DueTransfer>) -> Option<(&'a Caip2Network, Address)> {
         let decided = self.decision.as_ref().filter(|decided| self.payment.is_none() && !decided.is_of_several);
         due.map(|due| (&due.network, due.pay_to))
             .or_else(|| decided.map(|decided| (&decided.price.network, decided.payee)))
@@ -420,7 +420,7 @@ impl Purchase {
         };
         Ok(DueTransfer {
             network: payment.network.clone(),
-            transaction: payment.transaction_of_reply(header)?,
+            transaction: payment.settlement_transaction(header)?,
             asset,
             payer: payment.payer,
             pay_to: payment.pay_to,
@@ -448,7 +448,7 @@ impl PaymentPermission {
     ///
     /// # Errors
     /// `settlement-mismatch` if the reply is about another payment, `settlement-unproven` if it names no transaction.
-    fn transaction_of_reply(&self, header: &str) -> Result<B256, Box<Reason>> {
+    fn settlement_transaction(&self, header: &str) -> Result<B256, Box<Reason>> {
         let unreadable = |cause: String| unproven_reason("settlement", format!("cannot be read: {cause}"));
         let answer = decode_header_json(header, REPLY).map_err(|error| unreadable(excerpt_text(&error.to_string())))?;
         let text = |member: &str| answer.get(member).and_then(Value::as_str).filter(|text| !text.is_empty());
@@ -473,7 +473,7 @@ impl PaymentPermission {
         {
             return Err(settlement_mismatch_reason("settlement: /amount", self.amount, amount));
         }
-        let transaction = text("transaction").and_then(forms::parse_word);
+        let transaction = text("transaction").and_then(forms::parse_bytes32);
         Ok(transaction.ok_or_else(|| unreadable("it names no transaction".to_owned()))?)
     }
 }
@@ -486,7 +486,7 @@ impl DueTransfer {
 
     /// Whether the transaction's logs show the transfer. A call to the Permit2 proxy is identified by the transaction
     /// itself, which no receipt contains.
-    pub const fn is_shown_by_logs(&self) -> bool {
+    pub const fn is_provable_by_logs(&self) -> bool {
         matches!(self.permit, TransferPermit::Eip3009 { .. })
     }
 
@@ -508,10 +508,10 @@ impl DueTransfer {
                 format!("the endpoints of {network} know no such transaction up to finalized block {number}");
             return Err(unproven_reason("transaction", observed).expected(self.transaction.to_string()).into());
         };
-        let shown_by = if is_receipt_proven && self.is_shown_by_logs() {
-            SettlementEvidenceKind::Proven
+        let shown_by = if is_receipt_proven && self.is_provable_by_logs() {
+            SettlementAssuranceLevel::Proven
         } else {
-            SettlementEvidenceKind::Reported
+            SettlementAssuranceLevel::Reported
         };
         let objection = self.check_execution(execution).err();
         Ok(TransactionCheckResult { objection, shown_by, block: execution.block, proof: *proof })
@@ -527,14 +527,14 @@ impl DueTransfer {
         if !execution.has_succeeded && !mutant!("failed-transactions-settle") {
             return Err(settlement_mismatch_reason("transaction: status", "success", "it was reverted"));
         }
-        self.check_transfer(execution)?;
+        self.check_transfer_log(execution)?;
         match &self.permit {
-            TransferPermit::Eip3009 { nonce } => self.check_authorization(execution, *nonce),
-            TransferPermit::Permit2 { nonce, signature } => self.check_proxy(execution, nonce, signature),
+            TransferPermit::Eip3009 { nonce } => self.check_authorization_log(execution, *nonce),
+            TransferPermit::Permit2 { nonce, signature } => self.check_permit2_proxy_call(execution, nonce, signature),
         }
     }
 
-    fn check_transfer(&self, execution: &ExecutedTransaction) -> Result<(), Box<Reason>> {
+    fn check_transfer_log(&self, execution: &ExecutedTransaction) -> Result<(), Box<Reason>> {
         const PLACE: &str = "log: Transfer";
         let topics = [Transfer::SIGNATURE_HASH, self.payer.into_word(), self.pay_to.into_word()];
         let transfers: Vec<&Log> = self.asset_logs(execution, &topics).collect();
@@ -559,7 +559,7 @@ impl DueTransfer {
         }
     }
 
-    fn check_authorization(&self, execution: &ExecutedTransaction, nonce: B256) -> Result<(), Box<Reason>> {
+    fn check_authorization_log(&self, execution: &ExecutedTransaction, nonce: B256) -> Result<(), Box<Reason>> {
         const PLACE: &str = "log: AuthorizationUsed";
         let event = [AuthorizationUsed::SIGNATURE_HASH, self.payer.into_word()];
         let used: Vec<&Log> = self.asset_logs(execution, &event).collect();
@@ -581,7 +581,12 @@ impl DueTransfer {
 
     /// Checks that the Permit2 proxy was called with this permit. The proxy pays only the witness's `to`, and its logs
     /// do not identify the permit. If another contract used the permit, the result is unknown.
-    fn check_proxy(&self, execution: &ExecutedTransaction, nonce: &U256, signature: &Bytes) -> Result<(), Box<Reason>> {
+    fn check_permit2_proxy_call(
+        &self,
+        execution: &ExecutedTransaction,
+        nonce: &U256,
+        signature: &Bytes,
+    ) -> Result<(), Box<Reason>> {
         if execution.to != Some(PERMIT2_PROXY) && !mutant!("any-proxy-settles") {
             let observed = execution.to.map_or_else(|| "a new contract".to_owned(), |to| to.to_string());
             return Err(unproven_reason("transaction: to", observed).expected(PERMIT2_PROXY.to_string()).into());

@@ -24,7 +24,7 @@ use crate::asset::AssetProperties;
 use crate::encoding::decode_header_json;
 use crate::forms;
 use crate::network::Caip2Network;
-use crate::terms::{self, PaymentTerms, Price, TransferMethod, X402Version, without_nulls};
+use crate::terms::{self, ExactPrice, PaymentTerms, TransferMethod, X402Version, without_nulls};
 use crate::typed_data::{self, recover_signer};
 use payload::{Eip3009Payload, Permit2Payload};
 
@@ -69,7 +69,7 @@ impl PaymentHeader {
     pub fn parse_for_terms(header: &str, terms: &PaymentTerms) -> Result<Self, Box<Reason>> {
         let payment = decode_header(header)?;
         let version = header_version(&payment, terms)?;
-        check_members(&payment, version)?;
+        reject_unknown_members(&payment, version)?;
         check_resource(&payment, terms.resource.as_ref())?;
         check_extensions(&payment, &terms.extensions)?;
         Ok(Self { payment, version })
@@ -83,7 +83,7 @@ impl PaymentHeader {
     pub fn check_against_price(
         &self,
         entry: &Value,
-        price: &Price,
+        price: &ExactPrice,
         asset: &AssetProperties,
         now: Timestamp,
     ) -> Result<(), Box<Reason>> {
@@ -122,7 +122,7 @@ fn header_version(payment: &Value, terms: &PaymentTerms) -> Result<X402Version, 
 }
 
 /// Rejects members that x402 does not define, since they might permit something too.
-fn check_members(payment: &Value, version: X402Version) -> Result<(), Box<Reason>> {
+fn reject_unknown_members(payment: &Value, version: X402Version) -> Result<(), Box<Reason>> {
     let known = match version {
         X402Version::V1 => MEMBERS_V1,
         X402Version::V2 => MEMBERS_V2,
@@ -136,7 +136,7 @@ fn check_members(payment: &Value, version: X402Version) -> Result<(), Box<Reason
 }
 
 /// Checks the unsigned members of a version 1 header. They must not contradict the price.
-fn check_v1_members(payment: &Value, price: &Price) -> Result<(), Box<Reason>> {
+fn check_v1_members(payment: &Value, price: &ExactPrice) -> Result<(), Box<Reason>> {
     let text = |member: &str| payment.get(member).and_then(Value::as_str);
     if mutant!("headers-claim-anything") {
         return Ok(());
@@ -151,14 +151,14 @@ fn check_v1_members(payment: &Value, price: &Price) -> Result<(), Box<Reason>> {
 }
 
 /// Like [`check_v1_members`], for the entry that a version 2 header repeats.
-fn check_accepted(payment: &Value, entry: &Value, price: &Price) -> Result<(), Box<Reason>> {
+fn check_accepted(payment: &Value, entry: &Value, price: &ExactPrice) -> Result<(), Box<Reason>> {
     let Some(accepted) = payment.get("accepted") else { return Ok(()) };
     let stated = terms::parse_price(accepted, X402Version::V2, "/accepted".to_owned());
     if stated.as_ref() != Ok(price) && !mutant!("headers-accept-any-entry") {
         let message = "The payment header accepts a different entry than the decided one.";
         return Err(header_mismatch_reason("/accepted", message).into());
     }
-    if repeats_entry(accepted, entry) {
+    if is_subset_of_entry(accepted, entry) {
         return Ok(());
     }
     let message = "The entry in the payment header has members or values that the terms do not have.";
@@ -166,11 +166,11 @@ fn check_accepted(payment: &Value, entry: &Value, price: &Price) -> Result<(), B
 }
 
 /// Whether `accepted` contains nothing beyond the entry.
-fn repeats_entry(accepted: &Value, entry: &Value) -> bool {
+fn is_subset_of_entry(accepted: &Value, entry: &Value) -> bool {
     // The Python client writes an empty `extra` if the entry has none.
     let is_default = |name: &str, said: &Value| name == "extra" && said.as_object().is_some_and(Map::is_empty);
     let is_known = |(name, said): (&String, &Value)| match entry.get(name).filter(|own| !own.is_null()) {
-        Some(own) => repeats_value(said, own),
+        Some(own) => is_json_subset(said, own),
         None => said.is_null() || is_default(name, said) || mutant!("any-member-leaves"),
     };
     accepted.as_object().is_none_or(|accepted| accepted.iter().all(is_known))
@@ -178,13 +178,13 @@ fn repeats_entry(accepted: &Value, entry: &Value) -> bool {
 
 /// Whether `said` repeats `own`, except for missing members: clients drop unknown members. A `null` member counts as
 /// missing, since the schemas of x402 permit it.
-fn repeats_value(said: &Value, own: &Value) -> bool {
+fn is_json_subset(said: &Value, own: &Value) -> bool {
     if mutant!("any-member-leaves") {
         return true;
     }
     match (said, own) {
         (Value::Object(said), Value::Object(own)) => {
-            let is_said = |(name, said): (&String, &Value)| own.get(name).is_some_and(|own| repeats_value(said, own));
+            let is_said = |(name, said): (&String, &Value)| own.get(name).is_some_and(|own| is_json_subset(said, own));
             said.iter().all(|member| member.1.is_null() || is_said(member))
         }
         _ => said == own || is_equal_without_nulls(said, own),
@@ -199,7 +199,7 @@ fn is_equal_without_nulls(said: &Value, own: &Value) -> bool {
 /// Rejects headers that add to the seller's description of the resource.
 fn check_resource(payment: &Value, demanded: Option<&Value>) -> Result<(), Box<Reason>> {
     let Some(resource) = payment.get("resource").filter(|resource| !resource.is_null()) else { return Ok(()) };
-    if demanded.is_some_and(|demanded| repeats_value(resource, demanded)) {
+    if demanded.is_some_and(|demanded| is_json_subset(resource, demanded)) {
         return Ok(());
     }
     let message =
@@ -237,7 +237,7 @@ fn without_payment_id(said: &Value) -> Option<Value> {
 
 /// Deserializes the payload according to the price's transfer method.
 fn parse_payload<'v, P: Deserialize<'v>>(payment: &'v Value) -> Result<P, Box<Reason>> {
-    forms::deserialize_record(payment.get("payload").unwrap_or(&Value::Null)).map_err(|error| {
+    forms::deserialize_without_lists(payment.get("payload").unwrap_or(&Value::Null)).map_err(|error| {
         let message = "The payload of the payment header does not have the form of the entry's transfer method.";
         header_mismatch_reason("/payload", message).observed(excerpt_text(&error.to_string())).into()
     })
@@ -245,7 +245,7 @@ fn parse_payload<'v, P: Deserialize<'v>>(payment: &'v Value) -> Result<P, Box<Re
 
 fn check_eip3009(
     payload: &Eip3009Payload,
-    price: &Price,
+    price: &ExactPrice,
     asset: &AssetProperties,
     now: u64,
 ) -> Result<(), Box<Reason>> {
@@ -257,13 +257,13 @@ fn check_eip3009(
     if authorization.value != price.amount && !mutant!("signatures-pay-any-amount") {
         return Err(difference_reason(&format!("{PLACE}/value"), price.amount, authorization.value));
     }
-    check_start(authorization.valid_after, now, &format!("{PLACE}/validAfter"))?;
-    check_end(authorization.valid_before, price, now, &format!("{PLACE}/validBefore"))?;
+    check_authorization_start(authorization.valid_after, now, &format!("{PLACE}/validAfter"))?;
+    check_authorization_expiry(authorization.valid_before, price, now, &format!("{PLACE}/validBefore"))?;
     let hash = authorization.message_to_sign().eip712_signing_hash(&typed_data::asset_domain(asset, price));
     check_signer(hash, &payload.signature, authorization.from)
 }
 
-fn check_permit2(payload: &Permit2Payload, price: &Price, now: u64) -> Result<(), Box<Reason>> {
+fn check_permit2(payload: &Permit2Payload, price: &ExactPrice, now: u64) -> Result<(), Box<Reason>> {
     const PLACE: &str = "/payload/permit2Authorization";
     let permit = &payload.permit2_authorization;
     if permit.spender != PERMIT2_PROXY && !mutant!("anybody-spends") {
@@ -278,14 +278,14 @@ fn check_permit2(payload: &Permit2Payload, price: &Price, now: u64) -> Result<()
     if permit.permitted.amount != price.amount && !mutant!("permits-of-any-amount") {
         return Err(difference_reason(&format!("{PLACE}/permitted/amount"), price.amount, permit.permitted.amount));
     }
-    check_start(permit.witness.valid_after, now, &format!("{PLACE}/witness/validAfter"))?;
-    check_end(permit.deadline, price, now, &format!("{PLACE}/deadline"))?;
+    check_authorization_start(permit.witness.valid_after, now, &format!("{PLACE}/witness/validAfter"))?;
+    check_authorization_expiry(permit.deadline, price, now, &format!("{PLACE}/deadline"))?;
     let hash = permit.message_to_sign().eip712_signing_hash(&typed_data::permit2_domain(price.chain_id));
     check_signer(hash, &payload.signature, permit.from)
 }
 
 /// Checks that the payment can be settled now, rather than only at some later time.
-fn check_start(start: U256, now: u64, place: &str) -> Result<(), Box<Reason>> {
+fn check_authorization_start(start: U256, now: u64, place: &str) -> Result<(), Box<Reason>> {
     let latest = U256::from(now) + U256::from(MAX_CLOCK_SKEW);
     if start <= latest || mutant!("signatures-begin-later") {
         return Ok(());
@@ -294,7 +294,7 @@ fn check_start(start: U256, now: u64, place: &str) -> Result<(), Box<Reason>> {
 }
 
 /// Checks that the payment can be settled for as long as the price states, and no longer.
-fn check_end(end: U256, price: &Price, now: u64, place: &str) -> Result<(), Box<Reason>> {
+fn check_authorization_expiry(end: U256, price: &ExactPrice, now: u64, place: &str) -> Result<(), Box<Reason>> {
     let now = U256::from(now);
     let latest = now + U256::from(price.max_timeout_seconds) + U256::from(MAX_CLOCK_SKEW);
     if end > now && (end <= latest || mutant!("signatures-never-end")) {

@@ -14,18 +14,20 @@ use std::io::Read as _;
 use flate2::bufread::GzDecoder;
 use serde_json::Value;
 
-use clresolve_core::json::{JsonLimits, parse};
+use clresolve_core::json::{JsonLimits, parse_strict_json};
 use clresolve_core::mutant;
 use clresolve_core::reason::Reason;
 use clresolve_core::text::excerpt_text;
 
 use crate::encoding::{base64_length, decode_header_json};
 use places::{TermsPlace, may_be_an_object};
-use reading::{ambiguous_terms, malformed_terms, parse_terms};
+use reading::{ambiguous_terms_reason, malformed_terms_reason, parse_terms};
 
 pub(crate) use agreement::without_nulls;
 pub use challenge::check_meta_challenges;
-pub use demand::{MAX_ENTRIES, PaymentOption, PaymentTerms, Price, StatedEip712Domain, TransferMethod, X402Version};
+pub use demand::{
+    ExactPrice, MAX_ENTRIES, PaymentOption, PaymentTerms, StatedEip712Domain, TransferMethod, X402Version,
+};
 pub(crate) use reading::parse_price;
 
 /// Maximum size of decoded terms. Published terms take two kilobytes.
@@ -82,7 +84,10 @@ impl PaymentTerms {
     pub fn from_reply(reply: &SellerHttpReply) -> Result<Self, Box<Reason>> {
         if reply.status != STATUS && !mutant!("any-status-demands") {
             let message = "Only a reply with status 402 demands a payment.";
-            return Err(malformed_terms("status", message).expected("402").observed(reply.status.to_string()).into());
+            return Err(malformed_terms_reason("status", message)
+                .expected("402")
+                .observed(reply.status.to_string())
+                .into());
         }
         let header = terms_header(&reply.headers)?;
         challenge::check_challenge_headers(&reply.headers)?;
@@ -90,7 +95,7 @@ impl PaymentTerms {
         let older = older_header_terms(&reply.headers)?;
         let mut places = Vec::new();
         for terms in &older {
-            places.extend(places::places_in_document(terms, OLDER_HEADER)?);
+            places.extend(places::terms_places_in_document(terms, OLDER_HEADER)?);
         }
         Self::from_header_and_body(header, &body)?.require_agreement(&places)
     }
@@ -100,19 +105,19 @@ impl PaymentTerms {
             header.filter(|value| !mutant!("broken-header-is-no-header") || decode_header_json(value, LIMITS).is_ok());
         let Some(header) = header else { return Self::from_body(body) };
         let terms = Self::from_header(header)?;
-        if let Some(list) = places::listed_terms(body, LIMITS) {
-            return terms.require_agreement(&places::places_in_document(&list, "body")?);
+        if let Some(list) = places::parse_list_encoded_terms(body, LIMITS) {
+            return terms.require_agreement(&places::terms_places_in_document(&list, "body")?);
         }
         if !may_be_an_object(body) || mutant!("body-beside-the-header-is-ignored") {
             return Ok(terms);
         }
-        let body = parse(body, LIMITS).map_err(|error| {
+        let body = parse_strict_json(body, LIMITS).map_err(|error| {
             let message =
                 "The body beside the header PAYMENT-REQUIRED cannot be read strictly, so it may demand anything.";
-            Box::new(ambiguous_terms("body", message).observed(excerpt_text(&error.to_string())))
+            Box::new(ambiguous_terms_reason("body", message).observed(excerpt_text(&error.to_string())))
         })?;
         challenge::check_result_challenges(&body)?;
-        terms.require_agreement(&places::places_in_document(&body, "body")?)
+        terms.require_agreement(&places::terms_places_in_document(&body, "body")?)
     }
 
     /// Parses terms from a JSON value, as an SDK passes them on.
@@ -120,7 +125,7 @@ impl PaymentTerms {
     /// # Errors
     /// `payment-terms-malformed`, or `payment-terms-ambiguous` if the case of a member's name differs.
     pub fn from_value(value: &Value) -> Result<Self, Box<Reason>> {
-        challenge::check_entries(value, "")?;
+        challenge::reject_lightning_entries(value, "")?;
         parse_terms(value)
     }
 
@@ -129,11 +134,12 @@ impl PaymentTerms {
     /// # Errors
     /// `payment-terms-malformed`, or `payment-terms-ambiguous` if the text contains other terms at a deeper level.
     pub fn from_json(text: &str) -> Result<Self, Box<Reason>> {
-        let document = parse(text.as_bytes(), LIMITS).map_err(|error| {
-            malformed_terms("paymentRequired", "The terms cannot be read.").observed(excerpt_text(&error.to_string()))
+        let document = parse_strict_json(text.as_bytes(), LIMITS).map_err(|error| {
+            malformed_terms_reason("paymentRequired", "The terms cannot be read.")
+                .observed(excerpt_text(&error.to_string()))
         })?;
         Self::from_value(&document)?
-            .require_agreement(&other_terms_places(places::places_in_document(&document, "")?, &document))
+            .require_agreement(&other_terms_places(places::terms_places_in_document(&document, "")?, &document))
     }
 
     /// Parses the terms in the JSON result of an MCP tool. Clients read `structuredContent`, a text of `content`,
@@ -142,14 +148,14 @@ impl PaymentTerms {
     /// # Errors
     /// `payment-terms-malformed`, or `payment-terms-ambiguous` if two places differ.
     pub fn from_tool_result(result: &str) -> Result<Self, Box<Reason>> {
-        let result = parse(result.as_bytes(), RESULT_LIMITS).map_err(|error| {
-            malformed_terms("toolResult", "The tool's result cannot be read.")
+        let result = parse_strict_json(result.as_bytes(), RESULT_LIMITS).map_err(|error| {
+            malformed_terms_reason("toolResult", "The tool's result cannot be read.")
                 .observed(excerpt_text(&error.to_string()))
         })?;
         challenge::check_result_challenges(&result)?;
-        places::check_spelling(&result)?;
+        places::check_member_case(&result)?;
         let texts = places::result_texts(&result, LIMITS)?;
-        let places = places::places_in_result(&result, &texts)?;
+        let places = places::terms_places_in_tool_result(&result, &texts)?;
         let is_v2 = |place: &&TermsPlace<'_>| place.document.get("x402Version").and_then(Value::as_u64) == Some(2);
         let read = || places.iter().filter(|place| place.is_read);
         let judged = read().find(is_v2).or_else(|| read().next());
@@ -157,20 +163,20 @@ impl PaymentTerms {
         match (judged, unreadable) {
             (Some(_), Some((name, error))) => {
                 let message = "A text of the tool's result cannot be parsed strictly, so it may demand anything.";
-                Err(Box::new(ambiguous_terms(name, message).observed(excerpt_text(&error.to_string()))))
+                Err(Box::new(ambiguous_terms_reason(name, message).observed(excerpt_text(&error.to_string()))))
             }
             (None, Some((name, error))) => {
                 let message = "A text of the tool's result cannot be parsed, and no other place contains terms.";
-                Err(malformed_terms(name, message).observed(excerpt_text(&error.to_string())).into())
+                Err(malformed_terms_reason(name, message).observed(excerpt_text(&error.to_string())).into())
             }
             (None, None) => {
                 let message = "The tool's result contains no terms in the places where x402 clients read them.";
-                Err(malformed_terms("toolResult", message).expected("accepts, with an entry").into())
+                Err(malformed_terms_reason("toolResult", message).expected("accepts, with an entry").into())
             }
             (Some(judged), None) => {
                 if result.get("content").is_some_and(|content| !content.is_array() && !content.is_null()) {
                     let message = "The content of the tool's result is not a list, so clients may find anything in it.";
-                    return Err(Box::new(ambiguous_terms("/content", message).expected("a list")));
+                    return Err(Box::new(ambiguous_terms_reason("/content", message).expected("a list")));
                 }
                 let document = judged.document;
                 let terms = Self::from_value(document).map_err(|reason| {
@@ -189,20 +195,20 @@ impl PaymentTerms {
 
     fn from_header(header: &str) -> Result<Self, Box<Reason>> {
         let document = decode_header_json(header, LIMITS).map_err(|error| {
-            malformed_terms(HEADER, "The header PAYMENT-REQUIRED cannot be decoded.")
+            malformed_terms_reason(HEADER, "The header PAYMENT-REQUIRED cannot be decoded.")
                 .observed(excerpt_text(&error.to_string()))
         })?;
         Self::from_value(&document)?.require_version(X402Version::V2)
     }
 
     fn from_body(body: &[u8]) -> Result<Self, Box<Reason>> {
-        let document = parse(body, LIMITS).map_err(|error| {
-            malformed_terms("body", "There is no header PAYMENT-REQUIRED, and the body contains no terms.")
+        let document = parse_strict_json(body, LIMITS).map_err(|error| {
+            malformed_terms_reason("body", "There is no header PAYMENT-REQUIRED, and the body contains no terms.")
                 .observed(excerpt_text(&error.to_string()))
         })?;
         challenge::check_result_challenges(&document)?;
         let terms = Self::from_value(&document)?.require_version(X402Version::V1)?;
-        terms.require_agreement(&other_terms_places(places::places_in_document(&document, "body")?, &document))
+        terms.require_agreement(&other_terms_places(places::terms_places_in_document(&document, "body")?, &document))
     }
 
     /// These terms, if a client expects terms of their version in this place.
@@ -212,7 +218,7 @@ impl PaymentTerms {
         }
         let message = "Terms of x402 version 2 belong in the header PAYMENT-REQUIRED, those of version 1 in the body.";
         let (expected, observed) = (version.version_number().to_string(), self.version.version_number().to_string());
-        Err(malformed_terms("/x402Version", message).expected(expected).observed(observed).into())
+        Err(malformed_terms_reason("/x402Version", message).expected(expected).observed(observed).into())
     }
 
     /// Whether a client of this version finds these terms and can pay them.
@@ -248,12 +254,12 @@ fn older_header_terms(headers: &[(String, String)]) -> Result<Vec<Value>, Box<Re
     let decoded = values.map(|(_, value)| {
         decode_header_json(value, LIMITS).map_err(|error| {
             let message = "The header X-PAYMENT-REQUIRED cannot be decoded, so it may demand anything.";
-            Box::new(ambiguous_terms(OLDER_HEADER, message).observed(excerpt_text(&error.to_string())))
+            Box::new(ambiguous_terms_reason(OLDER_HEADER, message).observed(excerpt_text(&error.to_string())))
         })
     });
     let decoded: Vec<Value> = decoded.take(2).collect::<Result<_, _>>()?;
     if decoded.len() > 1 {
-        return Err(ambiguous_terms(OLDER_HEADER, "The header X-PAYMENT-REQUIRED occurs twice.").into());
+        return Err(ambiguous_terms_reason(OLDER_HEADER, "The header X-PAYMENT-REQUIRED occurs twice.").into());
     }
     Ok(decoded)
 }
@@ -263,28 +269,28 @@ fn decoded_body(reply: &SellerHttpReply) -> Result<Cow<'_, [u8]>, Box<Reason>> {
     let codings = reply.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(CONTENT_ENCODING));
     let codings: Vec<_> = codings.map(|(_, coding)| coding.trim().to_ascii_lowercase()).collect();
     let coding = codings.join(", ");
-    if codings.is_empty() || coding == "identity" || is_decoded(&coding, &reply.body) {
+    if codings.is_empty() || coding == "identity" || is_body_already_decoded(&coding, &reply.body) {
         return Ok(Cow::Borrowed(&reply.body));
     }
     let body = if matches!(&*coding, "gzip" | "x-gzip") { unzip_body(&reply.body) } else { None };
     body.map(Cow::Owned).ok_or_else(|| {
         let message = "The body of the reply is compressed, and cannot be decoded within the limits.";
         let expected = format!("gzip of at most {MAX_TERMS_BYTES} bytes, or a decoded body");
-        Box::new(ambiguous_terms("body", message).expected(expected).observed(excerpt_text(&coding)))
+        Box::new(ambiguous_terms_reason("body", message).expected(expected).observed(excerpt_text(&coding)))
     })
 }
 
 /// Whether a body was already decoded: it does not start like a stream of this coding.
-fn is_decoded(coding: &str, body: &[u8]) -> bool {
+fn is_body_already_decoded(coding: &str, body: &[u8]) -> bool {
     let is_text = || {
         std::str::from_utf8(body)
             .is_ok_and(|body| !body.chars().any(|letter| letter.is_control() && !letter.is_ascii_whitespace()))
     };
     body.is_empty()
-        || parse(body, LIMITS).is_ok()
+        || parse_strict_json(body, LIMITS).is_ok()
         || match coding {
             "gzip" | "x-gzip" => is_text(),
-            "br" | "zstd" => is_page(body) && is_text(),
+            "br" | "zstd" => is_html_page(body) && is_text(),
             _ => false,
         }
 }
@@ -294,11 +300,11 @@ fn unzip_body(body: &[u8]) -> Option<Vec<u8>> {
     let (mut rest, mut content) = (body, Vec::new());
     GzDecoder::new(&mut rest).take(MAX_TERMS_BYTES as u64 + 1).read_to_end(&mut content).ok()?;
     let is_whole = content.len() <= MAX_TERMS_BYTES && rest.is_empty();
-    (is_whole || is_page(&content)).then_some(content)
+    (is_whole || is_html_page(&content)).then_some(content)
 }
 
 /// Whether a body begins as HTML does.
-fn is_page(body: &[u8]) -> bool {
+fn is_html_page(body: &[u8]) -> bool {
     body.trim_ascii_start().first() == Some(&b'<')
 }
 
@@ -306,12 +312,12 @@ fn is_page(body: &[u8]) -> bool {
 fn terms_header(headers: &[(String, String)]) -> Result<Option<&str>, Box<Reason>> {
     if headers.len() > MAX_HEADERS {
         let message = "The reply has more headers than are read.";
-        return Err(malformed_terms("headers", message).expected(format!("at most {MAX_HEADERS}")).into());
+        return Err(malformed_terms_reason("headers", message).expected(format!("at most {MAX_HEADERS}")).into());
     }
     let mut values = terms_header_values(headers);
     let first = values.next();
     if (values.next().is_some() || first.is_some_and(is_joined_header)) && !mutant!("second-header-is-ignored") {
-        return Err(ambiguous_terms(HEADER, "The header PAYMENT-REQUIRED occurs twice.").into());
+        return Err(ambiguous_terms_reason(HEADER, "The header PAYMENT-REQUIRED occurs twice.").into());
     }
     Ok(first)
 }

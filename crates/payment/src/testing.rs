@@ -6,7 +6,7 @@ use clresolve_jose::BASE64URL;
 use k256::ecdsa::SigningKey;
 use serde_json::{Value, json};
 
-use crate::terms::{Price, StatedEip712Domain, TransferMethod};
+use crate::terms::{ExactPrice, StatedEip712Domain, TransferMethod};
 
 /// Worthless keys: private keys that are small numbers.
 pub(crate) const PAYER: u8 = 1;
@@ -36,8 +36,8 @@ fn test_signing_key(key: u8) -> SigningKey {
 }
 
 /// One hundredth of a USDC on Base Sepolia, to the payee.
-pub(crate) fn usdc_price() -> Price {
-    Price {
+pub(crate) fn usdc_price() -> ExactPrice {
+    ExactPrice {
         network: "eip155:84532".parse().expect("CAIP-2"),
         chain_id: 84_532,
         amount: U256::from(10_000),

@@ -5,7 +5,7 @@ use alloy_primitives::{Address, B256, U256, address, hex};
 use alloy_sol_types::{Eip712Domain, eip712_domain, sol};
 
 use crate::asset::AssetProperties;
-use crate::terms::Price;
+use crate::terms::ExactPrice;
 
 /// The Permit2 contract, which has the same address on every chain.
 const PERMIT2: Address = address!("000000000022D473030F116dDEE9F6B43aC78BA3");
@@ -92,7 +92,7 @@ pub(crate) const OFFERS: Eip712Domain = eip712_domain! { name: "x402 offer", ver
 pub(crate) const RECEIPTS: Eip712Domain = eip712_domain! { name: "x402 receipt", version: "1", chain_id: 1, };
 
 /// The domain of the asset of a price.
-pub(crate) fn asset_domain(asset: &AssetProperties, price: &Price) -> Eip712Domain {
+pub(crate) fn asset_domain(asset: &AssetProperties, price: &ExactPrice) -> Eip712Domain {
     Eip712Domain {
         name: Some(asset.name.to_string().into()),
         version: Some(asset.version.to_string().into()),
@@ -120,13 +120,13 @@ pub(crate) fn recover_signer(hash: B256, signature: &str) -> Result<Address, Sig
         .and_then(|digits| hex::decode(digits).ok())
         .ok_or(SignerRecoveryError::Malformed)?;
     let bytes = <[u8; SIGNATURE_BYTES]>::try_from(bytes).map_err(|_| SignerRecoveryError::Contract)?;
-    recover_from_bytes(hash, &bytes)
+    recover_signer_from_bytes(hash, &bytes)
 }
 
 /// Accepts only the signature form that the contracts of the listed assets accept: `v` is 27 or 28, and `s` is the
 /// lower of its two values.
 #[cfg(feature = "signatures")]
-fn recover_from_bytes(hash: B256, bytes: &[u8; SIGNATURE_BYTES]) -> Result<Address, SignerRecoveryError> {
+fn recover_signer_from_bytes(hash: B256, bytes: &[u8; SIGNATURE_BYTES]) -> Result<Address, SignerRecoveryError> {
     let signature = alloy_primitives::Signature::from_raw_array(bytes).map_err(|_| SignerRecoveryError::Malformed)?;
     if ![27, 28].contains(&bytes[SIGNATURE_BYTES - 1]) || signature.normalize_s().is_some() {
         return Err(SignerRecoveryError::Malformed);
@@ -152,7 +152,7 @@ pub(crate) fn es256k_signers(_: B256, _: &[u8]) -> Result<Vec<Address>, SignerRe
 }
 
 #[cfg(not(feature = "signatures"))]
-fn recover_from_bytes(_: B256, _: &[u8; SIGNATURE_BYTES]) -> Result<Address, SignerRecoveryError> {
+fn recover_signer_from_bytes(_: B256, _: &[u8; SIGNATURE_BYTES]) -> Result<Address, SignerRecoveryError> {
     Err(SignerRecoveryError::NotBuilt)
 }
 

@@ -10,12 +10,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clresolve_core::reason::ReasonCode;
 use clresolve_jose::Ed25519PublicKey;
-use clresolve_payment::artifact::{ArtifactSigner, SignedArtifact, SignerKeys};
+use clresolve_payment::artifact::{ArtifactSignerMatch, PublishedSigningKeys, SignedArtifact};
 use clresolve_payment::asset::{AssetId, AssetProperties};
 use clresolve_payment::offer::{OfferProofError, OfferResources, ParsedOffers, X402Offer};
 use clresolve_payment::receipt::X402Receipt;
 use clresolve_payment::signed::PaymentHeader;
-use clresolve_payment::terms::{PaymentOption, PaymentTerms, Price, SellerHttpReply};
+use clresolve_payment::terms::{ExactPrice, PaymentOption, PaymentTerms, SellerHttpReply};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -155,7 +155,7 @@ fn decoded(vector: &Value) -> Value {
 
 /// The demand that a payment answers, with its entry and price: `paymentRequired`, else the entry that the header
 /// claims to accept. A version 1 header contains neither.
-fn demanded(vector: &Value) -> Option<(PaymentTerms, Value, Price)> {
+fn demanded(vector: &Value) -> Option<(PaymentTerms, Value, ExactPrice)> {
     let payment = decoded(vector);
     let terms = match vector.get("paymentRequired") {
         Some(terms) => terms.clone(),
@@ -185,7 +185,7 @@ fn demand_of_v1(payment: &Value) -> Value {
 }
 
 /// The asset as the seller states it. With Permit2 the domain may be missing, and no part of it is signed.
-fn stated(price: &Price) -> AssetProperties {
+fn stated(price: &ExactPrice) -> AssetProperties {
     let stated = |text: &Option<String>| text.clone().unwrap_or_default().into();
     AssetProperties {
         name: stated(&price.domain.name),
@@ -217,10 +217,10 @@ fn x402_vectors_of_offers_and_receipts_get_their_result() {
             // For offers, only EdDSA signatures are checked, since no other kind of JWS key can be published.
             let is_checked = expect["alg"].as_str().is_none_or(|algorithm| ["EdDSA", "Ed25519"].contains(&algorithm));
             assert_eq!(holds(artifact, &published), expected && is_checked, "{name}");
-            assert!(!holds(artifact, &SignerKeys::default()), "{name}: by a key that it brings itself");
+            assert!(!holds(artifact, &PublishedSigningKeys::default()), "{name}: by a key that it brings itself");
         }
         if let Some(expected) = expect["signature_valid_for_payee"].as_bool() {
-            let payee = SignerKeys { addresses: vec![address(PAYEE)], ..SignerKeys::default() };
+            let payee = PublishedSigningKeys { addresses: vec![address(PAYEE)], ..PublishedSigningKeys::default() };
             assert_eq!(holds(artifact, &payee), expected, "{name}");
         }
         if let Some(expected) = expect["signer_is_payTo"].as_bool() {
@@ -231,17 +231,17 @@ fn x402_vectors_of_offers_and_receipts_get_their_result() {
             && let Some(claim) = Claim::of(&payload(artifact))
         {
             let is_proven = claim.proven(artifact, &published).is_some_and(|proven| proven.is_ok());
-            assert_eq!(is_proven, offer.find_signer(&published) == ArtifactSigner::Published, "{name}");
+            assert_eq!(is_proven, offer.find_signer(&published) == ArtifactSignerMatch::Published, "{name}");
         }
     }
 }
 
 /// The keys in a vector or its JWS, or the makers' keys if there are none.
-fn published(artifact: &Value, expect: &Value) -> SignerKeys {
+fn published(artifact: &Value, expect: &Value) -> PublishedSigningKeys {
     let jws = artifact["signature"].as_str().filter(|_| artifact["format"] == "jws");
     let header = jws.and_then(|jws| part(jws, 0)).unwrap_or_default();
     let key = expect["public_jwk"]["x"].as_str().or_else(|| header["jwk"]["x"].as_str()).unwrap_or(KEY);
-    SignerKeys {
+    PublishedSigningKeys {
         addresses: vec![address(expect["signer"].as_str().unwrap_or(PAYEE))],
         ed25519: Ed25519PublicKey::from_jwk_x(key).into_iter().collect(),
         unread: None,
@@ -254,16 +254,16 @@ fn part(jws: &str, index: usize) -> Option<Value> {
 }
 
 /// Whether an offer or a receipt is signed by one of these keys.
-fn holds(artifact: &Value, keys: &SignerKeys) -> bool {
+fn holds(artifact: &Value, keys: &PublishedSigningKeys) -> bool {
     let offer = SignedArtifact::<X402Offer>::from_value(artifact).map(|offer| offer.find_signer(keys));
     let signed =
         offer.or_else(|_| SignedArtifact::<X402Receipt>::from_value(artifact).map(|receipt| receipt.find_signer(keys)));
-    signed == Ok(ArtifactSigner::Published)
+    signed == Ok(ArtifactSignerMatch::Published)
 }
 
 /// The price that an offer itself states.
 struct Claim {
-    price: Price,
+    price: ExactPrice,
     url: String,
     /// One second before the offer expires.
     now: Timestamp,
@@ -282,9 +282,9 @@ impl Claim {
     }
 
     /// Whether an offer proves it.
-    fn proven(&self, offer: &Value, keys: &SignerKeys) -> Option<Result<Option<Timestamp>, OfferProofError>> {
+    fn proven(&self, offer: &Value, keys: &PublishedSigningKeys) -> Option<Result<Option<Timestamp>, OfferProofError>> {
         let resources = OfferResources::from_texts([self.url.as_str()]);
-        ParsedOffers::from_values(std::slice::from_ref(offer)).prove(&self.price, &resources, keys, self.now)
+        ParsedOffers::from_values(std::slice::from_ref(offer)).prove_price(&self.price, &resources, keys, self.now)
     }
 }
 
@@ -315,7 +315,7 @@ fn x402_vectors_of_offers_withstand_every_changed_byte() {
 struct Changeable {
     name: String,
     offer: Value,
-    keys: SignerKeys,
+    keys: PublishedSigningKeys,
     claim: Claim,
     found: Option<Result<Option<Timestamp>, OfferProofError>>,
 }

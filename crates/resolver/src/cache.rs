@@ -33,7 +33,7 @@ use clresolve_chain::NameStateAtHead;
 use clresolve_core::digest::Digest;
 use clresolve_core::freshness::*;
 use clresolve_core::name::EnsName;
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use clresolve_core::state::TrustState;
 use clresolve_verdict::trust::{Resolution, StaleVerdict};
 use clresolve_verdict::verdict::{ResolutionDepth, Verdict};
@@ -45,27 +45,27 @@ use moka::notification::RemovalCause;
 
 pub use self::confirmed::HeadConfirmationLimits;
 pub(crate) use self::confirmed::{HeadLog, HeadLogEntry, HeadSequenceNumber, is_confirming_reading};
-pub use self::content::ContentCache;
-use self::contradiction::{has_same_result, shows_change, shows_other_records};
+pub use self::content::IpfsContentCache;
+use self::contradiction::{contradicts_earlier_verdict, has_same_result, shows_changed_records};
 pub use self::entry::FinishedResolution;
 use self::entry::{CachedVerdict, CachedVerdictUse};
-pub(crate) use self::entry::{ConfirmationMethod, ResolutionStartSnapshot};
+pub(crate) use self::entry::{RequiredConfirmationMethod, ResolutionStartSnapshot};
 use self::evicted::EvictionLog;
 pub use self::feed::{NameEvent, NameEventFeed, NameEventReader};
 use self::hot_names::HotNameSet;
-pub use self::key::CacheKey;
+pub use self::key::VerdictCacheKey;
 pub(crate) use self::operate::{CachePoolSize, CachedVerdictDocument, VerdictPoolSizes};
 pub use self::proven::ReusableContent;
 use crate::config::CacheConfig;
 use crate::cpu_share::{self, CpuTaskContext};
-use crate::telemetry::{self, CachePool, EvictionCause, NotCachedReason};
+use crate::telemetry::{self, CachePoolLabel, EvictionCause, NotCachedReason};
 
 /// The pools, in the order in which they are searched.
-const POOLS: [CachePool; 3] = [CachePool::Trusted, CachePool::Untrusted, CachePool::Failures];
+const POOLS: [CachePoolLabel; 3] = [CachePoolLabel::Trusted, CachePoolLabel::Untrusted, CachePoolLabel::Failures];
 
 /// What the cache contains under a key.
 #[derive(Clone, Debug)]
-pub enum CacheKeyStatus {
+pub enum VerdictCacheKeyStatus {
     /// A fresh verdict.
     Fresh(Resolution),
     /// No fresh verdict, but a resolution is in progress.
@@ -75,14 +75,14 @@ pub enum CacheKeyStatus {
 }
 
 /// The entries of a pool. Third parties choose the names, so the hasher is keyed at random.
-type CachedVerdictPool = Cache<CacheKey, Arc<CachedVerdict>, RandomState>;
+type CachedVerdictPool = Cache<VerdictCacheKey, Arc<CachedVerdict>, RandomState>;
 
 /// The cache of finished verdicts.
 pub struct VerdictCache {
     trusted: CachedVerdictPool,
     untrusted: CachedVerdictPool,
     failures: CachedVerdictPool,
-    flights: Arc<Mutex<HashMap<CacheKey, InFlightResolution>>>,
+    flights: Arc<Mutex<HashMap<VerdictCacheKey, InFlightResolution>>>,
     evicted: EvictionLog,
     /// The heads of the chain so far.
     pub(crate) heads: HeadLog,
@@ -123,7 +123,7 @@ impl VerdictCache {
             let leave = move |_, _, cause| count_eviction(pool, cause);
             // No entry weighs less than its share, so that both bounds are respected.
             let share = (config.verdict_bytes / entries.max(1)).max(1);
-            let weigh = move |_: &CacheKey, entry: &Arc<CachedVerdict>| {
+            let weigh = move |_: &VerdictCacheKey, entry: &Arc<CachedVerdict>| {
                 let bytes = if clresolve_core::mutant!("large-verdicts-weigh-nothing") { 0 } else { entry.bytes };
                 u32::try_from(share.max(u64::try_from(bytes).unwrap_or(u64::MAX))).unwrap_or(u32::MAX)
             };
@@ -133,9 +133,9 @@ impl VerdictCache {
             pool.build_with_hasher(RandomState::new())
         };
         Self {
-            trusted: pool(CachePool::Trusted, config.trusted, TRUSTED_FRESH + STALE_FOR),
-            untrusted: pool(CachePool::Untrusted, config.untrusted, UNTRUSTED_FRESH),
-            failures: pool(CachePool::Failures, config.untrusted, 2 * LONGEST_BACKOFF),
+            trusted: pool(CachePoolLabel::Trusted, config.trusted, TRUSTED_FRESH + STALE_FOR),
+            untrusted: pool(CachePoolLabel::Untrusted, config.untrusted, UNTRUSTED_FRESH),
+            failures: pool(CachePoolLabel::Failures, config.untrusted, 2 * LONGEST_BACKOFF),
             flights: Arc::default(),
             evicted: EvictionLog::default(),
             heads: HeadLog::default(),
@@ -152,9 +152,9 @@ impl VerdictCache {
     ///
     /// # Panics
     /// If the resolution panicked.
-    pub async fn get_or_run<F, Run>(
+    pub async fn get_or_resolve<F, Run>(
         self: &Arc<Self>,
-        key: CacheKey,
+        key: VerdictCacheKey,
         now: Timestamp,
         limits: HeadConfirmationLimits,
         run: F,
@@ -174,7 +174,12 @@ impl VerdictCache {
     ///
     /// # Panics
     /// If the resolution panicked.
-    pub async fn run_anew<F, Run>(self: &Arc<Self>, key: CacheKey, limits: HeadConfirmationLimits, run: F) -> Resolution
+    pub async fn resolve_anew<F, Run>(
+        self: &Arc<Self>,
+        key: VerdictCacheKey,
+        limits: HeadConfirmationLimits,
+        run: F,
+    ) -> Resolution
     where
         F: FnOnce(EarlierResults) -> Run + Send + 'static,
         Run: Future<Output: Into<FinishedResolution>> + Send + 'static,
@@ -184,8 +189,8 @@ impl VerdictCache {
 
     /// The keys of trusted verdicts that were requested and are in the last tenth of their freshness at `now`, with
     /// their expiry, soonest first. At most as many as the pool contains.
-    pub fn keys_due_for_refresh(&self, now: Timestamp) -> Vec<(Timestamp, Arc<CacheKey>)> {
-        let due = self.trusted.iter().filter(|(key, entry)| self.is_due(key, entry, now));
+    pub fn keys_due_for_refresh(&self, now: Timestamp) -> Vec<(Timestamp, Arc<VerdictCacheKey>)> {
+        let due = self.trusted.iter().filter(|(key, entry)| self.is_due_for_refresh(key, entry, now));
         let mut due: Vec<_> = due.map(|(key, entry)| (entry.fresh_until, key)).collect();
         due.sort_by_key(|(until, _)| *until);
         due
@@ -193,9 +198,9 @@ impl VerdictCache {
 
     /// Refreshes a key that is still due at `now`, or waits for the resolution in flight. Respects the pause after a
     /// failure. Returns `None` if there was no resolution.
-    pub async fn refresh<F, Run>(
+    pub async fn refresh_key<F, Run>(
         self: &Arc<Self>,
-        key: &CacheKey,
+        key: &VerdictCacheKey,
         now: Timestamp,
         limits: HeadConfirmationLimits,
         run: F,
@@ -204,7 +209,7 @@ impl VerdictCache {
         F: FnOnce(EarlierResults) -> Run + Send + 'static,
         Run: Future<Output: Into<FinishedResolution>> + Send + 'static,
     {
-        let is_due = self.trusted.get(key).await.is_some_and(|entry| self.is_due(key, &entry, now));
+        let is_due = self.trusted.get(key).await.is_some_and(|entry| self.is_due_for_refresh(key, &entry, now));
         let is_backed_off = self.is_backed_off(key, now).await && !clresolve_core::mutant!("refreshes-without-a-pause");
         if !is_due || is_backed_off {
             return None;
@@ -216,11 +221,11 @@ impl VerdictCache {
 
     /// The trusted verdict under `key` that expired less than [`STALE_FOR`] ago, if the next resolution failed and
     /// showed no change. It answers a question that was typed as `input`.
-    pub async fn stale_verdict(&self, key: &CacheKey, input: &str, now: Timestamp) -> Option<StaleVerdict> {
+    pub async fn stale_verdict(&self, key: &VerdictCacheKey, input: &str, now: Timestamp) -> Option<StaleVerdict> {
         self.failures.get(key).await?;
         let entry =
             self.trusted.get(key).await.filter(|entry| self.is_servable(key, entry, now, CachedVerdictUse::Stale))?;
-        telemetry::count_cache_hit(CachePool::Stale);
+        telemetry::count_cache_hit(CachePoolLabel::Stale);
         Some(entry.resolution().with_input_name(input).to_stale())
     }
 
@@ -239,17 +244,22 @@ impl VerdictCache {
     }
 
     /// What the cache contains under `key` at `now`.
-    pub async fn status(&self, key: &CacheKey, now: Timestamp, limits: HeadConfirmationLimits) -> CacheKeyStatus {
+    pub async fn key_status(
+        &self,
+        key: &VerdictCacheKey,
+        now: Timestamp,
+        limits: HeadConfirmationLimits,
+    ) -> VerdictCacheKeyStatus {
         if let Some(resolution) = self.fresh_resolution(key, now, limits).await {
-            return CacheKeyStatus::Fresh(resolution);
+            return VerdictCacheKeyStatus::Fresh(resolution);
         }
         let flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
-        if flights.contains_key(key) { CacheKeyStatus::UnderWay } else { CacheKeyStatus::Missing }
+        if flights.contains_key(key) { VerdictCacheKeyStatus::UnderWay } else { VerdictCacheKeyStatus::Missing }
     }
 
     /// The time since the latest resolution for `key`, whatever its result: a failure that left a verdict in place
     /// counts too. [`Duration::MAX`] if none is remembered.
-    pub async fn time_since_run(&self, key: &CacheKey, now: Timestamp) -> Duration {
+    pub async fn time_since_resolution(&self, key: &VerdictCacheKey, now: Timestamp) -> Duration {
         let mut latest = Duration::MAX;
         for pool in [&self.trusted, &self.untrusted, &self.failures] {
             if let Some(entry) = pool.get(key).await {
@@ -262,18 +272,18 @@ impl VerdictCache {
     /// The fresh verdict under `key` at `now`, with its standing within `limits`. Counts as a hit and a request.
     pub async fn fresh_resolution(
         &self,
-        key: &CacheKey,
+        key: &VerdictCacheKey,
         now: Timestamp,
         limits: HeadConfirmationLimits,
     ) -> Option<Resolution> {
         let (pool, entry) = self.find_entry(key, now).await?;
         entry.count_request();
         self.hits[pool].get_or_init(|| telemetry::cache_hit_counter(POOLS[pool])).increment(1);
-        Some(entry.resolution_with_standing(&self.heads, limits, now))
+        Some(entry.resolution_with_confirmation(&self.heads, limits, now))
     }
 
     /// The entry that answers at `now`, and the index of its pool in [`POOLS`].
-    async fn find_entry(&self, key: &CacheKey, now: Timestamp) -> Option<(usize, Arc<CachedVerdict>)> {
+    async fn find_entry(&self, key: &VerdictCacheKey, now: Timestamp) -> Option<(usize, Arc<CachedVerdict>)> {
         for (pool, entries) in [&self.trusted, &self.untrusted, &self.failures].into_iter().enumerate() {
             if let Some(entry) =
                 entries.get(key).await.filter(|entry| self.is_servable(key, entry, now, CachedVerdictUse::Answer))
@@ -285,16 +295,16 @@ impl VerdictCache {
     }
 
     /// Whether an entry may be served in this way at `now`. Every way of serving checks this.
-    fn is_servable(&self, key: &CacheKey, entry: &CachedVerdict, now: Timestamp, how: CachedVerdictUse) -> bool {
-        entry.is_young(now, how) && self.evicted.may_still_use_answer(&key.name, &entry.permitted)
+    fn is_servable(&self, key: &VerdictCacheKey, entry: &CachedVerdict, now: Timestamp, how: CachedVerdictUse) -> bool {
+        entry.is_young_enough_to_serve(now, how) && self.evicted.may_still_use_answer(&key.name, &entry.permitted)
     }
 
-    fn is_due(&self, key: &CacheKey, entry: &CachedVerdict, now: Timestamp) -> bool {
-        entry.is_due(now) && self.is_servable(key, entry, now, CachedVerdictUse::Answer)
+    fn is_due_for_refresh(&self, key: &VerdictCacheKey, entry: &CachedVerdict, now: Timestamp) -> bool {
+        entry.is_due_for_refresh(now) && self.is_servable(key, entry, now, CachedVerdictUse::Answer)
     }
 
     /// Invalidates all answers about `name` up to `now`, and the results of resolutions in flight.
-    pub fn evict(&self, name: &EnsName, now: Timestamp) {
+    pub fn evict_name(&self, name: &EnsName, now: Timestamp) {
         self.evicted.record_eviction(name, now);
         self.forget_in_flight_resolution(name);
         self.feed.publish_event(NameEvent::Eviction { name: name.clone(), at: now });
@@ -307,7 +317,7 @@ impl VerdictCache {
     }
 
     /// The start of a resolution that begins now.
-    pub(crate) fn resolution_start(&self) -> ResolutionStartSnapshot {
+    pub(crate) fn snapshot_resolution_start(&self) -> ResolutionStartSnapshot {
         let run = self.runs.fetch_add(1, Ordering::Relaxed);
         ResolutionStartSnapshot {
             evictions: self.evicted.eviction_count(),
@@ -317,7 +327,7 @@ impl VerdictCache {
     }
 
     /// The finished verdict under `key`.
-    async fn cached_entry(&self, key: &CacheKey) -> Option<Arc<CachedVerdict>> {
+    async fn cached_entry(&self, key: &VerdictCacheKey) -> Option<Arc<CachedVerdict>> {
         match self.trusted.get(key).await {
             Some(entry) => Some(entry),
             None => self.untrusted.get(key).await,
@@ -328,16 +338,16 @@ impl VerdictCache {
     /// those that it contradicts.
     pub(crate) async fn contradicted_pools(
         &self,
-        key: &CacheKey,
+        key: &VerdictCacheKey,
         found: &NameStateAtHead,
         at: Option<HeadSequenceNumber>,
         block: u64,
-    ) -> Vec<CachePool> {
-        let entries = self.verdicts_about(key).await;
+    ) -> Vec<CachePoolLabel> {
+        let entries = self.entries_for_name(key).await;
         let contradicted = entries.iter().filter(|entry| entry.compare_and_confirm(found, at, block));
         let pool = |entry: &Arc<CachedVerdict>| match entry.verdict().state {
-            TrustState::Trusted => CachePool::Trusted,
-            TrustState::Untrusted | TrustState::Indeterminate => CachePool::Untrusted,
+            TrustState::Trusted => CachePoolLabel::Trusted,
+            TrustState::Untrusted | TrustState::Indeterminate => CachePoolLabel::Untrusted,
         };
         contradicted.map(pool).collect()
     }
@@ -345,23 +355,27 @@ impl VerdictCache {
     /// What the verdict under `key` needs at `now` to stay confirmed. `Some(None)` if it needs nothing; `None` if there
     /// is no head, or no such verdict. An untrusted verdict counts only while its name is hot, because its payment
     /// records are then in use.
-    pub(crate) async fn confirmation_need(&self, key: &CacheKey, now: Timestamp) -> Option<Option<ConfirmationMethod>> {
+    pub(crate) async fn required_confirmation(
+        &self,
+        key: &VerdictCacheKey,
+        now: Timestamp,
+    ) -> Option<Option<RequiredConfirmationMethod>> {
         let newest = self.heads.newest_head()?.id;
         let is_hot = self.hot_names.is_hot(&key.name, now);
         let entry =
             self.cached_entry(key).await.filter(|entry| is_hot || entry.verdict().state == TrustState::Trusted)?;
-        self.is_servable(key, &entry, now, CachedVerdictUse::Answer).then(|| entry.confirmation_need(newest, now))
+        self.is_servable(key, &entry, now, CachedVerdictUse::Answer).then(|| entry.required_confirmation(newest, now))
     }
 
     /// Whether only another resolution can confirm the verdict under `key` at `now`.
-    pub(crate) async fn needs_run(&self, key: &CacheKey, now: Timestamp) -> bool {
-        self.cached_entry(key).await.is_some_and(|entry| entry.needs_run(now))
+    pub(crate) async fn needs_new_resolution(&self, key: &VerdictCacheKey, now: Timestamp) -> bool {
+        self.cached_entry(key).await.is_some_and(|entry| entry.needs_new_resolution(now))
     }
 
     /// `resolution` with the current standing of its entry. It is unconfirmed if it is no longer in the cache.
-    pub(crate) async fn with_current_standing(
+    pub(crate) async fn with_current_confirmation(
         &self,
-        key: &CacheKey,
+        key: &VerdictCacheKey,
         resolution: Resolution,
         limits: HeadConfirmationLimits,
         now: Timestamp,
@@ -370,19 +384,20 @@ impl VerdictCache {
         let run = |verdict: &Verdict| (verdict.conclusion.clone(), verdict.freshness.checked_at);
         let held = self.cached_entry(key).await.filter(|entry| run(&entry.verdict()) == run(resolution.verdict()));
         let held = held.filter(|entry| self.is_servable(key, entry, now, CachedVerdictUse::Answer));
-        let standing = held.map(|entry| entry.resolution_with_standing(&self.heads, limits, now).standing());
-        resolution.with_standing(standing.unwrap_or(Err(Refusal::Unconfirmed)))
+        let standing =
+            held.map(|entry| entry.resolution_with_confirmation(&self.heads, limits, now).newest_block_confirmation());
+        resolution.with_newest_block_confirmation(standing.unwrap_or(Err(RefusalCode::Unconfirmed)))
     }
 
     /// Whether the last resolution for `key` failed too recently for another one.
-    pub(crate) async fn is_backed_off(&self, key: &CacheKey, now: Timestamp) -> bool {
+    pub(crate) async fn is_backed_off(&self, key: &VerdictCacheKey, now: Timestamp) -> bool {
         let failure = self.failures.get(key).await;
         failure.is_some_and(|failure| self.is_servable(key, &failure, now, CachedVerdictUse::Answer))
     }
 
     /// The verdicts about the name of `key` under any rules, from the same chain at the same kind of block, unless the
     /// name was evicted since.
-    async fn verdicts_about(&self, key: &CacheKey) -> Vec<Arc<CachedVerdict>> {
+    async fn entries_for_name(&self, key: &VerdictCacheKey) -> Vec<Arc<CachedVerdict>> {
         let mut entries = Vec::new();
         for key in self.keys_under_any_rules(key) {
             let entry = self.cached_entry(&key).await;
@@ -392,9 +407,9 @@ impl VerdictCache {
     }
 
     /// The keys for the same name, network and kind of block, under all rules so far.
-    fn keys_under_any_rules(&self, key: &CacheKey) -> Vec<CacheKey> {
+    fn keys_under_any_rules(&self, key: &VerdictCacheKey) -> Vec<VerdictCacheKey> {
         let rules = self.lock_noted_rules();
-        rules.iter().map(|(rules, depth)| CacheKey { rules: *rules, depth: *depth, ..key.clone() }).collect()
+        rules.iter().map(|(rules, depth)| VerdictCacheKey { rules: *rules, depth: *depth, ..key.clone() }).collect()
     }
 
     fn lock_noted_rules(&self) -> MutexGuard<'_, Vec<(Digest, ResolutionDepth)>> {
@@ -407,14 +422,14 @@ impl VerdictCache {
     }
 
     /// When `name` was last evicted, if that is remembered.
-    pub fn evicted_at(&self, name: &EnsName) -> Option<Timestamp> {
-        self.evicted.evicted_at(name)
+    pub fn last_eviction_time(&self, name: &EnsName) -> Option<Timestamp> {
+        self.evicted.last_eviction_time(name)
     }
 
     /// Joins the resolution in flight for `key`, or starts one.
     fn join_or_start_resolution<F, Run>(
         self: &Arc<Self>,
-        key: CacheKey,
+        key: VerdictCacheKey,
         limits: HeadConfirmationLimits,
         run: F,
     ) -> Shared<BoxFuture<'static, Option<Resolution>>>
@@ -427,16 +442,16 @@ impl VerdictCache {
             flight.work.raise_urgency_to(&CpuTaskContext::current());
             return flight.answer.clone();
         }
-        let began = self.resolution_start();
-        let work = CpuTaskContext::current().with_own_urgency();
+        let began = self.snapshot_resolution_start();
+        let work = CpuTaskContext::current().with_independent_urgency();
         let guard = InFlightResolutionGuard { key: key.clone(), began, flights: Arc::clone(&self.flights) };
         let cache = Arc::clone(self);
-        let task = cpu_share::spawn_task_for(work.clone(), async move {
+        let task = cpu_share::spawn_task_in_context(work.clone(), async move {
             let before = cache.earlier_results(&guard.key).await;
             let failures = before.failures;
             let found = run(before).await.into();
             cache.cache_result(&guard.key, &found, failures, began).await;
-            let resolution = cache.with_standing(&guard.key, found, limits).await;
+            let resolution = cache.with_confirmation(&guard.key, found, limits).await;
             drop(guard);
             resolution
         });
@@ -448,7 +463,7 @@ impl VerdictCache {
     /// Caches a result, unless its name was evicted meanwhile. Evicts what the result contradicts.
     async fn cache_result(
         &self,
-        key: &CacheKey,
+        key: &VerdictCacheKey,
         found: &FinishedResolution,
         failures_before: u32,
         began: ResolutionStartSnapshot,
@@ -466,23 +481,27 @@ impl VerdictCache {
 
     /// A result with its standing. While heads are followed, this is the standing of the cache entry. Otherwise a
     /// resolution of this process has just read the newest block itself.
-    async fn with_standing(
+    async fn with_confirmation(
         &self,
-        key: &CacheKey,
+        key: &VerdictCacheKey,
         found: FinishedResolution,
         limits: HeadConfirmationLimits,
     ) -> Resolution {
         let FinishedResolution { resolution, reads_chain, .. } = found;
         let is_of_run = |entry: &Arc<CachedVerdict>| entry.verdict().id == resolution.verdict().id;
         let Some(newest) = self.heads.newest_head().filter(|_| self.heads.follows_heads()) else {
-            return resolution.with_standing(if reads_chain { Ok(()) } else { Err(Refusal::Unconfirmed) });
+            return resolution.with_newest_block_confirmation(if reads_chain {
+                Ok(())
+            } else {
+                Err(RefusalCode::Unconfirmed)
+            });
         };
         let now = resolution.verdict().freshness.checked_at.max(newest.head.reported_at);
         let entry = self.cached_entry(key).await.filter(is_of_run);
-        let standing = entry.map_or(Err(Refusal::Unconfirmed), |entry| {
-            entry.resolution_with_standing(&self.heads, limits, now).standing()
+        let standing = entry.map_or(Err(RefusalCode::Unconfirmed), |entry| {
+            entry.resolution_with_confirmation(&self.heads, limits, now).newest_block_confirmation()
         });
-        resolution.with_standing(standing)
+        resolution.with_newest_block_confirmation(standing)
     }
 
     /// Evicts the name of `key` if the result contradicts a cached verdict, or replaces a result that a head
@@ -490,7 +509,7 @@ impl VerdictCache {
     /// read up to a later block.
     async fn evict_outdated(
         &self,
-        key: &CacheKey,
+        key: &VerdictCacheKey,
         found: &FinishedResolution,
         began: ResolutionStartSnapshot,
     ) -> ResolutionStartSnapshot {
@@ -500,25 +519,27 @@ impl VerdictCache {
             return began;
         }
         let at = verdict.freshness.checked_at;
-        let Some(evictions) = self.evicted.record_eviction_by(&key.name, began.evictions, at) else { return began };
+        let Some(evictions) = self.evicted.record_eviction_by_result(&key.name, began.evictions, at) else {
+            return began;
+        };
         self.forget_in_flight_resolution(&key.name);
         if wrong.iter().any(|entry| entry.resolution().newest_block() > newest) {
-            self.evict(&key.name, at);
+            self.evict_name(&key.name, at);
         }
         ResolutionStartSnapshot { evictions, ..began }
     }
 
     /// The entries that may still be served and contradict the result for `key`: the verdict under this key, and
     /// trusted ones under other rules, from the same chain at the same kind of block.
-    async fn contradicted_entries(&self, key: &CacheKey, found: &Verdict) -> Vec<Arc<CachedVerdict>> {
+    async fn contradicted_entries(&self, key: &VerdictCacheKey, found: &Verdict) -> Vec<Arc<CachedVerdict>> {
         let mut entries = Vec::new();
         for pool in [&self.trusted, &self.untrusted] {
             let held = pool.get(key).await;
-            entries.extend(held.filter(|entry| shows_change(&entry.verdict(), found)));
+            entries.extend(held.filter(|entry| contradicts_earlier_verdict(&entry.verdict(), found)));
         }
         for other in self.keys_under_any_rules(key).into_iter().filter(|other| other != key) {
             let held = self.trusted.get(&other).await;
-            entries.extend(held.filter(|entry| shows_other_records(&entry.verdict(), found)));
+            entries.extend(held.filter(|entry| shows_changed_records(&entry.verdict(), found)));
         }
         entries.retain(|entry| self.is_servable(key, entry, found.freshness.checked_at, CachedVerdictUse::Stale));
         entries
@@ -527,15 +548,16 @@ impl VerdictCache {
     /// The latest result that was sent to the subscribers of a name: the failure after the latest verdict, or else that
     /// verdict while it is fresh. `None` once the verdict has expired: a failure may have come and gone since then, so
     /// subscribers are notified of the next result in any case.
-    async fn last_published_entry(&self, key: &CacheKey, found: &Verdict) -> Option<Arc<CachedVerdict>> {
+    async fn last_published_entry(&self, key: &VerdictCacheKey, found: &Verdict) -> Option<Arc<CachedVerdict>> {
         let is_standing = |entry: &Arc<CachedVerdict>| self.evicted.may_still_use_answer(&key.name, &entry.permitted);
         if let Some(failure) = self.failures.get(key).await.filter(is_standing) {
             return Some(failure);
         }
         let now = found.freshness.checked_at;
         for pool in [&self.trusted, &self.untrusted] {
-            let fresh =
-                |entry: &Arc<CachedVerdict>| is_standing(entry) && entry.is_young(now, CachedVerdictUse::Answer);
+            let fresh = |entry: &Arc<CachedVerdict>| {
+                is_standing(entry) && entry.is_young_enough_to_serve(now, CachedVerdictUse::Answer)
+            };
             if let Some(verdict) = pool.get(key).await.filter(fresh) {
                 return Some(verdict);
             }
@@ -551,7 +573,7 @@ impl VerdictCache {
         }
     }
 
-    async fn earlier_results(&self, key: &CacheKey) -> EarlierResults {
+    async fn earlier_results(&self, key: &VerdictCacheKey) -> EarlierResults {
         let content = self.trusted.get(key).await.and_then(|entry| entry.content.clone());
         EarlierResults { failures: self.failures.get(key).await.map_or(0, |entry| entry.failures), content }
     }
@@ -559,7 +581,7 @@ impl VerdictCache {
     /// Caches a result, or returns why it does not answer the next question. A failure is cached as one.
     async fn insert(
         &self,
-        key: CacheKey,
+        key: VerdictCacheKey,
         found: &FinishedResolution,
         failures_before: u32,
         began: ResolutionStartSnapshot,
@@ -605,7 +627,7 @@ impl VerdictCache {
         (is_read || found.confirmed_at == Some(seen.id)).then_some(seen.id)
     }
 
-    fn note_rules(&self, key: &CacheKey) {
+    fn note_rules(&self, key: &VerdictCacheKey) {
         let mut rules = self.lock_noted_rules();
         let of_key = (key.rules, key.depth);
         if !rules.contains(&of_key) {
@@ -616,12 +638,12 @@ impl VerdictCache {
     /// Caches a failure. A trusted verdict stays, unless the resolution saw that the records have changed.
     async fn insert_failure(
         &self,
-        key: CacheKey,
+        key: VerdictCacheKey,
         failure: CachedVerdict,
         trusted: Option<Arc<CachedVerdict>>,
     ) -> Result<(), NotCachedReason> {
         let seen = failure.verdict();
-        let is_change = trusted.is_some_and(|trusted| shows_change(&trusted.verdict(), &seen));
+        let is_change = trusted.is_some_and(|trusted| contradicts_earlier_verdict(&trusted.verdict(), &seen));
         if is_change && !clresolve_core::mutant!("stale-across-a-change") {
             self.trusted.invalidate(&key).await;
         }
@@ -631,7 +653,7 @@ impl VerdictCache {
 }
 
 /// Counts the entries that a pool dropped by itself, not those that were removed on purpose.
-fn count_eviction(pool: CachePool, cause: RemovalCause) {
+fn count_eviction(pool: CachePoolLabel, cause: RemovalCause) {
     match cause {
         RemovalCause::Expired => telemetry::count_cache_eviction(pool, EvictionCause::Expired),
         RemovalCause::Size => telemetry::count_cache_eviction(pool, EvictionCause::Size),
@@ -641,9 +663,9 @@ fn count_eviction(pool: CachePool, cause: RemovalCause) {
 
 /// Removes the flight when its task ends, even by a panic.
 struct InFlightResolutionGuard {
-    key: CacheKey,
+    key: VerdictCacheKey,
     began: ResolutionStartSnapshot,
-    flights: Arc<Mutex<HashMap<CacheKey, InFlightResolution>>>,
+    flights: Arc<Mutex<HashMap<VerdictCacheKey, InFlightResolution>>>,
 }
 
 impl Drop for InFlightResolutionGuard {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256};
-use clresolve_core::payment::CoinTypes;
+use clresolve_core::payment::RequestedCoinTypes;
 pub use clresolve_core::reading::{BlockSelector, ProofGrade, ProofGradeDemand};
 use clresolve_core::world::{MAINNET_ID as MAINNET, RESERVED as RESERVED_WORLDS};
 use clresolve_verdict::verdict::ResolutionDepth;
@@ -59,7 +59,7 @@ pub use cors::{ANY_ORIGIN, CorsConfig};
 pub use demand::DEFAULT_QUORUM;
 #[cfg(not(feature = "state-proof"))]
 pub(crate) use demand::NO_STATE_PROOF;
-use demand::{chain_table, grade_demand_with_header, header_demand};
+use demand::{chain_table, derive_header_proof_mode, derive_proof_demand_with_header};
 pub use endpoint::{BeaconEndpointConfig, RpcEndpointConfig};
 pub use error::ConfigError;
 pub use explorer::ExplorerPageConfig;
@@ -73,16 +73,18 @@ pub use listen::{ListenAddress, SocketPath};
 pub use manifest_source::SchemaManifestSource;
 pub use mcp::McpConfig;
 pub use memory::ResolverMemoryConfig;
-pub use orloj::OrlojCardConfig;
-pub use payment::{AgentRouteUrls, AssetConfig, Caip10Account, KnownPayees, PaymentLimitsConfig, PermittedNetworks};
+pub use orloj::OrlojCardGenerationConfig;
+pub use payment::{
+    AgentRouteUrls, Caip10Account, KnownPayees, PaymentLimitsConfig, PermittedAssetConfig, PermittedNetworks,
+};
 use public::{PUBLIC_GATEWAYS, PUBLIC_RPC};
-pub use receipts::ReceiptsConfig;
+pub use receipts::ReceiptReplayConfig;
 pub use redis::{RedisConfig, RedisUrl};
 pub use serve::{GateConfig, HttpServerConfig, MAX_HEADERS};
 pub use sign::SignConfig;
 pub use telemetry::TelemetryConfig;
 use text::block;
-use value::read_quorum;
+use value::deserialize_quorum;
 pub use value::{
     BlockHeaderProofMode, ChainProofMode, parse_address, parse_chain_id, parse_duration, parse_issuer, parse_profile,
     parse_quorum,
@@ -142,9 +144,9 @@ pub struct Config {
     /// The key that verdicts are signed with.
     pub sign: SignConfig,
     /// The resources from which the daemon generates Orloj agent cards.
-    pub orloj: OrlojCardConfig,
+    pub orloj: OrlojCardGenerationConfig,
     /// How the daemon treats receipts.
-    pub receipts: ReceiptsConfig,
+    pub receipts: ReceiptReplayConfig,
     /// Who may use the daemon's MCP endpoint.
     pub mcp: McpConfig,
     /// Where the daemon sends its traces.
@@ -182,7 +184,7 @@ pub struct EnsChainConfig {
     #[serde(with = "text::optional")]
     pub proof: Option<ChainProofMode>,
     /// Number of operators that must agree in a quorum. If unset: [`DEFAULT_QUORUM`].
-    #[serde(deserialize_with = "read_quorum")]
+    #[serde(deserialize_with = "deserialize_quorum")]
     pub quorum: Option<usize>,
     /// Who must vouch for a block header. If unset: the chain's validators if `proof` is `consensus-proof`, else RPC
     /// operators.
@@ -196,7 +198,7 @@ pub struct EnsChainConfig {
     pub block: BlockSelector,
     /// Whether CCIP-Read gateways may be asked.
     pub ccip_read: bool,
-    /// Maximum age of the newest block. If unset, see [`EnsChainConfig::head_age`].
+    /// Maximum age of the newest block. If unset, see [`EnsChainConfig::effective_max_head_age`].
     #[serde(with = "text::optional")]
     pub max_head_age: Option<Duration>,
     /// How often each endpoint is asked for its newest block.
@@ -229,12 +231,12 @@ pub struct OutboundNetworkConfig {
     pub hedging: HedgeDelay,
     /// Whether host names are resolved in DNS.
     #[serde(skip)]
-    pub dns: DnsPolicy,
+    pub dns: DnsResolutionMode,
 }
 
 /// Whether host names are resolved in DNS. A host to which `connect_to` gives an address needs no DNS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DnsPolicy {
+pub enum DnsResolutionMode {
     /// With the system's resolver.
     #[default]
     System,
@@ -323,8 +325,8 @@ impl Default for Config {
             http: HttpServerConfig::default(),
             gate: GateConfig::default(),
             sign: SignConfig::default(),
-            orloj: OrlojCardConfig::default(),
-            receipts: ReceiptsConfig::default(),
+            orloj: OrlojCardGenerationConfig::default(),
+            receipts: ReceiptReplayConfig::default(),
             mcp: McpConfig::default(),
             telemetry: TelemetryConfig::default(),
             limits: PaymentLimitsConfig::default(),
@@ -357,8 +359,8 @@ impl Default for EnsChainConfig {
 
 impl Config {
     /// The coin types whose addresses are read together with the records of a name.
-    pub(crate) fn coin_types(&self) -> CoinTypes {
-        CoinTypes::new(self.limits.coin_types()).unwrap_or_default()
+    pub(crate) fn coin_types(&self) -> RequestedCoinTypes {
+        RequestedCoinTypes::new(self.limits.coin_types()).unwrap_or_default()
     }
 }
 
@@ -377,20 +379,20 @@ impl EnsChainConfig {
     /// [`ConfigError::Conflict`] if more operators must agree than are configured, if `header` and `proof` contradict
     /// each other, or if this build lacks a feature that the demand needs.
     pub fn proof_grade_demand(&self) -> Result<ProofGradeDemand, ConfigError> {
-        grade_demand_with_header(&self.endpoints, self.proof, self.quorum, self.header)
+        derive_proof_demand_with_header(&self.endpoints, self.proof, self.quorum, self.header)
     }
 
     /// Who must vouch for a block header: as configured, else what `proof` needs.
     ///
     /// # Errors
     /// [`ConfigError::Conflict`] if `header` and `proof` contradict each other.
-    pub fn header_demand(&self) -> Result<BlockHeaderProofMode, ConfigError> {
-        header_demand(self.header, self.proof)
+    pub fn block_header_proof_mode(&self) -> Result<BlockHeaderProofMode, ConfigError> {
+        derive_header_proof_mode(self.header, self.proof)
     }
 
     /// Maximum age of the newest block: as configured, else five slots of the chain. `None` if the chain's slot time is
     /// unknown: then any age is accepted.
-    pub fn head_age(&self) -> Option<Duration> {
+    pub fn effective_max_head_age(&self) -> Option<Duration> {
         self.max_head_age.or_else(|| five_slot_duration(self.id))
     }
 }

@@ -118,7 +118,7 @@ impl JobQueue {
     }
 
     /// Waits for a job that is at least as urgent as `least`. `None` if no more jobs will be added.
-    fn next(&self, least: CpuJobUrgency) -> Option<WaitingJob> {
+    fn wait_for_next_job(&self, least: CpuJobUrgency) -> Option<WaitingJob> {
         let mut waiting = self.lock_waiting();
         loop {
             let fit = waiting.jobs.iter().enumerate().filter(|(_, waiting)| waiting.order.urgency <= least);
@@ -157,7 +157,7 @@ impl CpuPool {
         for least in for_all.chain([CpuJobUrgency::Gate]) {
             let queue = Arc::clone(&queue);
             let work = move || {
-                while let Some(WaitingJob { job, permits, .. }) = queue.next(least) {
+                while let Some(WaitingJob { job, permits, .. }) = queue.wait_for_next_job(least) {
                     job(permits);
                 }
             };
@@ -232,7 +232,7 @@ impl CpuPool {
     }
 
     /// Polls `work`, whose steps are CPU-bound: each poll is a job, so that waiting occupies no thread.
-    pub async fn drive<F: Future<Output: Send> + Send + 'static>(&self, work: F) -> F::Output {
+    pub async fn poll_future_on_pool<F: Future<Output: Send> + Send + 'static>(&self, work: F) -> F::Output {
         let (mut work, woken, runtime) = (Box::pin(work), Arc::new(PollWaker::default()), Handle::current());
         loop {
             let (waker, runtime) = (Waker::from(Arc::clone(&woken)), runtime.clone());
@@ -257,7 +257,7 @@ impl CpuPool {
 
     /// Number of threads that run all jobs.
     #[cfg(any(test, feature = "unstable"))]
-    pub const fn threads(&self) -> usize {
+    pub const fn thread_count(&self) -> usize {
         self.threads
     }
 
@@ -375,7 +375,7 @@ impl OccupiedCpuPool {
                     begun.fetch_add(1, Ordering::AcqRel);
                     let _ = wait.lock().expect("no job panics").recv();
                 });
-                pool.queue_and_wait(&CpuTaskContext::of_nobody(urgency), permits, job, result).await
+                pool.queue_and_wait(&CpuTaskContext::without_client(urgency), permits, job, result).await
             })
         };
         let jobs = (0..jobs).map(job).collect();
@@ -388,7 +388,7 @@ impl OccupiedCpuPool {
     /// If the thread that was freed last started a blocking job before the other one.
     pub fn release_one_if_waited_for(&mut self, pool: &CpuPool) {
         let begun = self.begun.load(Ordering::Acquire);
-        if begun != self.released + pool.threads() || pool.queued_count() == self.jobs.len() - begun {
+        if begun != self.released + pool.thread_count() || pool.queued_count() == self.jobs.len() - begun {
             return;
         }
         assert!(pool.started_count() > self.released_after + 1, "a blocking job started before the other one");
@@ -426,7 +426,7 @@ mod tests {
     use tokio::time::{Duration, timeout};
 
     use super::*;
-    use crate::cpu_share::{self, CpuShare};
+    use crate::cpu_share::{self, ClientCpuShare};
 
     #[tokio::test]
     async fn a_full_pool_refuses_and_makes_patient_callers_wait() {
@@ -462,13 +462,13 @@ mod tests {
     }
 
     impl Share {
-        fn of(most: usize) -> Arc<dyn CpuShare> {
+        fn of(most: usize) -> Arc<dyn ClientCpuShare> {
             Arc::new(Self { permits: CpuJobUrgency::ALL.map(|_| Arc::new(Semaphore::new(most))), most })
         }
     }
 
     #[async_trait::async_trait]
-    impl CpuShare for Share {
+    impl ClientCpuShare for Share {
         async fn acquire_permit(&self, urgency: CpuJobUrgency) -> ClientCpuPermit {
             let permits = &self.permits[urgency as usize];
             let held = Arc::clone(permits).acquire_owned().await.expect("it is never closed");
@@ -525,7 +525,7 @@ mod tests {
         async fn add(&mut self, work: &CpuTaskContext, name: &'static str) {
             let (pool, begun, before) = (Arc::clone(&self.pool), Arc::clone(&self.begun), self.pool.queued_count());
             let job = async move { pool.run(move || begun.lock().expect("no panic").push(name)).await };
-            self.jobs.push(cpu_share::spawn_task_for(work.clone(), job));
+            self.jobs.push(cpu_share::spawn_task_in_context(work.clone(), job));
             while self.pool.queued_count() == before {
                 tokio::task::yield_now().await;
             }
@@ -549,7 +549,7 @@ mod tests {
             tokio::task::yield_now().await;
         }
         let [one, other] = [Share::of(2), Share::of(2)];
-        let work = |share: &Arc<dyn CpuShare>, urgency| CpuTaskContext::new(Arc::clone(share), urgency);
+        let work = |share: &Arc<dyn ClientCpuShare>, urgency| CpuTaskContext::new(Arc::clone(share), urgency);
         line.add(&work(&one, CpuJobUrgency::Document), "a document of one").await;
         line.add(&work(&other, CpuJobUrgency::Document), "a document of the other").await;
         let [one, other] = [Share::of(2), Share::of(2)];
@@ -580,7 +580,7 @@ mod tests {
         let works = [(); 2].map(|()| CpuTaskContext::new(Arc::clone(&share), CpuJobUrgency::Document));
         let run = |work: &CpuTaskContext| {
             let pool = Arc::clone(&pool);
-            cpu_share::spawn_task_for(work.clone(), async move { pool.run(|| ()).await })
+            cpu_share::spawn_task_in_context(work.clone(), async move { pool.run(|| ()).await })
         };
         let [queued, without_permit] = [run(&works[0]), run(&works[1])];
         OccupiedCpuPool::wait_for_jobs(&pool, 2).await;
@@ -597,7 +597,7 @@ mod tests {
         let pool = CpuPool::with_threads(1, 1).expect("a thread");
         let name = || thread::current().name().map(str::to_owned);
         let (go, wait) = oneshot::channel::<()>();
-        let mut driven = Box::pin(pool.drive(async move {
+        let mut driven = Box::pin(pool.poll_future_on_pool(async move {
             let first = name();
             wait.await.expect("it is told");
             (first, name())

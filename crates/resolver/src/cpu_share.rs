@@ -31,7 +31,7 @@ impl CpuJobUrgency {
 
 /// The permits of one client.
 #[async_trait]
-pub trait CpuShare: Send + Sync {
+pub trait ClientCpuShare: Send + Sync {
     /// Waits for a free permit of this urgency.
     async fn acquire_permit(&self, urgency: CpuJobUrgency) -> ClientCpuPermit;
 }
@@ -57,28 +57,28 @@ impl ClientCpuPermit {
 /// The client and urgency of a task and of the tasks that it spawns.
 #[derive(Clone)]
 pub struct CpuTaskContext {
-    share: Option<Arc<dyn CpuShare>>,
+    share: Option<Arc<dyn ClientCpuShare>>,
     urgency: watch::Sender<CpuJobUrgency>,
 }
 
 impl CpuTaskContext {
     /// Work of the client with this share.
-    pub fn new(share: Arc<dyn CpuShare>, urgency: CpuJobUrgency) -> Self {
+    pub fn new(share: Arc<dyn ClientCpuShare>, urgency: CpuJobUrgency) -> Self {
         Self { share: Some(share), urgency: watch::Sender::new(urgency) }
     }
 
     /// The work of this task.
     pub(crate) fn current() -> Self {
-        WORK.try_with(Self::clone).unwrap_or_else(|_| Self::of_nobody(CpuJobUrgency::Gate))
+        WORK.try_with(Self::clone).unwrap_or_else(|_| Self::without_client(CpuJobUrgency::Gate))
     }
 
     /// Work without a client.
-    pub(crate) fn of_nobody(urgency: CpuJobUrgency) -> Self {
+    pub(crate) fn without_client(urgency: CpuJobUrgency) -> Self {
         Self { share: None, urgency: watch::Sender::new(urgency) }
     }
 
     /// Work of the same client whose urgency changes independently.
-    pub(crate) fn with_own_urgency(&self) -> Self {
+    pub(crate) fn with_independent_urgency(&self) -> Self {
         Self { share: self.share.clone(), urgency: watch::Sender::new(self.urgency()) }
     }
 
@@ -121,10 +121,10 @@ pub fn spawn_task<F>(task: F) -> JoinHandle<F::Output>
 where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
-    spawn_task_for(CpuTaskContext::current(), task)
+    spawn_task_in_context(CpuTaskContext::current(), task)
 }
 
-pub(crate) fn spawn_task_for<F>(work: CpuTaskContext, task: F) -> JoinHandle<F::Output>
+pub(crate) fn spawn_task_in_context<F>(work: CpuTaskContext, task: F) -> JoinHandle<F::Output>
 where
     F: Future<Output: Send + 'static> + Send + 'static,
 {

@@ -64,7 +64,7 @@ pub mod messages {
     pub use clresolve_messages::receipt::question::AgentRequest;
     pub use clresolve_messages::receipt::{ReceiptParseError, ReceiptVerificationDocument, ReceiptVerificationRequest};
     pub use clresolve_messages::request::{OutgoingAgentRequest, RequestCheckDocument, RequestTemplate};
-    pub use clresolve_payment::settlement::Purchase;
+    pub use clresolve_payment::settlement::PurchasePaymentDocuments;
 }
 
 /// Decisions about payments, and what they are about.
@@ -92,15 +92,13 @@ pub mod reason {
 
 /// Verdicts, trust, and the policy of a gate.
 pub mod verdict {
-    pub use clresolve_core::state::{ProfileNearMiss, TrustState};
+    pub use clresolve_core::state::{TrustState, TrustStateUnderOtherProfile};
     pub use clresolve_verdict::gate::{GatePolicy, GateVerbs};
-    pub use clresolve_verdict::trust::{
-        ReplayedResolution, Resolution, StaleVerdict, TrustEvidenceKind, TrustedVerdict,
-    };
+    pub use clresolve_verdict::trust::{ReplayedResolution, Resolution, StaleVerdict, TrustOrigin, TrustedVerdict};
     pub use clresolve_verdict::verdict::{
-        AgentIdentity, AnchorBlock, AppliedProfile, CardReference, ChainAnchor, Freshness, IdentityOwner,
-        LastConfirmationPoint, PinnedDocument, RequestedName, ResolutionDepth, StepReport, StepStatus, ToolVersion,
-        Verdict, VerdictCopyKind,
+        AgentIdentity, AgentOwnerClaim, AnchorBlock, AppliedProfile, CardReference, ChainAnchor, Freshness,
+        PinnedDocument, RequestedName, ResolutionDepth, StepReport, StepStatus, ToolVersion, Verdict,
+        VerdictConfirmationSource, VerdictCopyKind,
     };
 }
 

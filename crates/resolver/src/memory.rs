@@ -2,8 +2,8 @@
 //! origins, in one file that survives restarts.
 //!
 //! Its size is bounded. The names that it has known for the shortest time are forgotten first: see
-//! [`ResolverMemory::remember`]. A failure of the memory is an error for the caller, never an endless wait or a wrong
-//! answer.
+//! [`ResolverMemory::remember_observation`]. A failure of the memory is an error for the caller, never an endless wait
+//! or a wrong answer.
 
 mod origins;
 mod receipts;
@@ -60,7 +60,7 @@ const CACHE_BYTES: usize = 4 * 1024 * 1024;
 
 /// The key of a history. Worlds and chains never share one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HistoryKey {
+pub struct NameHistoryKey {
     world: String,
     chain: u64,
     /// The last two labels of the name.
@@ -68,7 +68,7 @@ pub struct HistoryKey {
     name: String,
 }
 
-impl HistoryKey {
+impl NameHistoryKey {
     /// The key of a name in a world (`anchor.world`) and chain (EIP-155).
     pub fn new(world: &str, chain: u64, name: &EnsName) -> Self {
         let from = name.as_str().rmatch_indices('.').nth(1).map_or(0, |(dot, _)| dot + 1);
@@ -81,11 +81,11 @@ impl HistoryKey {
     }
 
     /// Whether the other key belongs to a name below the same domain, in the same world.
-    fn is_sibling(&self, other: &Self) -> bool {
+    fn is_under_same_domain(&self, other: &Self) -> bool {
         (&self.world, self.chain, &self.domain) == (&other.world, other.chain, &other.domain)
     }
 
-    fn order_key(&self, history: &NameHistory) -> (u64, u64, &str, u64, &str, &str) {
+    fn eviction_order_key(&self, history: &NameHistory) -> (u64, u64, &str, u64, &str, &str) {
         (history.block_span(), history.last_block, &self.world, self.chain, &self.domain, &self.name)
     }
 }
@@ -146,8 +146,8 @@ impl ResolverMemory {
     ///
     /// # Errors
     /// [`ResolverMemoryError::Failed`].
-    pub fn in_process(names: u64) -> Result<Self, ResolverMemoryError> {
-        let database = database_builder().create_with_backend(InMemoryBackend::new()).map_err(memory_error)?;
+    pub fn in_memory(names: u64) -> Result<Self, ResolverMemoryError> {
+        let database = database_builder().create_with_backend(InMemoryBackend::new()).map_err(to_memory_failure)?;
         let store = MemoryFile::from_database(PathBuf::new(), names, Some(database));
         Ok(Self { store: Arc::new(store), permits: Arc::new(Semaphore::new(AT_ONCE)) })
     }
@@ -156,8 +156,8 @@ impl ResolverMemory {
     ///
     /// # Errors
     /// If the file cannot be read, or the read times out.
-    pub async fn recall(&self, key: HistoryKey) -> Result<NameHistory, ResolverMemoryError> {
-        self.run_operation(move |store| store.recall(&key)).await
+    pub async fn recall_history(&self, key: NameHistoryKey) -> Result<NameHistory, ResolverMemoryError> {
+        self.run_operation(move |store| store.recall_history(&key)).await
     }
 
     /// Adds an observation to the history of the name.
@@ -168,8 +168,12 @@ impl ResolverMemory {
     ///
     /// # Errors
     /// If the file cannot be written, or the write times out.
-    pub async fn remember(&self, key: HistoryKey, sighting: NameObservation) -> Result<(), ResolverMemoryError> {
-        self.run_operation(move |store| store.remember(&key, &sighting)).await
+    pub async fn remember_observation(
+        &self,
+        key: NameHistoryKey,
+        sighting: NameObservation,
+    ) -> Result<(), ResolverMemoryError> {
+        self.run_operation(move |store| store.remember_observation(&key, &sighting)).await
     }
 
     /// Takes every permit until dropped, so that no operation starts.
@@ -230,38 +234,42 @@ impl MemoryFile {
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn recall(&self, key: &HistoryKey) -> Result<NameHistory, ResolverMemoryError> {
+    pub fn recall_history(&self, key: &NameHistoryKey) -> Result<NameHistory, ResolverMemoryError> {
         let Some(table) = self.open_table(HISTORIES)? else { return Ok(NameHistory::default()) };
-        let Some(row) = table.get(key.row_key()).map_err(memory_error)? else { return Ok(NameHistory::default()) };
+        let Some(row) = table.get(key.row_key()).map_err(to_memory_failure)? else { return Ok(NameHistory::default()) };
         decode_json(row.value())
     }
 
-    /// As [`ResolverMemory::remember`]. An error leaves the file unchanged.
+    /// As [`ResolverMemory::remember_observation`]. An error leaves the file unchanged.
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn remember(&self, key: &HistoryKey, sighting: &NameObservation) -> Result<(), ResolverMemoryError> {
+    pub fn remember_observation(
+        &self,
+        key: &NameHistoryKey,
+        sighting: &NameObservation,
+    ) -> Result<(), ResolverMemoryError> {
         let database = self.database_or_reopen()?;
-        let write = database.begin_write().map_err(memory_error)?;
+        let write = database.begin_write().map_err(to_memory_failure)?;
         {
             let mut rows = HistoryTables::open(&write)?;
-            let known = rows.take(key)?;
+            let known = rows.take_history(key)?;
             let next = known.with_observation(sighting).unwrap_or(known);
             rows.make_room(key, self.names)?;
             rows.put(key, &next)?;
         }
-        write.commit().map_err(memory_error)
+        write.commit().map_err(to_memory_failure)
     }
 
     /// Forgets the history of one name. Returns whether there was one.
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn forget(&self, key: &HistoryKey) -> Result<bool, ResolverMemoryError> {
+    pub fn forget_history(&self, key: &NameHistoryKey) -> Result<bool, ResolverMemoryError> {
         let database = self.database_or_reopen()?;
-        let write = database.begin_write().map_err(memory_error)?;
+        let write = database.begin_write().map_err(to_memory_failure)?;
         let known = HistoryTables::open(&write)?.remove(key)?;
-        write.commit().map_err(memory_error)?;
+        write.commit().map_err(to_memory_failure)?;
         Ok(known)
     }
 
@@ -269,13 +277,13 @@ impl MemoryFile {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn forget_all(&self) -> Result<u64, ResolverMemoryError> {
+    pub fn forget_all_histories(&self) -> Result<u64, ResolverMemoryError> {
         let database = self.database_or_reopen()?;
-        let write = database.begin_write().map_err(memory_error)?;
+        let write = database.begin_write().map_err(to_memory_failure)?;
         let known = HistoryTables::open(&write)?.len()?;
-        write.delete_table(HISTORIES).map_err(memory_error)?;
-        write.delete_table(ORDER).map_err(memory_error)?;
-        write.commit().map_err(memory_error)?;
+        write.delete_table(HISTORIES).map_err(to_memory_failure)?;
+        write.delete_table(ORDER).map_err(to_memory_failure)?;
+        write.commit().map_err(to_memory_failure)?;
         Ok(known)
     }
 
@@ -283,7 +291,7 @@ impl MemoryFile {
     #[cfg(test)]
     fn remembered_name_count(&self) -> Result<u64, ResolverMemoryError> {
         use redb::ReadableTableMetadata as _;
-        self.open_table(HISTORIES)?.map_or(Ok(0), |table| table.len().map_err(memory_error))
+        self.open_table(HISTORIES)?.map_or(Ok(0), |table| table.len().map_err(to_memory_failure))
     }
 
     /// A table, for reading. `None` if it was never written.
@@ -291,10 +299,10 @@ impl MemoryFile {
         &self,
         table: TableDefinition<'_, K, V>,
     ) -> Result<Option<ReadOnlyTable<K, V>>, ResolverMemoryError> {
-        match self.database_or_reopen()?.begin_read().map_err(memory_error)?.open_table(table) {
+        match self.database_or_reopen()?.begin_read().map_err(to_memory_failure)?.open_table(table) {
             Ok(table) => Ok(Some(table)),
             Err(redb::TableError::TableDoesNotExist(_)) => Ok(None),
-            Err(error) => Err(memory_error(error)),
+            Err(error) => Err(to_memory_failure(error)),
         }
     }
 
@@ -317,68 +325,70 @@ struct HistoryTables<'t> {
 
 impl<'t> HistoryTables<'t> {
     fn open(write: &'t redb::WriteTransaction) -> Result<Self, ResolverMemoryError> {
-        let histories = write.open_table(HISTORIES).map_err(memory_error)?;
-        Ok(Self { histories, order: write.open_table(ORDER).map_err(memory_error)? })
+        let histories = write.open_table(HISTORIES).map_err(to_memory_failure)?;
+        Ok(Self { histories, order: write.open_table(ORDER).map_err(to_memory_failure)? })
     }
 
     fn len(&self) -> Result<u64, ResolverMemoryError> {
         use redb::ReadableTableMetadata as _;
-        self.histories.len().map_err(memory_error)
+        self.histories.len().map_err(to_memory_failure)
     }
 
     /// Removes the history of a key from both tables and returns it.
-    fn take(&mut self, key: &HistoryKey) -> Result<NameHistory, ResolverMemoryError> {
+    fn take_history(&mut self, key: &NameHistoryKey) -> Result<NameHistory, ResolverMemoryError> {
         let Some(known) =
-            self.histories.remove(key.row_key()).map_err(memory_error)?.map(|row| decode_json(row.value()))
+            self.histories.remove(key.row_key()).map_err(to_memory_failure)?.map(|row| decode_json(row.value()))
         else {
             return Ok(NameHistory::default());
         };
         let known = known?;
-        self.order.remove(key.order_key(&known)).map_err(memory_error)?;
+        self.order.remove(key.eviction_order_key(&known)).map_err(to_memory_failure)?;
         Ok(known)
     }
 
-    fn put(&mut self, key: &HistoryKey, history: &NameHistory) -> Result<(), ResolverMemoryError> {
-        let bytes = serde_json::to_vec(history).map_err(memory_error)?;
-        self.histories.insert(key.row_key(), bytes.as_slice()).map_err(memory_error)?;
-        self.order.insert(key.order_key(history), ()).map_err(memory_error)?;
+    fn put(&mut self, key: &NameHistoryKey, history: &NameHistory) -> Result<(), ResolverMemoryError> {
+        let bytes = serde_json::to_vec(history).map_err(to_memory_failure)?;
+        self.histories.insert(key.row_key(), bytes.as_slice()).map_err(to_memory_failure)?;
+        self.order.insert(key.eviction_order_key(history), ()).map_err(to_memory_failure)?;
         Ok(())
     }
 
     /// Removes a key from both tables, even if its history cannot be read. Returns whether there was one.
-    fn remove(&mut self, key: &HistoryKey) -> Result<bool, ResolverMemoryError> {
+    fn remove(&mut self, key: &NameHistoryKey) -> Result<bool, ResolverMemoryError> {
         let is_of_key = |row: &(u64, u64, &str, u64, &str, &str)| (row.2, row.3, row.4, row.5) == key.row_key();
-        self.order.retain(|row, ()| !is_of_key(&row)).map_err(memory_error)?;
-        let removed = self.histories.remove(key.row_key()).map_err(memory_error)?;
+        self.order.retain(|row, ()| !is_of_key(&row)).map_err(to_memory_failure)?;
+        let removed = self.histories.remove(key.row_key()).map_err(to_memory_failure)?;
         Ok(removed.is_some())
     }
 
     /// Makes room for one more name if the memory is full. After its bound was lowered, the memory shrinks by a few
     /// names at a time.
-    fn make_room(&mut self, key: &HistoryKey, names: u64) -> Result<(), ResolverMemoryError> {
+    fn make_room(&mut self, key: &NameHistoryKey, names: u64) -> Result<(), ResolverMemoryError> {
         let share = (names / DOMAIN_SHARE).max(1);
         for _ in 0..FORGOTTEN_AT_ONCE {
             let first = if self.sibling_count(key)? >= share && !clresolve_core::mutant!("domains-share-nothing") {
-                self.first_to_forget(|row| row.key.is_sibling(key))?
+                self.first_to_forget(|row| row.key.is_under_same_domain(key))?
             } else if self.len()? >= names {
                 self.first_to_forget(|_| true)?
             } else {
                 None
             };
             let Some(row) = first else { break };
-            self.order.remove(row.order_key()).map_err(memory_error)?;
-            self.histories.remove(row.key.row_key()).map_err(memory_error)?;
+            self.order.remove(row.eviction_order_key()).map_err(to_memory_failure)?;
+            self.histories.remove(row.key.row_key()).map_err(to_memory_failure)?;
         }
         Ok(())
     }
 
     /// Number of remembered names below the same domain, which the domain's share bounds.
-    fn sibling_count(&self, key: &HistoryKey) -> Result<u64, ResolverMemoryError> {
+    fn sibling_count(&self, key: &NameHistoryKey) -> Result<u64, ResolverMemoryError> {
         let mut count = 0;
-        for row in
-            self.histories.range((key.world.as_str(), key.chain, key.domain.as_str(), "")..).map_err(memory_error)?
+        for row in self
+            .histories
+            .range((key.world.as_str(), key.chain, key.domain.as_str(), "")..)
+            .map_err(to_memory_failure)?
         {
-            let found = row.map_err(memory_error)?.0;
+            let found = row.map_err(to_memory_failure)?.0;
             let (world, chain, domain, _) = found.value();
             if (world, chain, domain) != (key.world.as_str(), key.chain, key.domain.as_str()) {
                 break;
@@ -393,11 +403,11 @@ impl<'t> HistoryTables<'t> {
         &self,
         among: impl Fn(&EvictionOrderRow) -> bool,
     ) -> Result<Option<EvictionOrderRow>, ResolverMemoryError> {
-        for row in self.order.iter().map_err(memory_error)? {
-            let found = row.map_err(memory_error)?.0;
+        for row in self.order.iter().map_err(to_memory_failure)? {
+            let found = row.map_err(to_memory_failure)?.0;
             let (span, last, world, chain, domain, name) = found.value();
             let (world, domain, name) = (world.to_owned(), domain.to_owned(), name.to_owned());
-            let row = EvictionOrderRow { span, last, key: HistoryKey { world, chain, domain, name } };
+            let row = EvictionOrderRow { span, last, key: NameHistoryKey { world, chain, domain, name } };
             if among(&row) {
                 return Ok(Some(row));
             }
@@ -409,11 +419,11 @@ impl<'t> HistoryTables<'t> {
 struct EvictionOrderRow {
     span: u64,
     last: u64,
-    key: HistoryKey,
+    key: NameHistoryKey,
 }
 
 impl EvictionOrderRow {
-    fn order_key(&self) -> (u64, u64, &str, u64, &str, &str) {
+    fn eviction_order_key(&self) -> (u64, u64, &str, u64, &str, &str) {
         let (world, chain, domain, name) = self.key.row_key();
         (self.span, self.last, world, chain, domain, name)
     }
@@ -444,24 +454,26 @@ fn open_database_file(path: &Path) -> Result<Database, MemoryFileOpenError> {
     options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(path).map_err(|error| open_error(path, DatabaseError::Storage(StorageError::Io(error))))?;
+    let file = options
+        .open(path)
+        .map_err(|error| classify_open_error(path, DatabaseError::Storage(StorageError::Io(error))))?;
     let builder = database_builder();
     let open = || -> Result<(Database, bool), DatabaseError> {
         let mut database = builder.create_file(file)?;
         let is_whole = database.check_integrity()?;
         Ok((database, is_whole))
     };
-    let damaged = |what: &str| Err(open_error(path, StorageError::Corrupted(what.to_owned()).into()));
+    let damaged = |what: &str| Err(classify_open_error(path, StorageError::Corrupted(what.to_owned()).into()));
     // The library panics on some damaged files.
     match panic::catch_unwind(AssertUnwindSafe(open)) {
         Ok(Ok((database, true))) => Ok(database),
         Ok(Ok((_, false))) => damaged("a part of it was lost"),
-        Ok(Err(error)) => Err(open_error(path, error)),
+        Ok(Err(error)) => Err(classify_open_error(path, error)),
         Err(_) => damaged("it contains data that was never written"),
     }
 }
 
-fn open_error(path: &Path, error: DatabaseError) -> MemoryFileOpenError {
+fn classify_open_error(path: &Path, error: DatabaseError) -> MemoryFileOpenError {
     let io = |error: &std::io::Error| ResolverMemoryError::Failed(format!("{}: {error}", path.display()));
     match error {
         DatabaseError::DatabaseAlreadyOpen => MemoryFileOpenError::Passing(ResolverMemoryError::InUse),
@@ -488,7 +500,7 @@ fn decode_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ResolverMemoryErr
     serde_json::from_slice(bytes).map_err(|_| ResolverMemoryError::Unreadable)
 }
 
-fn memory_error(error: impl std::fmt::Display) -> ResolverMemoryError {
+fn to_memory_failure(error: impl std::fmt::Display) -> ResolverMemoryError {
     ResolverMemoryError::Failed(excerpt_text(&error.to_string()))
 }
 
@@ -499,8 +511,8 @@ mod tests {
 
     use super::*;
 
-    fn key(name: &str) -> HistoryKey {
-        HistoryKey::new("lab", 31_337, &EnsName::parse(name).expect("a name"))
+    fn key(name: &str) -> NameHistoryKey {
+        NameHistoryKey::new("lab", 31_337, &EnsName::parse(name).expect("a name"))
     }
 
     fn folder() -> tempfile::TempDir {
@@ -512,11 +524,11 @@ mod tests {
     }
 
     fn see(store: &MemoryFile, name: &str, block: u64) {
-        store.remember(&key(name), &sample_observation(block, "1.0.0", name)).expect("the disk has room");
+        store.remember_observation(&key(name), &sample_observation(block, "1.0.0", name)).expect("the disk has room");
     }
 
     fn knows(store: &MemoryFile, name: &str) -> bool {
-        !store.recall(&key(name)).expect("a readable file").is_empty()
+        !store.recall_history(&key(name)).expect("a readable file").is_empty()
     }
 
     #[test]
@@ -531,8 +543,8 @@ mod tests {
         let folder = folder();
         see(&store(&folder, 10), "a.eth", 7);
         let again = store(&folder, 10);
-        assert_eq!(again.recall(&key("a.eth")).unwrap().first_block, 7);
-        assert_eq!(again.recall(&key("b.eth")), Ok(NameHistory::default()));
+        assert_eq!(again.recall_history(&key("a.eth")).unwrap().first_block, 7);
+        assert_eq!(again.recall_history(&key("b.eth")), Ok(NameHistory::default()));
     }
 
     #[test]
@@ -541,8 +553,8 @@ mod tests {
         let store = store(&folder, 10);
         see(&store, "a.eth", 7);
         let name = EnsName::parse("a.eth").unwrap();
-        for other in [HistoryKey::new("mainnet", 31_337, &name), HistoryKey::new("lab", 1, &name)] {
-            assert_eq!(store.recall(&other), Ok(NameHistory::default()));
+        for other in [NameHistoryKey::new("mainnet", 31_337, &name), NameHistoryKey::new("lab", 1, &name)] {
+            assert_eq!(store.recall_history(&other), Ok(NameHistory::default()));
         }
     }
 
@@ -553,9 +565,9 @@ mod tests {
         see(&store, "a.eth", 7);
         see(&store, "b.eth", 7);
         see(&store, "c.eth", 7);
-        assert_eq!((store.forget(&key("a.eth")), store.forget(&key("a.eth"))), (Ok(true), Ok(false)));
+        assert_eq!((store.forget_history(&key("a.eth")), store.forget_history(&key("a.eth"))), (Ok(true), Ok(false)));
         assert!(!knows(&store, "a.eth") && knows(&store, "b.eth"));
-        assert_eq!((store.forget_all(), store.remembered_name_count()), (Ok(2), Ok(0)));
+        assert_eq!((store.forget_all_histories(), store.remembered_name_count()), (Ok(2), Ok(0)));
         see(&store, "b.eth", 8);
         assert_eq!(store.remembered_name_count(), Ok(1));
     }
@@ -595,7 +607,7 @@ mod tests {
         let folder = folder();
         let first = store(&folder, 10);
         let second = store(&folder, 10);
-        assert_eq!(second.recall(&key("a.eth")), Err(ResolverMemoryError::InUse));
+        assert_eq!(second.recall_history(&key("a.eth")), Err(ResolverMemoryError::InUse));
         see(&first, "a.eth", 7);
         drop(first);
         assert!(knows(&second, "a.eth"));
@@ -639,7 +651,7 @@ mod tests {
         let memory = ResolverMemory::open(&folder.path().join("memory"), 10).expect("a new file");
         let all = u32::try_from(AT_ONCE).expect("a few");
         let _stuck = memory.permits.acquire_many(all).await.expect("it is open");
-        assert_eq!(memory.recall(key("a.eth")).await, Err(ResolverMemoryError::Late));
+        assert_eq!(memory.recall_history(key("a.eth")).await, Err(ResolverMemoryError::Late));
     }
 
     #[test]
@@ -670,7 +682,7 @@ mod tests {
         let folder = folder();
         let path = folder.path().join("memory");
         see(&store(&folder, 10), "a.eth", 7);
-        let known = store(&folder, 10).recall(&key("a.eth")).unwrap();
+        let known = store(&folder, 10).recall_history(&key("a.eth")).unwrap();
         let whole = std::fs::read(&path).unwrap();
         let used: Vec<usize> = (0..whole.len()).filter(|at| whole[*at] != 0).collect();
         let mut refused = 0;
@@ -678,7 +690,7 @@ mod tests {
             let mut changed = whole.clone();
             changed[*at] ^= 0x55;
             std::fs::write(&path, &changed).unwrap();
-            match MemoryFile::open(&path, 10).and_then(|store| store.recall(&key("a.eth"))) {
+            match MemoryFile::open(&path, 10).and_then(|store| store.recall_history(&key("a.eth"))) {
                 Ok(history) => assert!(history == known || history.is_empty(), "byte {at}"),
                 Err(_) => refused += 1,
             }
@@ -709,9 +721,9 @@ mod tests {
             for (number, domain, block, forget) in steps {
                 let key = key(&format!("n{number}.d{domain}.eth"));
                 if forget && block % 4 == 0 {
-                    store.forget(&key).unwrap();
+                    store.forget_history(&key).unwrap();
                 } else {
-                    store.remember(&key, &sample_observation(block, "1.0.0", "x")).unwrap();
+                    store.remember_observation(&key, &sample_observation(block, "1.0.0", "x")).unwrap();
                 }
                 prop_assert!(store.remembered_name_count().unwrap() <= 16);
                 let write = store.database_or_reopen().unwrap();

@@ -50,13 +50,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use clresolve_bundle::SignableBundle;
 use clresolve_chain::{ChainHeadReader, EnsReader};
-pub use clresolve_chain::{FoundNames, NameSearchScope, NamehashPreimages};
+pub use clresolve_chain::{FoundNamehashes, NameSearchScope, NamehashPreimages};
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::BlockSelector;
 pub use clresolve_core::reading::{ChainError, EnsAnswer, NameReading};
 #[cfg(feature = "unstable")]
 use clresolve_core::reason::ReasonCode;
-use clresolve_ipfs::{ContentId, ContentPath, DagWalkBudget};
+use clresolve_ipfs::{ContentId, DagWalkBudget, UnixFsPath};
 use clresolve_payment::terms::SellerHttpReply as SellerReply;
 use clresolve_verdict::check::JudgementPolicy;
 use clresolve_verdict::evidence::HttpsOutcome;
@@ -73,7 +73,7 @@ pub use self::decide::DecisionLogEvent;
 pub use self::export::ExportError;
 pub use self::follow_heads::HeadFollower;
 pub use self::operate::CacheFlushScope;
-pub use self::probe::{EMPTY, SellerProbe, SellerProbeDocument};
+pub use self::probe::{EMPTY, SellerProbeRequest, SellerProbeResultDocument};
 use self::progress::StepEventChannel;
 pub use self::progress::{StepEvent, StepEventSubscription, StepTransition};
 pub use self::question::NameQuestion;
@@ -94,11 +94,11 @@ pub use self::sources::RegistryDocumentFetchError;
 use self::spans::TraceQueue;
 pub use self::spans::{ResolutionTrace, StepSpan};
 use self::turns::ConcurrentNameLimit;
-use self::upstream::ChainUpstream;
+use self::upstream::ChainRpcUpstream;
 use self::walk::UncachedResolver;
-pub use crate::cache::CacheKeyStatus;
 use crate::cache::NameEventFeed;
-use crate::cache::{ContentCache, VerdictCache};
+pub use crate::cache::VerdictCacheKeyStatus;
+use crate::cache::{IpfsContentCache, VerdictCache};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, VerdictRulesConfig};
 use crate::cpu_pool::CpuPool;
@@ -125,7 +125,7 @@ struct ResolverState {
 /// What a resolver reads.
 struct ResolverSources {
     chain: Arc<dyn EnsReader>,
-    upstream: Option<ChainUpstream>,
+    upstream: Option<ChainRpcUpstream>,
     heads: Option<Arc<dyn ChainHeadReader>>,
     light_client: Option<Arc<LightClient>>,
     content: Arc<dyn ContentFetcher>,
@@ -160,7 +160,7 @@ impl Resolver {
 
     /// As [`Resolver::new`], for a list of names with many concurrent questions. They share requests to the chain, and
     /// at most `at_once` of them query hosts and gateways at the same time.
-    pub async fn for_list(config: &Config, at_once: u8) -> Result<Self, SetupError> {
+    pub async fn for_name_list(config: &Config, at_once: u8) -> Result<Self, SetupError> {
         Self::build(config, Arc::new(SystemAddressLookup), Arc::new(SystemClock), ExpectedWorkload::List { at_once })
             .await
     }
@@ -191,7 +191,7 @@ impl Resolver {
             registries,
             turns: load.concurrency_limit(),
         };
-        Self::assemble(config.clone(), world, profiles, reads, clock, cached)
+        Self::from_sources(config.clone(), world, profiles, reads, clock, cached)
     }
 
     /// A resolver with another configuration of the same world, for a daemon that reloads it. Keeps the clock, the
@@ -231,8 +231,8 @@ impl Resolver {
             world: cached::sources_digest(config, egress.extra_roots()),
             ..UncachedResolver::clone(old)
         });
-        let cached = self.0.cached.with_walker(Arc::clone(&walker));
-        Ok(Self::with_cached_walker(walker, cached, registries, policy))
+        let cached = self.0.cached.with_uncached_resolver(Arc::clone(&walker));
+        Ok(Self::from_caching_resolver(walker, cached, registries, policy))
     }
 
     /// Builds a resolver from its parts, with the system's clock. It reads no ERC-8004 registries.
@@ -240,7 +240,7 @@ impl Resolver {
     /// # Errors
     /// If the configured profile does not exist, or the memory's file cannot be used.
     #[cfg(feature = "unstable")]
-    pub fn with_parts(
+    pub fn from_chain_and_content(
         config: Config,
         profiles: ConformanceProfiles,
         chain: Arc<dyn EnsReader>,
@@ -250,10 +250,10 @@ impl Resolver {
         let registries = AgentRegistries::new([]);
         let (upstream, heads, light_client, turns) = (None, None, None, ConcurrentNameLimit::default());
         let reads = ResolverSources { chain, upstream, heads, light_client, content, registries, turns };
-        Self::assemble(config, world, profiles, reads, Arc::new(SystemClock), CachingResolver::new)
+        Self::from_sources(config, world, profiles, reads, Arc::new(SystemClock), CachingResolver::new)
     }
 
-    fn assemble(
+    fn from_sources(
         config: Config,
         world: Arc<str>,
         profiles: ConformanceProfiles,
@@ -268,7 +268,7 @@ impl Resolver {
         let pool = CpuPool::start_pool()
             .map_err(|error| SetupError::Invalid { what: "threads".to_owned(), detail: error.to_string() })?;
         let (pool, progress, traces) = (Arc::new(pool), StepEventChannel::new(), TraceQueue::new());
-        let proven = ContentCache::new(config.cache.content_bytes);
+        let proven = IpfsContentCache::new(config.cache.content_bytes);
         let sources = ContentSources { content, proven, kept: None, pool: Arc::clone(&pool) };
         let walker = Arc::new(UncachedResolver {
             chain,
@@ -288,17 +288,17 @@ impl Resolver {
             traces,
         });
         let cached = cached(Arc::clone(&walker));
-        Ok(Self::with_cached_walker(walker, cached, registries, policy))
+        Ok(Self::from_caching_resolver(walker, cached, registries, policy))
     }
 
-    fn with_walker(walker: UncachedResolver, registries: AgentRegistries, policy: JudgementPolicy) -> Self {
+    fn from_uncached_resolver(walker: UncachedResolver, registries: AgentRegistries, policy: JudgementPolicy) -> Self {
         let walker = Arc::new(walker);
         let cached = CachingResolver::new(Arc::clone(&walker));
-        Self::with_cached_walker(walker, cached, registries, policy)
+        Self::from_caching_resolver(walker, cached, registries, policy)
     }
 
     /// A resolver without results of payment lookups.
-    fn with_cached_walker(
+    fn from_caching_resolver(
         walker: Arc<UncachedResolver>,
         cached: CachingResolver,
         registries: AgentRegistries,
@@ -329,7 +329,7 @@ impl Resolver {
     pub fn at_block(&self, block: BlockSelector) -> Self {
         let mut walker = UncachedResolver::clone(&self.0.walker);
         walker.config.chain.block = block;
-        Self::with_walker(walker, self.0.registries.without_cache(), self.0.configured.policy.clone())
+        Self::from_uncached_resolver(walker, self.0.registries.without_cache(), self.0.configured.policy.clone())
     }
 
     /// The same resolver with an empty cache and without `code` in the registry.
@@ -343,11 +343,11 @@ impl Resolver {
 
     fn with_policy(&self, policy: JudgementPolicy) -> Self {
         let mut walker = UncachedResolver::clone(&self.0.walker);
-        walker.sources.proven = ContentCache::new(walker.config.cache.content_bytes);
+        walker.sources.proven = IpfsContentCache::new(walker.config.cache.content_bytes);
         if let Some(content) = walker.sources.content.without_stored_content() {
             walker.sources.content = content;
         }
-        Self::with_walker(walker, self.0.registries.without_cache(), policy)
+        Self::from_uncached_resolver(walker, self.0.registries.without_cache(), policy)
     }
 
     /// The verdict on `input` under the configured profile and depth, from the cache or from a resolution. Never a
@@ -355,24 +355,24 @@ impl Resolver {
     ///
     /// Never fails: errors are part of the verdict.
     pub async fn resolve(&self, input: &str) -> Resolution {
-        self.0.cached.answer(input, &self.0.configured).await
+        self.0.cached.resolve(input, &self.0.configured).await
     }
 
     /// The verdict on a question with its own profile and depth.
     ///
     /// # Errors
     /// If the question names an unknown profile.
-    pub async fn ask(&self, question: &NameQuestion) -> Result<Resolution, SetupError> {
-        Ok(self.0.cached.answer(&question.input, &*self.question_rules(question)?).await)
+    pub async fn resolve_question(&self, question: &NameQuestion) -> Result<Resolution, SetupError> {
+        Ok(self.0.cached.resolve(&question.input, &*self.question_rules(question)?).await)
     }
 
     /// Subscribes to the steps of resolutions of the question's name. `None` if the name has no normal form.
-    pub fn watch(&self, question: &NameQuestion) -> Option<StepEventSubscription> {
-        EnsName::parse(&question.input).ok().map(|name| self.0.walker.progress.watch(name))
+    pub fn subscribe_to_steps(&self, question: &NameQuestion) -> Option<StepEventSubscription> {
+        EnsName::parse(&question.input).ok().map(|name| self.0.walker.progress.subscribe(name))
     }
 
     /// The events of the cache.
-    pub fn feed(&self) -> &Arc<NameEventFeed> {
+    pub fn name_event_feed(&self) -> &Arc<NameEventFeed> {
         &self.0.cached.cache.feed
     }
 
@@ -380,16 +380,16 @@ impl Resolver {
     ///
     /// # Errors
     /// If the question names an unknown profile.
-    pub async fn ask_anew(&self, question: &NameQuestion) -> Result<Resolution, SetupError> {
-        Ok(self.0.cached.answer_anew(&question.input, &*self.question_rules(question)?).await)
+    pub async fn resolve_question_anew(&self, question: &NameQuestion) -> Result<Resolution, SetupError> {
+        Ok(self.0.cached.resolve_anew(&question.input, &*self.question_rules(question)?).await)
     }
 
     /// What the cache contains for a question. Starts no resolution.
     ///
     /// # Errors
     /// If the question names an unknown profile.
-    pub async fn cache_status(&self, question: &NameQuestion) -> Result<CacheKeyStatus, SetupError> {
-        Ok(self.0.cached.status(&question.input, &*self.question_rules(question)?).await)
+    pub async fn cache_status(&self, question: &NameQuestion) -> Result<VerdictCacheKeyStatus, SetupError> {
+        Ok(self.0.cached.cache_status(&question.input, &*self.question_rules(question)?).await)
     }
 
     /// The trusted verdict that expired less than [`STALE_FOR`] ago, if the latest resolution for the question failed
@@ -407,18 +407,18 @@ impl Resolver {
     /// Refreshes trusted verdicts that were requested and are in the final 10 % of their lifetime. Runs at most
     /// `cache.refresh_runs` at a time, soonest expiry first, while `may_start(time_left)` returns true. Call it every
     /// few seconds. The chain is read anew; content is fetched again if the records have changed, and after an hour.
-    pub async fn refresh_ahead(&self, may_start: impl Fn(SignedDuration) -> bool) {
-        self.0.cached.refresh_ahead(&self.0.configured.policy, may_start).await;
+    pub async fn refresh_expiring_verdicts(&self, may_start: impl Fn(SignedDuration) -> bool) {
+        self.0.cached.refresh_expiring_verdicts(&self.0.configured.policy, may_start).await;
     }
 
     /// Resolves names as [`Resolver::resolve`] does, at most `cache.refresh_runs` at a time. Calls `decided` for each
     /// name that then has a verdict other than a failure.
-    pub async fn warm(&self, names: impl Iterator<Item = EnsName>, decided: impl Fn(&EnsName)) {
-        self.0.cached.warm(names, &self.0.configured, decided).await;
+    pub async fn warm_cache(&self, names: impl Iterator<Item = EnsName>, decided: impl Fn(&EnsName)) {
+        self.0.cached.warm_cache(names, &self.0.configured, decided).await;
     }
 
     /// The names with requested trusted verdicts, the most requested first, at most `most` of them.
-    pub fn hot_names(&self, most: usize) -> Vec<EnsName> {
+    pub fn most_requested_names(&self, most: usize) -> Vec<EnsName> {
         self.0.cached.most_requested_names(most)
     }
 
@@ -428,8 +428,8 @@ impl Resolver {
     ///
     /// # Errors
     /// If the question names an unknown profile.
-    pub async fn time_since_run(&self, question: &NameQuestion) -> Result<Duration, SetupError> {
-        Ok(self.0.cached.time_since_run(&question.input, &*self.question_rules(question)?).await)
+    pub async fn time_since_resolution(&self, question: &NameQuestion) -> Result<Duration, SetupError> {
+        Ok(self.0.cached.time_since_resolution(&question.input, &*self.question_rules(question)?).await)
     }
 
     /// The traces of resolutions that begin from now on, including those after a reload of the configuration. `None` if
@@ -439,8 +439,8 @@ impl Resolver {
     }
 
     /// Evicts `name`: the next question about it starts a resolution.
-    pub fn evict(&self, name: &EnsName) {
-        self.0.cached.evict([name]);
+    pub fn evict_name(&self, name: &EnsName) {
+        self.0.cached.evict_names([name]);
     }
 
     /// The schema that the card of a trusted agent binds for its first verb. `None` if it is unknown.
@@ -448,16 +448,16 @@ impl Resolver {
     pub async fn bound_schema(
         &self,
         name: &str,
-        side: clresolve_verdict::card::SchemaSide,
+        side: clresolve_verdict::card::SchemaRole,
     ) -> Option<Arc<clresolve_verdict::schema::bound::BoundSchema>> {
         let ResolverState { walker, schemas, .. } = &*self.0;
         let resolution = self.resolve(name).await;
-        schemas.schema_of_agent(walker, &self.0.configured.profile, &resolution, side).await?.ok()
+        schemas.bound_schema_of_agent(walker, &self.0.configured.profile, &resolution, side).await?.ok()
     }
 
     /// The cache key of a question. `None` for an invalid name or an unknown profile.
     #[cfg(feature = "unstable")]
-    pub fn cache_key(&self, question: &NameQuestion) -> Option<crate::cache::CacheKey> {
+    pub fn cache_key(&self, question: &NameQuestion) -> Option<crate::cache::VerdictCacheKey> {
         let rules = self.question_rules(question).ok()?;
         Some(self.0.cached.cache_key(EnsName::parse(&question.input).ok()?, &rules))
     }
@@ -495,10 +495,10 @@ impl Resolver {
     ///
     /// # Errors
     /// [`ExportError`] for an invalid name or an unknown profile, or if the evidence does not reproduce the verdict.
-    pub async fn export(&self, question: &NameQuestion) -> Result<SignableBundle, ExportError> {
+    pub async fn export_bundle(&self, question: &NameQuestion) -> Result<SignableBundle, ExportError> {
         let rules = self.question_rules(question)?;
         let name = EnsName::parse(&question.input)?;
-        export::export(&self.0.walker, name, &rules).await
+        export::export_bundle(&self.0.walker, name, &rules).await
     }
 
     /// The records of a name, without any judgement.
@@ -506,7 +506,7 @@ impl Resolver {
     /// # Errors
     /// If the chain cannot be read.
     pub async fn read_records(&self, name: &EnsName) -> Result<NameReading, ChainError> {
-        self.0.walker.read_records(name, Instant::now() + self.time_limit()).await
+        self.0.walker.read_records(name, Instant::now() + self.question_time_limit()).await
     }
 
     /// Sends a request without a payment to a seller's URL and returns the response: a POST of `body` if there is one,
@@ -519,22 +519,22 @@ impl Resolver {
         url: &str,
         body: Option<impl Into<Bytes>>,
     ) -> Result<SellerReply, FetchError> {
-        self.0.walker.sources.content.send_unpaid_request(url, body.map(Into::into), self.time_limit()).await
+        self.0.walker.sources.content.send_unpaid_request(url, body.map(Into::into), self.question_time_limit()).await
     }
 
     /// Retrieves and proves the bytes under a CID and a path, as a trustless `ipfs cat`.
-    pub async fn cat(&self, cid: &ContentId, path: &ContentPath) -> IpfsPathResult {
+    pub async fn ipfs_cat(&self, cid: &ContentId, path: &UnixFsPath) -> IpfsPathResult {
         self.0
             .walker
             .sources
             .content
-            .walk_ipfs_path(cid, path, &[], DagWalkBudget::for_cat_command(), self.time_limit())
+            .walk_ipfs_path(cid, path, &[], DagWalkBudget::for_cat_command(), self.question_time_limit())
             .await
     }
 
     /// Fetches the key set at `url`, within the time limit of one question.
     pub async fn fetch_key_set(&self, url: &str) -> HttpsOutcome {
-        self.0.walker.sources.content.fetch_key_set(url, self.time_limit()).await
+        self.0.walker.sources.content.fetch_key_set(url, self.question_time_limit()).await
     }
 
     /// Reads the records that name the signing key of `name`, within the time limit of one question.
@@ -542,24 +542,24 @@ impl Resolver {
     /// # Errors
     /// [`SignerRecordsError`] if the records cannot be read or are not settled.
     pub async fn read_signer_records(&self, name: &EnsName) -> Result<SignerRecords, SignerRecordsError> {
-        SignerRecords::read_records(&self.0.walker, name, self.time_limit()).await
+        SignerRecords::read_records(&self.0.walker, name, self.question_time_limit()).await
     }
 
     /// The document at a foreign URL, without any judgement.
     ///
     /// # Errors
-    /// As [`crate::fetch::https::get`].
+    /// As [`crate::fetch::https::fetch_document`].
     pub async fn fetch_document(&self, url: &str) -> Result<FetchedDocument, FetchError> {
-        self.0.walker.sources.content.fetch_document(url, self.time_limit()).await
+        self.0.walker.sources.content.fetch_document(url, self.question_time_limit()).await
     }
 
     /// The document at a plain `http` URL whose origin the operator named, without any judgement. Its server is not
     /// authenticated.
     ///
     /// # Errors
-    /// As [`crate::fetch::https::get`].
+    /// As [`crate::fetch::https::fetch_document`].
     pub async fn fetch_plain_http_document(&self, url: &str) -> Result<FetchedDocument, FetchError> {
-        self.0.walker.sources.content.fetch_plain_http_document(url, self.time_limit()).await
+        self.0.walker.sources.content.fetch_plain_http_document(url, self.question_time_limit()).await
     }
 
     /// The manifest of a registry, or the descriptor that leads to it, at an `https` or `ipfs` URL. Its CID proves
@@ -568,11 +568,11 @@ impl Resolver {
     /// # Errors
     /// [`RegistryDocumentFetchError`]
     pub async fn fetch_registry_manifest(&self, location: &str) -> Result<Bytes, RegistryDocumentFetchError> {
-        self.0.walker.sources.fetch_registry_manifest(location, self.time_limit()).await
+        self.0.walker.sources.fetch_registry_manifest(location, self.question_time_limit()).await
     }
 
     /// The threads that judge evidence.
-    pub fn pool(&self) -> &Arc<CpuPool> {
+    pub fn cpu_pool(&self) -> &Arc<CpuPool> {
         &self.0.walker.pool
     }
 
@@ -582,7 +582,7 @@ impl Resolver {
     }
 
     /// Time limit of one question.
-    pub fn time_limit(&self) -> Duration {
+    pub fn question_time_limit(&self) -> Duration {
         self.0.walker.config.timeout
     }
 
@@ -689,10 +689,10 @@ mod tests {
         config.timeout = Duration::from_secs(120);
         let resolver = Resolver::new(&config).await.expect("a resolver");
         let known = resolver.resolve("summarizeagent.eth").await;
-        let busy = OccupiedCpuPool::occupy_all(resolver.pool());
+        let busy = OccupiedCpuPool::occupy_all(resolver.cpu_pool());
         let asking = resolver.clone();
         let judged = tokio::spawn(async move { asking.resolve("checkoutagent.eth").await });
-        while !OccupiedCpuPool::is_waited_for(resolver.pool()) {
+        while !OccupiedCpuPool::is_waited_for(resolver.cpu_pool()) {
             assert!(!judged.is_finished(), "it was judged on the thread that answers");
             tokio::task::yield_now().await;
         }
@@ -711,9 +711,9 @@ mod tests {
         let held = resolver.resolve("summarizeagent.eth").await;
         let checked_at = |resolution: &Resolution| resolution.verdict().freshness.checked_at;
         assert_eq!(checked_at(&resolver.confirm_for_gate(held.clone()).await), checked_at(&held));
-        resolver.evict(&EnsName::parse("summarizeagent.eth").expect("a name"));
+        resolver.evict_name(&EnsName::parse("summarizeagent.eth").expect("a name"));
         let again = resolver.confirm_for_gate(held.clone()).await;
-        assert!(checked_at(&again) > checked_at(&held) && again.standing().is_ok());
+        assert!(checked_at(&again) > checked_at(&held) && again.newest_block_confirmation().is_ok());
     }
 
     /// An eviction while a resolution is judged applies to its callers.
@@ -725,15 +725,15 @@ mod tests {
         let mut config = world.config();
         config.timeout = Duration::from_secs(120);
         let resolver = Resolver::new(&config).await.expect("a resolver");
-        let busy = OccupiedCpuPool::occupy_all(resolver.pool());
+        let busy = OccupiedCpuPool::occupy_all(resolver.cpu_pool());
         let asking = resolver.clone();
         let judged = tokio::spawn(async move { asking.resolve("good.eth").await });
-        while !OccupiedCpuPool::is_waited_for(resolver.pool()) {
+        while !OccupiedCpuPool::is_waited_for(resolver.cpu_pool()) {
             tokio::task::yield_now().await;
         }
         let name = EnsName::parse("good.eth").expect("a name");
         world.write_text(&name, "cl.owner", "thief.eth").expect("it has a resolver");
-        resolver.evict(&name);
+        resolver.evict_name(&name);
         busy.release().await;
         let answer = judged.await.expect("it ends");
         let codes: Vec<_> = answer.verdict().reasons.iter().map(|reason| reason.code).collect();
@@ -750,11 +750,11 @@ mod tests {
         (config.timeout, config.chain.head_poll) = (Duration::from_secs(120), Duration::from_millis(10));
         let resolver = Resolver::new(&config).await.expect("a resolver");
         let _following = resolver.follow_heads();
-        let busy = OccupiedCpuPool::occupy_all(resolver.pool());
+        let busy = OccupiedCpuPool::occupy_all(resolver.cpu_pool());
         let asking = resolver.clone();
         let judged = tokio::spawn(async move { asking.resolve("good.eth").await });
         resolver.0.cached.cache.hot_names.record_request("other.eth", resolver.now());
-        while !OccupiedCpuPool::is_waited_for(resolver.pool()) || resolver.chain_head_status().is_none() {
+        while !OccupiedCpuPool::is_waited_for(resolver.cpu_pool()) || resolver.chain_head_status().is_none() {
             tokio::task::yield_now().await;
         }
         let before = resolver.chain_head_status().map(|head| head.number);
@@ -779,11 +779,11 @@ mod tests {
         config.timeout = Duration::from_secs(120);
         let resolver = Resolver::new(&config).await.expect("a resolver");
         resolver.resolve("good.eth").await;
-        let before = world.counts().rpc;
+        let before = world.request_counts().rpc;
         let admitted = join_all((0..20).map(|_| resolver.check_gate("good.eth", "summarize"))).await;
         assert!(admitted.iter().all(Result::is_ok), "{admitted:?}");
         // Requests for the chain id, the head and the name.
-        assert_eq!(world.counts().rpc - before, 3);
+        assert_eq!(world.request_counts().rpc - before, 3);
         let name = EnsName::parse("good.eth").expect("a name");
         world.write_text(&name, "cl.owner", "thief.eth").expect("it has a resolver");
         assert_eq!(resolver.check_gate("good.eth", "summarize").await, Err("record-pending"));
@@ -835,12 +835,12 @@ mod tests {
         let config = Config { gateways: vec![gateway], timeout: Duration::from_secs(120), ..Config::default() };
         let clock = Arc::new(Shifted::default());
         let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("a resolver");
-        let (cid, path) = (ContentId::from_raw_block(b"bytes"), ContentPath::default());
-        resolver.cat(&cid, &path).await;
-        resolver.cat(&cid, &path).await;
+        let (cid, path) = (ContentId::from_raw_block(b"bytes"), UnixFsPath::default());
+        resolver.ipfs_cat(&cid, &path).await;
+        resolver.ipfs_cat(&cid, &path).await;
         assert_eq!(asked.load(Ordering::Relaxed), 1, "it rests");
         clock.0.store(10 * 60, Ordering::Relaxed);
-        resolver.cat(&cid, &path).await;
+        resolver.ipfs_cat(&cid, &path).await;
         assert_eq!(asked.load(Ordering::Relaxed), 2, "ten minutes later it is asked again");
     }
     /// After a reload, a daemon resolves anew if a file of trust roots has changed.
@@ -860,7 +860,7 @@ mod tests {
             let again = resolver.reconfigured(&config).await.expect("the configuration is good");
             let status =
                 again.cache_status(&NameQuestion::new("summarizeagent.eth")).await.expect("the profile exists");
-            matches!(status, CacheKeyStatus::Fresh(_))
+            matches!(status, VerdictCacheKeyStatus::Fresh(_))
         };
         assert!(is_known().await);
         std::fs::write(&file, pem.repeat(2)).expect("the file is written");

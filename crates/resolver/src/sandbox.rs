@@ -9,7 +9,7 @@ use alloy_primitives::{Address, U256, address};
 use clresolve_core::reading::ChainBlock;
 use clresolve_payment::asset::AssetProperties;
 use clresolve_payment::check::{OriginMemoryEntry, ProvenSellerIdentity, RememberedPayee, SellerIdentity, WebOrigin};
-use clresolve_payment::limits::{AtomicAmount, RequiredNetworkListing};
+use clresolve_payment::limits::{AtomicAmount, NetworkAllowlistSource};
 use clresolve_sandbox::purchase::{self, SettlementHeaderSample};
 use clresolve_sandbox::spec::PublisherCardSet;
 use clresolve_sandbox::{agents, receipts, sellers};
@@ -19,14 +19,14 @@ use clresolve_core::name::EnsName;
 use clresolve_core::world::SANDBOX;
 use clresolve_sandbox::SandboxUpstreamUrl;
 use clresolve_sandbox::chain::{DOLLAR, SandboxChainBuildError, SandboxChainBuilder};
-use clresolve_sandbox::demo::DemoSellers;
+use clresolve_sandbox::demo::DemoSellerServer;
 use clresolve_sandbox::purchase::SandboxPurchase;
 use clresolve_verdict::profile::ConformanceProfiles;
 
 use crate::config::{
-    AssetConfig, BeaconConfig, BeaconEndpointConfig, BeaconNetwork, ChainId, Config, DnsPolicy, EnsChainConfig,
-    HedgeDelay, IpfsGateway, OutboundNetworkConfig, PaymentLimitsConfig, PermittedNetworks, RegistryChainConfig,
-    RpcEndpointConfig, SchemaManifestSource, VerdictRulesConfig,
+    BeaconConfig, BeaconEndpointConfig, BeaconNetwork, ChainId, Config, DnsResolutionMode, EnsChainConfig, HedgeDelay,
+    IpfsGateway, OutboundNetworkConfig, PaymentLimitsConfig, PermittedAssetConfig, PermittedNetworks,
+    RegistryChainConfig, RpcEndpointConfig, SchemaManifestSource, VerdictRulesConfig,
 };
 
 pub use clresolve_sandbox::agents::ExpectedAgentVerdict;
@@ -34,7 +34,7 @@ pub use clresolve_sandbox::beacon::SandboxBeaconBehaviour;
 pub use clresolve_sandbox::chain::SandboxRpcFault;
 pub use clresolve_sandbox::sellers::ExpectedSellerCheck;
 pub use clresolve_sandbox::spec::{SandboxSpec, SandboxSpecError};
-pub use clresolve_sandbox::{IpfsGatewayBehaviour, SandboxError, SandboxRequestCounts, ServedChainState};
+pub use clresolve_sandbox::{IpfsGatewayBehaviour, SandboxRequestCounts, SandboxStartError, ServedChainState};
 
 /// Gateways are asked in turn, each with an equal share of the time, so that the results do not depend on the machine's
 /// load. The delay is the longest that a configuration permits, and longer than any question.
@@ -51,7 +51,7 @@ impl CustomSandbox {
     ///
     /// # Errors
     /// If `spec` is invalid, or if no port is available.
-    pub async fn start(spec: &SandboxSpec) -> Result<Self, SandboxError> {
+    pub async fn start(spec: &SandboxSpec) -> Result<Self, SandboxStartError> {
         clresolve_sandbox::RunningSandbox::start(spec).await.map(Self)
     }
 
@@ -69,7 +69,7 @@ impl CustomSandbox {
         fault: SandboxRpcFault,
         state: ServedChainState,
         own: bool,
-    ) -> Result<RpcEndpointConfig, SandboxError> {
+    ) -> Result<RpcEndpointConfig, SandboxStartError> {
         let endpoint = rpc_endpoint_config(self.0.start_rpc_endpoint(fault, state).await?, own);
         Ok(RpcEndpointConfig { operator: endpoint.url.authority().to_owned(), ..endpoint })
     }
@@ -81,17 +81,17 @@ impl CustomSandbox {
     pub async fn start_beacon_endpoint(
         &self,
         behaviour: SandboxBeaconBehaviour,
-    ) -> Result<BeaconEndpointConfig, SandboxError> {
+    ) -> Result<BeaconEndpointConfig, SandboxStartError> {
         self.0.start_beacon_endpoint(behaviour).await.map(beacon_endpoint_config)
     }
 
     /// A gateway with this behaviour.
     pub fn ipfs_gateway(&self, behaviour: IpfsGatewayBehaviour) -> IpfsGateway {
-        gateway_at_upstream(self.0.gateway_upstream(behaviour))
+        ipfs_gateway_at_upstream(self.0.gateway_upstream(behaviour))
     }
 
     /// Number of requests received so far.
-    pub fn counts(&self) -> SandboxRequestCounts {
+    pub fn request_counts(&self) -> SandboxRequestCounts {
         self.0.request_counts()
     }
 
@@ -99,7 +99,7 @@ impl CustomSandbox {
     ///
     /// # Errors
     /// If the name has no resolver with records.
-    pub fn write_text(&mut self, name: &EnsName, key: &str, value: &str) -> Result<ChainBlock, SandboxError> {
+    pub fn write_text(&mut self, name: &EnsName, key: &str, value: &str) -> Result<ChainBlock, SandboxStartError> {
         self.0.write_text_record(name, key, value)
     }
 
@@ -110,7 +110,7 @@ impl CustomSandbox {
     pub fn apply_in_new_block(
         &mut self,
         change: impl FnOnce(&mut SandboxChainBuilder) -> Result<(), SandboxChainBuildError>,
-    ) -> Result<ChainBlock, SandboxError> {
+    ) -> Result<ChainBlock, SandboxStartError> {
         self.0.change_chain(change)
     }
 }
@@ -123,15 +123,15 @@ impl Sandbox {
     ///
     /// # Errors
     /// If no port is available.
-    pub async fn start() -> Result<Self, SandboxError> {
-        Self::start_with(Vec::new()).await
+    pub async fn start() -> Result<Self, SandboxStartError> {
+        Self::start_with_publications(Vec::new()).await
     }
 
     /// Starts the sandbox with these publications in addition to its own agents.
     ///
     /// # Errors
     /// If no port is available, or if a card cannot be published in the sandbox.
-    pub async fn start_with(publications: Vec<PublisherCardSet>) -> Result<Self, SandboxError> {
+    pub async fn start_with_publications(publications: Vec<PublisherCardSet>) -> Result<Self, SandboxStartError> {
         let spec = SandboxSpec { planned: publications, ..agents::sandbox_spec() };
         clresolve_sandbox::RunningSandbox::start(&spec).await.map(Self)
     }
@@ -139,7 +139,7 @@ impl Sandbox {
     /// A configuration that reads only the sandbox.
     pub fn config(&self) -> Config {
         let mut config = sandbox_config(&self.0);
-        config.network.dns = DnsPolicy::Off;
+        config.network.dns = DnsResolutionMode::Off;
         config.explorer.probe = true;
         config.check.origins = sellers::pinned_identities()
             .iter()
@@ -158,18 +158,18 @@ impl Sandbox {
     ///
     /// # Errors
     /// If the port cannot be bound.
-    pub async fn start_sellers(&self, port: u16) -> io::Result<DemoSellers> {
+    pub async fn start_sellers(&self, port: u16) -> io::Result<DemoSellerServer> {
         self.0.start_demo_sellers(port).await
     }
 
     /// The configuration of the demo, which routes two agents to its sellers.
-    pub fn demo_config(&self, sellers: &DemoSellers) -> Config {
+    pub fn demo_config(&self, sellers: &DemoSellerServer) -> Config {
         let routes = [(Self::HONEST_AGENT, sellers.honest_url()), (Self::LYING_AGENT, sellers.lying_url())];
         Config { routes: routes.map(|(agent, url)| (agent.to_owned(), url)).into(), ..self.config() }
     }
 
     /// Number of requests received so far.
-    pub fn counts(&self) -> SandboxRequestCounts {
+    pub fn request_counts(&self) -> SandboxRequestCounts {
         self.0.request_counts()
     }
 
@@ -185,13 +185,13 @@ impl Sandbox {
 
     /// The sellers of the sandbox, each with the expected decision of a check of its URL. All but one have no
     /// Agent-Card. Those that may be paid come first; both groups are sorted by URL. The decisions assume the
-    /// configuration of the sandbox, and a memory with the entries of [`Sandbox::remembered_origins`].
-    pub fn expected_sellers() -> Vec<ExpectedSellerCheck> {
+    /// configuration of the sandbox, and a memory with the entries of [`Sandbox::initial_origin_memory`].
+    pub fn expected_seller_checks() -> Vec<ExpectedSellerCheck> {
         sellers::expected_sellers()
     }
 
     /// The initial entries of the sandbox's memory, if it has no file.
-    pub fn remembered_origins() -> Vec<(WebOrigin, OriginMemoryEntry)> {
+    pub fn initial_origin_memory() -> Vec<(WebOrigin, OriginMemoryEntry)> {
         let remembered = |seller: sellers::SellerMemorySeed| {
             let payee = seller.payee.map(|(address, network)| RememberedPayee {
                 address,
@@ -207,7 +207,7 @@ impl Sandbox {
             let identity = seller.identity.as_deref().map(seen);
             (parse_origin(&seller.origin), OriginMemoryEntry { identity, payee, ..OriginMemoryEntry::default() })
         };
-        sellers::remembered_sellers().into_iter().map(remembered).collect()
+        sellers::seller_memory_seeds().into_iter().map(remembered).collect()
     }
 
     /// Receipts of the sandbox's agents, good ones first, each with the expected result for
@@ -286,12 +286,12 @@ fn sandbox_config(world: &clresolve_sandbox::RunningSandbox) -> Config {
             ..EnsChainConfig::default()
         },
         beacon: BeaconConfig {
-            checkpoint: Some(world.checkpoint()),
+            checkpoint: Some(world.beacon_checkpoint_root()),
             endpoints: vec![beacon_endpoint_config(world.beacon_upstream())],
             network: BeaconNetwork::Sandbox,
             ..BeaconConfig::default()
         },
-        gateways: vec![gateway_at_upstream(world.gateway_upstream(IpfsGatewayBehaviour::Ok))],
+        gateways: vec![ipfs_gateway_at_upstream(world.gateway_upstream(IpfsGatewayBehaviour::Ok))],
         network: OutboundNetworkConfig {
             connect_to: connect_to.iter().map(rule).collect(),
             ca_pems: vec![world.ca_pem().to_owned()],
@@ -302,14 +302,14 @@ fn sandbox_config(world: &clresolve_sandbox::RunningSandbox) -> Config {
             manifests: world.manifests().iter().map(source).collect(),
             ..VerdictRulesConfig::default()
         },
-        limits: payment_limits(),
-        chains: agent_registry(world).into_iter().collect(),
+        limits: payment_limits_config(),
+        chains: agent_registry_config(world).into_iter().collect(),
         ..Config::default()
     }
 }
 
 /// The sandbox's agent registry.
-fn agent_registry(world: &clresolve_sandbox::RunningSandbox) -> Option<(ChainId, RegistryChainConfig)> {
+fn agent_registry_config(world: &clresolve_sandbox::RunningSandbox) -> Option<(ChainId, RegistryChainConfig)> {
     let mut registry = RegistryChainConfig::new(vec![rpc_endpoint_config(world.rpc_upstream(), true)]);
     registry.agents.clone_from(world.agent_numbers());
     Some((ChainId::new(clresolve_sandbox::CHAIN_ID)?, registry))
@@ -317,11 +317,11 @@ fn agent_registry(world: &clresolve_sandbox::RunningSandbox) -> Option<(ChainId,
 
 /// The sandbox's payment limits: its own dollar, and one asset on a network that has a name in x402 v1. One asset has
 /// no limit, to show the consequence.
-fn payment_limits() -> PaymentLimitsConfig {
+fn payment_limits_config() -> PaymentLimitsConfig {
     let own = format!("eip155:{}", clresolve_sandbox::CHAIN_ID);
     let dollar =
         AssetProperties { name: "Sandbox Dollar".into(), version: "1".into(), decimals: 6, symbol: "SBD".into() };
-    let listed = |network: &str, address, most: Option<u64>, asset: Option<&AssetProperties>| AssetConfig {
+    let listed = |network: &str, address, most: Option<u64>, asset: Option<&AssetProperties>| PermittedAssetConfig {
         network: network.parse().expect("a CAIP-2 identifier"),
         address,
         max_amount: most.map(|most| AtomicAmount(U256::from(most))),
@@ -332,7 +332,7 @@ fn payment_limits() -> PaymentLimitsConfig {
     };
     let most = Some(5 * clresolve_sandbox::seller::PRICE);
     PaymentLimitsConfig {
-        networks: PermittedNetworks::Source(RequiredNetworkListing::Limits),
+        networks: PermittedNetworks::Source(NetworkAllowlistSource::Limits),
         assets: vec![
             listed(&own, DOLLAR, most, Some(&dollar)),
             listed(&own, clresolve_sandbox::seller::UNLIMITED, None, Some(&dollar)),
@@ -346,14 +346,14 @@ const BASE_SEPOLIA_USDC: Address = address!("036CbD53842c5426634e7929541eC2318f3
 
 fn rpc_endpoint_config(at: SandboxUpstreamUrl, own: bool) -> RpcEndpointConfig {
     let url = at.url.parse().expect("a loopback address makes a URL");
-    RpcEndpointConfig { label: at.label, operator: RpcEndpointConfig::operator_of(&url), url, own }
+    RpcEndpointConfig { label: at.label, operator: RpcEndpointConfig::operator_from_url(&url), url, own }
 }
 
 fn beacon_endpoint_config(SandboxUpstreamUrl { label, url }: SandboxUpstreamUrl) -> BeaconEndpointConfig {
     BeaconEndpointConfig { label, url: url.parse().expect("a loopback address makes a URL") }
 }
 
-fn gateway_at_upstream(at: SandboxUpstreamUrl) -> IpfsGateway {
+fn ipfs_gateway_at_upstream(at: SandboxUpstreamUrl) -> IpfsGateway {
     let url = at.url.parse().expect("a host of the world makes a URL");
     IpfsGateway { label: at.label, url, own: false }
 }
@@ -373,11 +373,11 @@ mod tests {
     async fn sellers_reply_with_terms_that_can_be_read() {
         let sandbox = Sandbox::start().await.expect("the sandbox starts");
         let resolver = Resolver::new(&sandbox.config()).await.expect("a resolver");
-        for seller in Sandbox::expected_sellers() {
+        for seller in Sandbox::expected_seller_checks() {
             let reply = resolver.send_unpaid_request(&seller.url, Some("{}")).await.expect("the seller answers");
-            let request = SellerCheckRequest::about_reply(&seller.url, reply);
+            let request = SellerCheckRequest::from_seller_reply(&seller.url, reply);
             let malformed = ReasonCode::PaymentTermsMalformed.slug();
-            match request.terms() {
+            match request.parse_terms() {
                 Ok(terms) => {
                     assert!(terms.entries.iter().all(|entry| entry.price.is_ok()), "{}: {terms:?}", seller.url);
                     assert!(!seller.codes.iter().any(|code| code == malformed), "{}", seller.url);
@@ -392,9 +392,9 @@ mod tests {
     async fn names_of_sellers_resolve() {
         let sandbox = Sandbox::start().await.expect("the sandbox starts");
         let resolver = Resolver::new(&sandbox.config()).await.expect("a resolver");
-        let of_caller = Sandbox::expected_sellers().into_iter().filter_map(|seller| seller.name);
+        let of_caller = Sandbox::expected_seller_checks().into_iter().filter_map(|seller| seller.name);
         let pinned = sellers::pinned_identities().into_iter().map(|(_, identity)| identity);
-        let remembered = sellers::remembered_sellers().into_iter().filter_map(|seller| seller.identity);
+        let remembered = sellers::seller_memory_seeds().into_iter().filter_map(|seller| seller.identity);
         let names: BTreeSet<String> =
             of_caller.chain(pinned).chain(remembered).filter(|id| !id.contains(':')).collect();
         for name in names {
@@ -425,9 +425,9 @@ mod tests {
         let config = Config { timeout: Duration::from_secs(120), ..sandbox.config() };
         let resolver = Resolver::new(&config).await.expect("a resolver");
         let mut outcomes = BTreeMap::from(OUTCOMES);
-        for seller in Sandbox::expected_sellers() {
+        for seller in Sandbox::expected_seller_checks() {
             let reply = resolver.send_unpaid_request(&seller.url, Some("{}")).await.expect("the seller answers");
-            let about = SellerCheckRequest::about_reply(&seller.url, reply);
+            let about = SellerCheckRequest::from_seller_reply(&seller.url, reply);
             let answer = resolver.check_seller(&SellerCheckRequest { name: seller.name, ..about }).await;
             let codes: BTreeSet<&str> = answer.codes.iter().map(String::as_str).collect();
             let expected: BTreeSet<&str> = seller.codes.iter().map(String::as_str).collect();

@@ -29,7 +29,7 @@ use self::circuit::CircuitBreaker;
 use self::link::{AbortOnDrop, RedisClient, RedisConnector, RedisUnavailableError, VALUE_ANSWER_BYTES};
 use self::mac::{MacKeyError, MacKeys};
 use self::value::{MAX_VALUE_BYTES, SharedEvidence, SharedEvidenceBinding};
-use crate::cache::{CacheKey, VerdictCache};
+use crate::cache::{VerdictCache, VerdictCacheKey};
 use crate::clock::Clock;
 use crate::config::{Config, RedisConfig};
 use crate::fetch::Egress;
@@ -119,7 +119,7 @@ impl SharedCacheClient {
     /// Reads the shared value for a question, if this daemon may use it. The value must have a valid MAC, be fresh, and
     /// come from a resolution that began after the last eviction of the name here. A missing value is counted with its
     /// cause; a returned one is counted by the caller.
-    pub async fn take_evidence(&self, key: &CacheKey) -> Option<SharedEvidence> {
+    pub async fn find_usable_evidence(&self, key: &VerdictCacheKey) -> Option<SharedEvidence> {
         let taken = self.read_evidence(key).await;
         match &taken {
             Ok(_) => self.waits.record_success(),
@@ -128,7 +128,7 @@ impl SharedCacheClient {
         taken.ok()
     }
 
-    async fn read_evidence(&self, key: &CacheKey) -> Result<SharedEvidence, SharedRead> {
+    async fn read_evidence(&self, key: &VerdictCacheKey) -> Result<SharedEvidence, SharedRead> {
         let binding = SharedEvidenceBinding { version: VERSION, key };
         let mut asked = Pipeline::new();
         asked.cmd("GETRANGE").arg(self.redis_key("evidence", binding)).arg(0).arg(MAX_VALUE_BYTES);
@@ -141,11 +141,11 @@ impl SharedCacheClient {
             return Err(SharedRead::Missing);
         }
         let value = SharedEvidence::decode_verified(&stored, &self.keys, binding).map_err(|_| SharedRead::Refused)?;
-        self.check_usable(&value, key)?;
+        self.check_evidence_usable(&value, key)?;
         Ok(value)
     }
 
-    fn check_usable(&self, value: &SharedEvidence, key: &CacheKey) -> Result<(), SharedRead> {
+    fn check_evidence_usable(&self, value: &SharedEvidence, key: &VerdictCacheKey) -> Result<(), SharedRead> {
         let now = self.clock.now();
         if (value.fresh_until <= now || value.began > now + MAX_SKEW)
             && !clresolve_core::mutant!("aged-evidence-is-taken")
@@ -153,7 +153,7 @@ impl SharedCacheClient {
             return Err(SharedRead::Aged);
         }
         // Earlier evidence may predate the change that evicted the name.
-        if self.cache.evicted_at(&key.name).is_some_and(|at| value.began < at + MAX_SKEW)
+        if self.cache.last_eviction_time(&key.name).is_some_and(|at| value.began < at + MAX_SKEW)
             && !clresolve_core::mutant!("evicted-evidence-is-taken")
         {
             return Err(SharedRead::Evicted);
@@ -163,7 +163,7 @@ impl SharedCacheClient {
 
     /// Requests the right to resolve a question for at most `time`. After several fruitless waits in a row, each daemon
     /// resolves by itself for a while: the server may have invented the other daemons.
-    pub async fn request_lease(&self, key: &CacheKey, time: Duration) -> LeaseHolder {
+    pub async fn request_lease(&self, key: &VerdictCacheKey, time: Duration) -> LeaseHolder {
         if self.waits.is_open(self.clock.now()) {
             return LeaseHolder::Unknown;
         }
@@ -185,15 +185,15 @@ impl SharedCacheClient {
     }
 
     /// Writes a value for the rest of its freshness, unless its name has been evicted since.
-    pub async fn put_evidence(&self, key: &CacheKey, value: &SharedEvidence) {
+    pub async fn put_evidence(&self, key: &VerdictCacheKey, value: &SharedEvidence) {
         let written = self.write_evidence(key, value).await;
         telemetry::count_shared_write(written.err().unwrap_or(SharedWrite::Written));
     }
 
-    async fn write_evidence(&self, key: &CacheKey, value: &SharedEvidence) -> Result<(), SharedWrite> {
+    async fn write_evidence(&self, key: &VerdictCacheKey, value: &SharedEvidence) -> Result<(), SharedWrite> {
         let left = value.fresh_until.duration_since(self.clock.now());
         let left = Duration::try_from(left).ok().filter(|left| !left.is_zero()).ok_or(SharedWrite::Aged)?;
-        if self.cache.evicted_at(&key.name).is_some_and(|at| value.began < at) {
+        if self.cache.last_eviction_time(&key.name).is_some_and(|at| value.began < at) {
             return Err(SharedWrite::Evicted);
         }
         let binding = SharedEvidenceBinding { version: VERSION, key };

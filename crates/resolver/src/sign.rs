@@ -6,13 +6,13 @@ mod receipt;
 mod report;
 
 pub use clresolve_bundle::signed::{
-    AnchorRequirements, ExpectedVerdict, MEDIA_TYPE, MismatchedPart, VerdictIssuer, VerdictSignError,
+    AnchorRequirements, ExpectedVerdict, MEDIA_TYPE, SignedDocumentMismatch, VerdictIssuer, VerdictSignError,
     VerdictVerifyError, VerifiedVerdict, verify_signed_verdict,
 };
 pub use clresolve_jose::{Ed25519KeySet, Ed25519PublicKey, Ed25519SigningKey, JwsError, SignatureKeyError};
 pub use decision::{DECISION_TYPE, sign_decision};
 #[doc(hidden)]
-pub use file::read_private_text;
+pub use file::read_private_key_text;
 pub use file::{KeyFileError, read_signing_key, read_trusted_keys, save_signing_key};
 pub use receipt::{
     ExpectedReceiptResult, RECEIPT_TYPE, VerifiedReceiptResult, sign_receipt_result, verify_signed_receipt_result,

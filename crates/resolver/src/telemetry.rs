@@ -19,7 +19,7 @@ use clresolve_chain::{
     ANSWERS_REFUSED, BEACON_FINALIZED_TIME, BEACON_LIES, BEACON_OPTIMISTIC_TIME, BEACON_PARTICIPATION, BEACON_REFUSED,
     HEADS_REFUSED, RPC_LIES,
 };
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use clresolve_core::text::UntrustedText;
 use clresolve_egress::count::{UPSTREAM_REQUESTS, UPSTREAM_UP};
 
@@ -391,7 +391,7 @@ impl NameRereadOutcome {
 
 /// A pool of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CachePool {
+pub enum CachePoolLabel {
     /// Trusted verdicts.
     Trusted,
     /// Untrusted verdicts.
@@ -449,7 +449,7 @@ pub enum SpanDropReason {
 }
 
 /// Records the start of the daemon.
-pub fn record_start(at: Timestamp) {
+pub fn record_daemon_start(at: Timestamp) {
     gauge!(BUILD_INFO, "version" => env!("CARGO_PKG_VERSION"), "commit" => COMMIT.unwrap_or("unknown")).set(1.0);
     gauge!(START_TIME).set(at.as_duration().as_secs_f64());
 }
@@ -465,12 +465,12 @@ pub fn request_time_histogram(route: &'static str) -> Histogram {
 }
 
 /// The API rejected a request, or a name in a batch.
-pub fn count_refusal(refusal: Refusal) {
+pub fn count_refused_request(refusal: RefusalCode) {
     counter!(HTTP_REFUSALS, "code" => refusal.slug()).increment(1);
 }
 
 /// A request head was rejected before routing.
-pub fn count_refused_head() {
+pub fn count_refused_request_head() {
     counter!(HTTP_HEADS_REFUSED).increment(1);
 }
 
@@ -514,12 +514,12 @@ pub fn count_payment_decision(outcome: &'static str) {
 }
 
 /// A gateway sent a wrong block.
-pub fn count_gateway_lie(label: &str) {
+pub fn count_gateway_wrong_block(label: &str) {
     counter!(GATEWAY_LIES, "gateway" => label.to_owned()).increment(1);
 }
 
 /// Time of the head's block. Unlike an age, it stops when the chain stops.
-pub fn set_head_time(time: Timestamp) {
+pub fn set_head_block_time(time: Timestamp) {
     gauge!(HEAD_TIME).set(time.as_second() as f64);
 }
 
@@ -535,7 +535,7 @@ pub fn set_hot_name_counts(confirmed: usize, unconfirmed: usize) {
 }
 
 /// A name was read at a head.
-pub fn count_confirmation(outcome: NameRereadOutcome) {
+pub fn count_name_reread(outcome: NameRereadOutcome) {
     counter!(CONFIRMATIONS, "outcome" => outcome.as_str()).increment(1);
 }
 
@@ -550,12 +550,12 @@ pub fn count_verdict(state: &'static str) {
 }
 
 /// A cache hit.
-pub fn count_cache_hit(pool: CachePool) {
+pub fn count_cache_hit(pool: CachePoolLabel) {
     cache_hit_counter(pool).increment(1);
 }
 
 /// Counts hits of a pool. For callers to which looking up the counter would cost more than the hit itself.
-pub fn cache_hit_counter(pool: CachePool) -> Counter {
+pub fn cache_hit_counter(pool: CachePoolLabel) -> Counter {
     counter!(CACHE_HITS, "pool" => pool.as_str())
 }
 
@@ -565,7 +565,7 @@ pub fn count_cache_miss(cache: CacheLabel) {
 }
 
 /// The cache dropped an entry on its own.
-pub fn count_cache_eviction(pool: CachePool, cause: EvictionCause) {
+pub fn count_cache_eviction(pool: CachePoolLabel, cause: EvictionCause) {
     counter!(CACHE_EVICTIONS, "pool" => pool.as_str(), "cause" => cause.as_str()).increment(1);
 }
 
@@ -612,7 +612,7 @@ impl Drop for GaugeGuard {
     }
 }
 
-impl CachePool {
+impl CachePoolLabel {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Trusted => "trusted",

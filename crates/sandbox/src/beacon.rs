@@ -72,8 +72,8 @@ impl SandboxBeaconChain {
     }
 
     /// The block root from which a light client can start.
-    pub fn checkpoint(&self) -> B256 {
-        self.chain().checkpoint()
+    pub fn checkpoint_root(&self) -> B256 {
+        self.chain().checkpoint_root()
     }
 
     /// Starts an endpoint on a free port of 127.0.0.1.
@@ -136,8 +136,8 @@ impl SandboxBeaconServers {
         self.beacon.follow_chain(chain);
     }
 
-    pub(crate) fn checkpoint(&self) -> B256 {
-        self.beacon.checkpoint()
+    pub(crate) fn checkpoint_root(&self) -> B256 {
+        self.beacon.checkpoint_root()
     }
 
     /// The URL of the honest endpoint.
@@ -189,7 +189,7 @@ async fn serve_updates(State(api): State<SandboxBeaconApiState>, RawQuery(query)
     };
     api.answer_or_stall(move |chain, behaviour, now| {
         let periods = first..first.saturating_add(count.min(MAX_UPDATES));
-        let found = periods.map_while(|period| chain.update(period, now, behaviour));
+        let found = periods.map_while(|period| chain.light_client_update(period, now, behaviour));
         Some(found.map(|update| update.to_json(FORK)).collect())
     })
     .await

@@ -67,17 +67,17 @@ pub struct SandboxChain {
 impl SandboxChain {
     /// The block for the tags `finalized` and `safe`.
     pub fn finalized(&self) -> ChainBlock {
-        self.block_by_number(self.finalized).expect("the builder finalizes sealed blocks only").summary()
+        self.block_by_number(self.finalized).expect("the builder finalizes sealed blocks only").to_chain_block()
     }
 
     /// The block for the tag `latest`.
     pub fn latest(&self) -> ChainBlock {
-        self.newest_block().summary()
+        self.newest_block().to_chain_block()
     }
 
     /// Block 0, which identifies a chain.
     pub fn genesis(&self) -> ChainBlock {
-        self.block_by_number(0).expect("the builder begins with block 0").summary()
+        self.block_by_number(0).expect("the builder begins with block 0").to_chain_block()
     }
 
     /// The response of the CCIP-Read gateway of every [`EnsResolverKind::Offchain`] name to `data` for `sender`
@@ -100,7 +100,7 @@ impl SandboxChain {
 
     /// The header and the hash of the block for the tag `latest`.
     pub(crate) fn newest_header(&self) -> (&Header, B256) {
-        self.newest_block().hashed_header()
+        self.newest_block().header_and_hash()
     }
 
     /// The header and the hash of the block for the tag `finalized`.
@@ -112,7 +112,7 @@ impl SandboxChain {
     pub(crate) fn finalized_header_at(&self, time: u64) -> (&Header, B256) {
         let is_final = |header: &Header| header.number <= self.finalized && header.timestamp <= time;
         let last = self.blocks.iter().rfind(|block| is_final(&block.header));
-        last.expect("block 0 is final, and its time is 0").hashed_header()
+        last.expect("block 0 is final, and its time is 0").header_and_hash()
     }
 
     fn newest_block(&self) -> &SandboxBlock {
@@ -163,7 +163,7 @@ impl SandboxBlock {
         Self { hash: header.hash_slow(), header, state, transactions, tries: OnceLock::new() }
     }
 
-    const fn hashed_header(&self) -> (&Header, B256) {
+    const fn header_and_hash(&self) -> (&Header, B256) {
         (&self.header, self.hash)
     }
 
@@ -171,7 +171,7 @@ impl SandboxBlock {
         self.transactions.iter().flat_map(|mined| &mined.logs)
     }
 
-    fn summary(&self) -> ChainBlock {
+    fn to_chain_block(&self) -> ChainBlock {
         let seconds = i64::try_from(self.header.timestamp).unwrap_or(i64::MAX);
         ChainBlock {
             number: self.header.number,

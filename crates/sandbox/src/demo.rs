@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 
 use crate::chain::{DOLLAR, SandboxChain};
 use crate::keys::{payee_address, stranger_address};
-use crate::purchase::settlement_call;
+use crate::purchase::settlement_calldata_from_header;
 use crate::seller::{payment_terms, terms_entry};
 
 /// The verb that both sellers sell.
@@ -30,12 +30,12 @@ const LYING_PATH: &str = "/lying/summarize";
 
 /// The running sellers. Dropping them stops the server.
 #[derive(Debug)]
-pub struct DemoSellers {
+pub struct DemoSellerServer {
     address: SocketAddr,
     task: JoinHandle<()>,
 }
 
-impl DemoSellers {
+impl DemoSellerServer {
     /// Starts the sellers on this port of 127.0.0.1, or on a free one if it is 0. No other address can be bound.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl DemoSellers {
     }
 }
 
-impl Drop for DemoSellers {
+impl Drop for DemoSellerServer {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -87,17 +87,17 @@ struct DemoSeller {
 impl DemoSeller {
     fn answer_purchase(&self, headers: &HeaderMap) -> Response {
         let Some(payment) = headers.get("payment-signature") else {
-            return self.payment_demand("PAYMENT-SIGNATURE header is required");
+            return self.payment_required_response("PAYMENT-SIGNATURE header is required");
         };
-        let call = settlement_call(payment.as_bytes(), self.pay_to);
+        let call = settlement_calldata_from_header(payment.as_bytes(), self.pay_to);
         if call.is_some_and(|call| self.chain.accepts_call(DOLLAR, call.into(), Timestamp::now())) {
             return Json(json!({"summary": "The payment is valid. This seller does not settle it."})).into_response();
         }
-        self.payment_demand("the payment is not valid for these terms")
+        self.payment_required_response("the payment is not valid for these terms")
     }
 
     /// The terms, in the header for x402 clients, and in the body for people.
-    fn payment_demand(&self, error: &str) -> Response {
+    fn payment_required_response(&self, error: &str) -> Response {
         let mut terms = payment_terms(&self.url, VERB, &[terms_entry(self.pay_to)], json!({}));
         terms["error"] = error.into();
         let header = [("payment-required", STANDARD.encode(terms.to_string()))];

@@ -61,7 +61,7 @@ const CARDS: [(&str, &str, &str); 12] = [
 /// The IPFS directory of that manifest.
 pub(super) fn manifest_directory() -> (ContentId, BlocksByCid) {
     let files = BTreeMap::from([("meta/manifest.json".to_owned(), Bytes::from_static(REGISTRY.as_bytes()))]);
-    build::build_directory_tree(&files, build::DagLayout::default())
+    build::build_directory_tree(&files, build::UnixFsLayout::default())
 }
 
 /// Every document of these hosts. `card_of` returns the card of a name, if the sandbox has it.

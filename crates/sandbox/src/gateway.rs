@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::web::{self, HostReaction};
 use clresolve_ipfs::build::{self, BlocksByCid};
-use clresolve_ipfs::{ContentId, ContentPath, DagWalk, DagWalkBudget, DagWalkError};
+use clresolve_ipfs::{ContentId, DagWalk, DagWalkBudget, DagWalkError, UnixFsPath};
 
 /// Media type of one block.
 const RAW: &str = "application/vnd.ipld.raw";
@@ -173,7 +173,7 @@ impl SandboxBlockStore {
         }
     }
 
-    fn car_response(&self, behaviour: IpfsGatewayBehaviour, root: ContentId, path: &ContentPath) -> HostReaction {
+    fn car_response(&self, behaviour: IpfsGatewayBehaviour, root: ContentId, path: &UnixFsPath) -> HostReaction {
         let Some(mut blocks) = self.blocks_along_path(root, path) else {
             return web::html_reaction(StatusCode::NOT_FOUND);
         };
@@ -197,7 +197,7 @@ impl SandboxBlockStore {
 
     /// The blocks from `root` along `path` to the end of the file there, as in `dag-scope=entity`. `None` if the path
     /// does not exist or the first block is missing.
-    fn blocks_along_path(&self, root: ContentId, path: &ContentPath) -> Option<Vec<(ContentId, Bytes)>> {
+    fn blocks_along_path(&self, root: ContentId, path: &UnixFsPath) -> Option<Vec<(ContentId, Bytes)>> {
         let mut walk = DagWalk::new(root, path, DagWalkBudget::for_cat_command());
         let mut blocks = Vec::new();
         while let Some(cid) = walk.wanted_block().copied() {
@@ -220,9 +220,9 @@ impl SandboxBlockStore {
 }
 
 /// The content in a URL path `/ipfs/CID` or `/ipfs/CID/path`.
-fn parse_ipfs_path(path: &str) -> Option<(ContentId, ContentPath)> {
+fn parse_ipfs_path(path: &str) -> Option<(ContentId, UnixFsPath)> {
     let (cid, path) = path.strip_prefix("/ipfs/").map(|rest| rest.split_once('/').unwrap_or((rest, "")))?;
-    Some((ContentId::parse(cid).ok()?, ContentPath::parse(path.trim_end_matches('/')).ok()?))
+    Some((ContentId::parse(cid).ok()?, UnixFsPath::parse(path.trim_end_matches('/')).ok()?))
 }
 
 enum IpfsResponseFormat {

@@ -33,6 +33,6 @@ pub use self::chain::{CHAIN_ID, UNIVERSAL_RESOLVER};
 pub use self::gateway::IpfsGatewayBehaviour;
 pub use self::web::WebServerBehaviour;
 pub use self::world::{
-    MAX_HEAD_AGE, RunningSandbox, SEAL_EVERY, SandboxError, SandboxRequestCounts, SandboxSchemaManifest,
+    MAX_HEAD_AGE, RunningSandbox, SEAL_EVERY, SandboxRequestCounts, SandboxSchemaManifest, SandboxStartError,
     SandboxUpstreamUrl, ServedChainState,
 };

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use alloy_primitives::Address;
 use clresolve_core::name::EnsName;
-use clresolve_core::records::RecordKey;
+use clresolve_core::records::TextRecordKey;
 
 use super::chain::SandboxNameRegistration;
 use super::published::CARDS_HOST;
@@ -16,7 +16,7 @@ use super::web::ServedFile;
 ///
 /// # Errors
 /// If a card's name already exists in the sandbox, or if the web host does not serve the card's URL.
-pub(crate) fn planned_registrations(
+pub(crate) fn publisher_card_registrations(
     spec: &SandboxSpec,
     publisher: Address,
 ) -> Result<Vec<SandboxNameRegistration>, SandboxSpecError> {
@@ -24,13 +24,13 @@ pub(crate) fn planned_registrations(
     let mut taken: BTreeSet<&str> = own.map(String::as_str).collect();
     let mut paths = BTreeSet::new();
     let mut registrations = Vec::new();
-    for card in planned_cards(spec) {
+    for card in publisher_cards(spec) {
         let error = |detail: String| SandboxSpecError { agent: card.name.clone(), detail };
         let name = EnsName::parse(&card.name).map_err(|invalid| error(invalid.to_string()))?;
         if !taken.insert(&card.name) {
             return Err(error("the sandbox already has a card of this name".to_owned()));
         }
-        let Some(path) = url_path(card) else {
+        let Some(path) = card_url_path(card) else {
             return Err(error(format!("the card's $id must be a URL below https://{CARDS_HOST}/")));
         };
         if !paths.insert(path) {
@@ -39,7 +39,7 @@ pub(crate) fn planned_registrations(
         let texts = card.records.clone();
         registrations.push(SandboxNameRegistration { texts, ..SandboxNameRegistration::new(name, publisher) });
     }
-    for owner in planned_cards(spec).filter_map(|card| card.records.get(RecordKey::Owner.as_str())) {
+    for owner in publisher_cards(spec).filter_map(|card| card.records.get(TextRecordKey::Owner.as_str())) {
         // A text that is not a name proves no owner, which the verdict reports.
         if let Ok(name) = EnsName::parse(owner)
             && name.as_str() == owner
@@ -54,17 +54,17 @@ pub(crate) fn planned_registrations(
     Ok(registrations)
 }
 
-pub(crate) fn planned_documents(spec: &SandboxSpec) -> impl Iterator<Item = ((String, String), ServedFile)> {
-    let at = |card: &PublisherCard| Some((CARDS_HOST.to_owned(), url_path(card)?.to_owned()));
-    planned_cards(spec).filter_map(move |card| Some((at(card)?, ServedFile::served_correctly(card.card.clone()))))
+pub(crate) fn publisher_card_documents(spec: &SandboxSpec) -> impl Iterator<Item = ((String, String), ServedFile)> {
+    let at = |card: &PublisherCard| Some((CARDS_HOST.to_owned(), card_url_path(card)?.to_owned()));
+    publisher_cards(spec).filter_map(move |card| Some((at(card)?, ServedFile::served_correctly(card.card.clone()))))
 }
 
-fn planned_cards(spec: &SandboxSpec) -> impl Iterator<Item = &PublisherCard> {
+fn publisher_cards(spec: &SandboxSpec) -> impl Iterator<Item = &PublisherCard> {
     spec.planned.iter().flat_map(|publication| &publication.cards)
 }
 
 /// The path of the URL in `cl.agentcard`. `None` if its host is not [`CARDS_HOST`].
-fn url_path(card: &PublisherCard) -> Option<&str> {
-    let url = card.records.get(RecordKey::Agentcard.as_str())?;
+fn card_url_path(card: &PublisherCard) -> Option<&str> {
+    let url = card.records.get(TextRecordKey::Agentcard.as_str())?;
     url.strip_prefix("https://")?.strip_prefix(CARDS_HOST).filter(|path| path.starts_with('/'))
 }

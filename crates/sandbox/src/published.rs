@@ -43,7 +43,7 @@ impl SandboxAgentSpec {
             ("verb", self.verb()),
             ("url", &format!("https://{CARDS_HOST}{url_path}")),
             ("schemas.cid", &schemas.layer_cid(self.class).to_string()),
-            ("schemas.crlf", &schemas.crlf_digest(self.class, self.verb())),
+            ("schemas.crlf", &schemas.request_schema_crlf_digest(self.class, self.verb())),
             ("schemas.request.sha256", &schemas.request_digest(self.class, self.verb())),
             ("schemas.receipt.sha256", &schemas.receipt_digest(self.class, self.verb())),
         ]);
@@ -135,17 +135,20 @@ impl SandboxAgentSpec {
     /// Stores `card` in IPFS with this layout.
     fn store_card(&self, card: &Bytes) -> IpfsStoredCard {
         let path = format!("agents/v1.0.0/{}/{}.json", self.class.as_str(), self.name);
-        let small = build::DagLayout { chunk: SMALL_CHUNK, ..build::DagLayout::default() };
-        let sharded = build::DagLayout { shard_above: 4, fanout: HamtFanout::SMALLEST, ..build::DagLayout::default() };
+        let small = build::UnixFsLayout { chunk: SMALL_CHUNK, ..build::UnixFsLayout::default() };
+        let sharded =
+            build::UnixFsLayout { shard_above: 4, fanout: HamtFanout::SMALLEST, ..build::UnixFsLayout::default() };
         let mut dag = DagBuilder::default();
         match self.layout {
             IpfsCardLayout::Raw => IpfsStoredCard::from_file(dag.add_raw_block(card.clone()).cid, dag.into_blocks()),
             IpfsCardLayout::File => IpfsStoredCard::from_file(dag.add_file(card, SMALL_CHUNK).cid, dag.into_blocks()),
-            IpfsCardLayout::Symlink => IpfsStoredCard::from_node(SYMLINK),
-            IpfsCardLayout::Garbage => IpfsStoredCard::from_node(GARBAGE),
-            IpfsCardLayout::Directory => IpfsStoredCard::from_tree(path, card, build::DagLayout::default(), 0),
-            IpfsCardLayout::DirectoryOfBlocks => IpfsStoredCard::from_tree(path, card, small, 0),
-            IpfsCardLayout::Hamt => IpfsStoredCard::from_tree(path, card, sharded, HAMT_SIBLINGS),
+            IpfsCardLayout::Symlink => IpfsStoredCard::from_non_file_block(SYMLINK),
+            IpfsCardLayout::Garbage => IpfsStoredCard::from_non_file_block(GARBAGE),
+            IpfsCardLayout::Directory => {
+                IpfsStoredCard::from_directory_tree(path, card, build::UnixFsLayout::default(), 0)
+            }
+            IpfsCardLayout::DirectoryOfBlocks => IpfsStoredCard::from_directory_tree(path, card, small, 0),
+            IpfsCardLayout::Hamt => IpfsStoredCard::from_directory_tree(path, card, sharded, HAMT_SIBLINGS),
         }
     }
 }
@@ -175,12 +178,12 @@ impl IpfsStoredCard {
     }
 
     /// A dag-pb block that is not a file.
-    fn from_node(block: &'static [u8]) -> Self {
+    fn from_non_file_block(block: &'static [u8]) -> Self {
         let cid = ContentId::from_dag_pb_block(block);
         Self::from_file(cid, BlocksByCid::from([(cid, Bytes::from_static(block))]))
     }
 
-    fn from_tree(path: String, card: &Bytes, layout: build::DagLayout, siblings: usize) -> Self {
+    fn from_directory_tree(path: String, card: &Bytes, layout: build::UnixFsLayout, siblings: usize) -> Self {
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
         let mut files: BTreeMap<String, Bytes> = (0..siblings)
             .map(|n| (format!("{folder}/agent-{n}.json"), Bytes::from(format!("{{\"number\": {n}}}\n"))))
@@ -206,7 +209,7 @@ impl PlaceholderValues {
     }
 
     fn add_card_values(&mut self, prefix: &str, stored: &IpfsStoredCard, card: &[u8]) {
-        let digest = Digest::compute(card).hex();
+        let digest = Digest::compute(card).to_hex();
         self.0.insert(format!("{prefix}SHA256"), digest.to_uppercase());
         self.0.insert(format!("{prefix}sha256"), digest);
         self.0.insert(format!("{prefix}cid"), stored.cid.to_string());

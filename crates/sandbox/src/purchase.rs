@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::chain::{CHAIN_ID, DOLLAR, SandboxChainBuildError, SandboxChainBuilder, transaction_hash};
 use crate::keys::{payee_address, payer_address, payer_key};
-use crate::seller::{PRICE, signature_bytes, terms_entry};
+use crate::seller::{PRICE, sign_hash, terms_entry};
 
 /// When the authorisations expire: in the year 2100, so that they can be settled whenever a sandbox starts.
 const VALID_BEFORE: u64 = 4_102_444_800;
@@ -80,11 +80,11 @@ impl SandboxPurchase {
 
     /// The response header (`PAYMENT-RESPONSE`).
     pub fn settlement_header(self) -> String {
-        settlement_response(self.settlement_transaction())
+        settlement_response(self.settlement_transaction_hash())
     }
 
     /// Hash of the settlement transaction.
-    pub fn settlement_transaction(self) -> B256 {
+    pub fn settlement_transaction_hash(self) -> B256 {
         transaction_hash(Self::SENDER, Some(DOLLAR), &self.settlement_calldata())
     }
 
@@ -121,7 +121,7 @@ impl SandboxPurchase {
             chain_id: CHAIN_ID,
             verifying_contract: DOLLAR,
         };
-        signature_bytes(&payer_key(), self.authorization_message().eip712_signing_hash(&domain))
+        sign_hash(&payer_key(), self.authorization_message().eip712_signing_hash(&domain))
     }
 }
 
@@ -158,7 +158,7 @@ struct Eip3009AuthorizationDocument {
 
 /// The call of the token that settles the payment in this header (`PAYMENT-SIGNATURE`). `None` if the header is
 /// malformed, or does not pay an honest seller's price to `pay_to`.
-pub(crate) fn settlement_call(header: &[u8], pay_to: Address) -> Option<Vec<u8>> {
+pub(crate) fn settlement_calldata_from_header(header: &[u8], pay_to: Address) -> Option<Vec<u8>> {
     let Eip3009PaymentDocument { payload: Eip3009PayloadDocument { signature, authorization } } =
         serde_json::from_slice(&STANDARD.decode(header).ok()?).ok()?;
     let Eip3009AuthorizationDocument { from, to, value, valid_after, valid_before, nonce } = authorization;

@@ -30,7 +30,7 @@ impl AgentRegistryEntry<'_> {
     }
 
     /// The account that registers it, which is its wallet until the wallet is unset.
-    pub(crate) fn account(&self) -> Address {
+    pub(crate) fn registering_account(&self) -> Address {
         match self.spec.wallet {
             AgentWalletSpec::Payee | AgentWalletSpec::Unset | AgentWalletSpec::Leaving => payee_address(),
             AgentWalletSpec::Stranger => stranger_address(),

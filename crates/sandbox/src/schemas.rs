@@ -10,7 +10,7 @@ use super::spec::{DefectiveSchema, SchemaDefectKind, VerbProtocolLayer};
 use super::web::{ServedFile, WebServerBehaviour};
 use clresolve_core::digest::Digest;
 use clresolve_ipfs::ContentId;
-use clresolve_ipfs::build::{self, BlocksByCid, DagLayout};
+use clresolve_ipfs::build::{self, BlocksByCid, UnixFsLayout};
 
 /// Host of the schemas, and of the manifests.
 pub(crate) const SCHEMAS_HOST: &str = "schemas.sandbox.example";
@@ -47,8 +47,8 @@ const ALIASES: [(&str, &str); 3] = [("analyze", "analyse"), ("authorize", "autho
 /// The two layers, and the manifests of the next release line, which contain no schema digests.
 #[derive(Clone, Debug)]
 pub(crate) struct SandboxSchemaLayers {
-    commons: SandboxSchemaRelease,
-    commercial: SandboxSchemaRelease,
+    commons: SandboxSchemaLayer,
+    commercial: SandboxSchemaLayer,
     next: Vec<SandboxSchemaManifest>,
 }
 
@@ -78,7 +78,7 @@ pub struct SandboxSchemaManifest {
 
 /// One layer.
 #[derive(Clone, Debug)]
-struct SandboxSchemaRelease {
+struct SandboxSchemaLayer {
     cid: ContentId,
     blocks: BlocksByCid,
     manifest: SandboxSchemaManifest,
@@ -91,9 +91,12 @@ struct SandboxSchemaRelease {
 impl SandboxSchemaLayers {
     pub(crate) fn with_schema_defects(defects: &[DefectiveSchema]) -> Self {
         Self {
-            commons: SandboxSchemaRelease::new(VerbProtocolLayer::Commons, defects),
-            commercial: SandboxSchemaRelease::new(VerbProtocolLayer::Commercial, defects),
-            next: vec![next_manifest(VerbProtocolLayer::Commons), next_manifest(VerbProtocolLayer::Commercial)],
+            commons: SandboxSchemaLayer::new(VerbProtocolLayer::Commons, defects),
+            commercial: SandboxSchemaLayer::new(VerbProtocolLayer::Commercial, defects),
+            next: vec![
+                next_release_manifest(VerbProtocolLayer::Commons),
+                next_release_manifest(VerbProtocolLayer::Commercial),
+            ],
         }
     }
 
@@ -144,10 +147,10 @@ impl SandboxSchemaLayers {
     }
 
     /// The digest that the schema of `verb` would have with CRLF line endings.
-    pub(crate) fn crlf_digest(&self, class: VerbProtocolLayer, verb: &str) -> String {
+    pub(crate) fn request_schema_crlf_digest(&self, class: VerbProtocolLayer, verb: &str) -> String {
         let path = VerbSchemaKind::Request.schema_path(class, verb);
         let document = self.release_for_class(class).documents.iter().find(|((_, at), _)| at.ends_with(&path));
-        document.map(|(_, document)| Digest::compute(&with_crlf_endings(&document.body)).hex()).unwrap_or_default()
+        document.map(|(_, document)| Digest::compute(&with_crlf_endings(&document.body)).to_hex()).unwrap_or_default()
     }
 
     /// The CID of a layer's directory.
@@ -173,7 +176,7 @@ impl SandboxSchemaLayers {
         }))
     }
 
-    fn release_for_class(&self, class: VerbProtocolLayer) -> &SandboxSchemaRelease {
+    fn release_for_class(&self, class: VerbProtocolLayer) -> &SandboxSchemaLayer {
         match class {
             VerbProtocolLayer::Commons => &self.commons,
             VerbProtocolLayer::Commercial => &self.commercial,
@@ -181,7 +184,7 @@ impl SandboxSchemaLayers {
     }
 }
 
-impl SandboxSchemaRelease {
+impl SandboxSchemaLayer {
     fn new(class: VerbProtocolLayer, defects: &[DefectiveSchema]) -> Self {
         let verbs = class_verbs(class);
         let fault = |verb: &str, kind: VerbSchemaKind| {
@@ -202,7 +205,7 @@ impl SandboxSchemaRelease {
         }
         files.insert(SHARED.to_owned(), shared_schema());
 
-        let (cid, mut blocks) = build::build_directory_tree(&files, DagLayout::default());
+        let (cid, mut blocks) = build::build_directory_tree(&files, UnixFsLayout::default());
         let mut documents = BTreeMap::new();
         for (path, body) in &files {
             let fault = faults.get(path).copied();
@@ -215,10 +218,10 @@ impl SandboxSchemaRelease {
                 if host == MIRROR_HOST {
                     documents.insert((host, format!("/ipfs/{cid}/{path}")), document.clone());
                 }
-                documents.insert((host, url_path(path)), document);
+                documents.insert((host, schema_url_path(path)), document);
             }
         }
-        let digests = files.iter().map(|(path, body)| (path.clone(), Digest::compute(body).hex())).collect();
+        let digests = files.iter().map(|(path, body)| (path.clone(), Digest::compute(body).to_hex())).collect();
         let manifest = release_manifest(class, verbs, &cid, &files);
         let path = manifest.url.trim_start_matches("https://").trim_start_matches(SCHEMAS_HOST).to_owned();
         documents.insert((SCHEMAS_HOST, path), ServedFile::served_correctly(manifest.bytes.clone()));
@@ -367,13 +370,13 @@ fn release_manifest(
     let file = |path: &str| {
         let body = files.get(path).cloned().unwrap_or_default();
         let mut entry = json!({
-            "path": url_path(path).trim_start_matches('/'),
+            "path": schema_url_path(path).trim_start_matches('/'),
             "id": schema_id(path),
             "bytes": body.len(),
-            "sha256": Digest::compute(&body).hex(),
+            "sha256": Digest::compute(&body).to_hex(),
         });
         if class == VerbProtocolLayer::Commons {
-            entry["published_crlf_sha256"] = json!(Digest::compute(&with_crlf_endings(&body)).hex());
+            entry["published_crlf_sha256"] = json!(Digest::compute(&with_crlf_endings(&body)).to_hex());
         }
         entry
     };
@@ -419,7 +422,7 @@ const fn class_verbs(class: VerbProtocolLayer) -> &'static [(&'static str, &'sta
 }
 
 /// A manifest of the 1.1.0 line: flat paths, and no schema digests.
-fn next_manifest(class: VerbProtocolLayer) -> SandboxSchemaManifest {
+fn next_release_manifest(class: VerbProtocolLayer) -> SandboxSchemaManifest {
     let layer = class.as_str();
     let schema = |verb: &str, kind: VerbSchemaKind| {
         let path = format!("schemas/v1.1.0/{layer}/{verb}/{verb}.{}.schema.json", kind.as_str());
@@ -457,12 +460,12 @@ fn canonical_url(class: VerbProtocolLayer, cid: &ContentId, path: &str) -> Strin
 fn mirror_url(class: VerbProtocolLayer, path: &str) -> String {
     match class {
         VerbProtocolLayer::Commons => schema_id(path),
-        VerbProtocolLayer::Commercial => format!("https://{MIRROR_HOST}{}", url_path(path)),
+        VerbProtocolLayer::Commercial => format!("https://{MIRROR_HOST}{}", schema_url_path(path)),
     }
 }
 
 /// The URL path of the file at `path` of a layer.
-fn url_path(path: &str) -> String {
+fn schema_url_path(path: &str) -> String {
     format!("/schemas/v1.0.0/{path}")
 }
 

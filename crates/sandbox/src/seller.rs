@@ -53,7 +53,7 @@ pub(crate) fn runtime_url(behaviour: &str) -> String {
 
 /// The address records of the honest payee, by coin type.
 pub(crate) fn payee_address_records() -> Vec<(CoinType, Bytes)> {
-    let coins = [CHAIN_ID, BASE_SEPOLIA].into_iter().filter_map(CoinType::for_chain);
+    let coins = [CHAIN_ID, BASE_SEPOLIA].into_iter().filter_map(CoinType::from_chain_id);
     coins.map(|coin| (coin, Bytes::copy_from_slice(payee_address().as_slice()))).collect()
 }
 
@@ -159,7 +159,7 @@ fn reply_with_offer(url: &str, verb: &str, entries: &[Value], offer: &Value) -> 
 
 fn reply_with_extensions(url: &str, verb: &str, entries: &[Value], extensions: Value) -> HostReaction {
     let header = STANDARD.encode(payment_terms(url, verb, entries, extensions).to_string());
-    web::payment_required(&[header], "{}")
+    web::payment_required_reaction(&[header], "{}")
 }
 
 /// Version 1 has no name for the sandbox's chain.
@@ -181,13 +181,13 @@ fn version_1_reply(url: &str, verb: &str) -> HostReaction {
             "extra": {"name": "USDC", "version": "2"},
         }],
     });
-    web::payment_required(&[], &body.to_string())
+    web::payment_required_reaction(&[], &body.to_string())
 }
 
 fn reply_with_two_headers(url: &str, verb: &str) -> HostReaction {
     let headers = [payee_address(), stranger_address()]
         .map(|payee| STANDARD.encode(payment_terms(url, verb, &[terms_entry(payee)], json!({})).to_string()));
-    web::payment_required(&headers, "{}")
+    web::payment_required_reaction(&headers, "{}")
 }
 
 /// An offer of an honest entry that pays `pay_to`, signed by `key`.
@@ -222,11 +222,11 @@ fn signed_offer(url: &str, key: &SigningKey, pay_to: Address, now: Timestamp) ->
 }
 
 fn signature_hex(key: &SigningKey, hash: B256) -> String {
-    alloy_primitives::hex::encode_prefixed(signature_bytes(key, hash))
+    alloy_primitives::hex::encode_prefixed(sign_hash(key, hash))
 }
 
 /// 65 bytes, in the format that wallets use.
-pub(crate) fn signature_bytes(key: &SigningKey, hash: B256) -> FixedBytes<65> {
+pub(crate) fn sign_hash(key: &SigningKey, hash: B256) -> FixedBytes<65> {
     let (signature, recovery) = key.sign_prehash_recoverable(hash.as_slice()).expect("a hash can be signed");
     FixedBytes::<64>::from_slice(&signature.to_bytes()).concat_const([27 + recovery.to_byte()].into())
 }

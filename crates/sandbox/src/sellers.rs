@@ -15,7 +15,7 @@ use crate::keys::{payee_address, stranger_address};
 use crate::registrations::{self, AgentRegistryEntry};
 use crate::seller::{self, SELLER_HOST};
 use crate::spec::{
-    AddressRecordSpec, CardlessNameSpec, ExpectedCheckDecision, SandboxSellerSpec, SandboxSpec,
+    AddressRecordsSpec, CardlessNameSpec, ExpectedCheckDecision, SandboxSellerSpec, SandboxSpec,
     WellKnownRegistrationSpec,
 };
 use crate::web::{self, HostReaction, ServedFile};
@@ -81,7 +81,7 @@ pub struct SellerMemorySeed {
 }
 
 /// The initial entries of the sandbox's memory. Identities have the same form as in [`pinned_identities`].
-pub fn remembered_sellers() -> Vec<SellerMemorySeed> {
+pub fn seller_memory_seeds() -> Vec<SellerMemorySeed> {
     let spec = agents::sandbox_spec();
     let entries = registrations::registry_entries(&spec);
     let memory = |seller: &SandboxSellerSpec| {
@@ -107,12 +107,12 @@ fn fill_registration_placeholder(
     stated: &str,
     entries: &[AgentRegistryEntry<'_>],
 ) -> String {
-    let own =
-        own_entry(seller, entries).map(|entry| format!("{}:{}", registrations::registry_identifier(), entry.number));
+    let own = seller_registry_entry(seller, entries)
+        .map(|entry| format!("{}:{}", registrations::registry_identifier(), entry.number));
     stated.replace("{registration}", &own.unwrap_or_default())
 }
 
-fn own_entry<'e, 'a>(
+fn seller_registry_entry<'e, 'a>(
     seller: &SandboxSellerSpec,
     entries: &'e [AgentRegistryEntry<'a>],
 ) -> Option<&'e AgentRegistryEntry<'a>> {
@@ -133,7 +133,7 @@ pub(crate) fn seller_hosts(spec: &SandboxSpec) -> BTreeSet<String> {
 pub(crate) fn seller_names(spec: &SandboxSpec) -> impl Iterator<Item = CardlessNameSpec> {
     spec.sellers.iter().flat_map(|seller| seller.names.iter().map(move |name| (seller, name))).map(|(seller, name)| {
         let addresses = seller::payee_address_records().into_iter().chain(name.addresses.0.clone()).collect();
-        let mut name = CardlessNameSpec { addresses: AddressRecordSpec(addresses), ..name.clone() };
+        let mut name = CardlessNameSpec { addresses: AddressRecordsSpec(addresses), ..name.clone() };
         for text in name.records.values_mut() {
             *text = text.replace("{url}", &seller.url).replace("{origin}", &seller_origin(seller));
         }
@@ -142,10 +142,10 @@ pub(crate) fn seller_names(spec: &SandboxSpec) -> impl Iterator<Item = CardlessN
 }
 
 /// The registration files that the sellers' origins serve, by host and path.
-pub(crate) fn seller_documents(spec: &SandboxSpec) -> Vec<((String, String), ServedFile)> {
+pub(crate) fn seller_registration_files(spec: &SandboxSpec) -> Vec<((String, String), ServedFile)> {
     let entries = registrations::registry_entries(spec);
     let file = |seller: &SandboxSellerSpec| match &seller.well_known {
-        WellKnownRegistrationSpec::Own => own_entry(seller, &entries).map(|entry| entry.file.clone()),
+        WellKnownRegistrationSpec::Own => seller_registry_entry(seller, &entries).map(|entry| entry.file.clone()),
         WellKnownRegistrationSpec::Missing | WellKnownRegistrationSpec::Moved(_) => None,
         WellKnownRegistrationSpec::Ens(name) => {
             let services = [json!({"name": "ENS", "endpoint": name})];
@@ -182,7 +182,7 @@ impl SandboxSellerReply {
         if let Some(name) = &seller.claims_name {
             entry["extra"]["ens"] = json!(name);
         }
-        if let Some(own) = own_entry(seller, entries).filter(|_| seller.claims_registration) {
+        if let Some(own) = seller_registry_entry(seller, entries).filter(|_| seller.claims_registration) {
             entry["extra"]["erc8004"] =
                 json!({"agentRegistry": registrations::registry_identifier(), "agentId": own.number});
         }
@@ -245,7 +245,7 @@ mod tests {
         let agents = spec.agents.iter().map(|agent| agent.name.clone());
         let names: BTreeSet<String> = seller_names(&spec).map(|name| name.name).chain(agents).collect();
         let known = |identity: &str| names.contains(identity) || identity.starts_with("eip155:31337:0x8004");
-        let remembered = remembered_sellers();
+        let remembered = seller_memory_seeds();
         let accepted = remembered.iter().filter_map(|seller| Some((&seller.origin, seller.identity.as_ref()?)));
         for (origin, identity) in
             pinned_identities().iter().map(|(origin, identity)| (origin, identity)).chain(accepted)

@@ -18,7 +18,7 @@ use super::gateway::IpfsGatewayBehaviour;
 use super::web::WebServerBehaviour;
 use clresolve_core::payment::CoinType;
 use clresolve_core::reason::ReasonCode;
-use clresolve_core::state::{ProfileNearMiss, TrustState};
+use clresolve_core::state::{TrustState, TrustStateUnderOtherProfile};
 use clresolve_ipfs::build::BlocksByCid;
 
 const PUBLISHER: &str = "publisher.eth";
@@ -75,14 +75,14 @@ pub struct CardlessNameSpec {
     /// The name.
     pub name: String,
     /// The account that holds it.
-    #[serde(default = "publisher_account")]
+    #[serde(default = "default_holder")]
     pub holder: String,
     /// The account in its address record.
     pub addr: Option<String>,
     /// Its address records by chain, as for an [`SandboxAgentSpec`]. On other chains, a seller's name has the honest
     /// payee as its address.
     #[serde(default)]
-    pub addresses: AddressRecordSpec,
+    pub addresses: AddressRecordsSpec,
     /// Its text records, with any keys.
     #[serde(default)]
     pub records: BTreeMap<String, String>,
@@ -228,17 +228,17 @@ pub struct SandboxAgentSpec {
     pub codes: Vec<ReasonCode>,
     /// The expected near misses.
     #[serde(default)]
-    pub near_misses: Vec<ProfileNearMiss>,
+    pub near_misses: Vec<TrustStateUnderOtherProfile>,
     /// The layer that defines its verb.
     #[serde(default)]
     pub class: VerbProtocolLayer,
     /// Its primary verb. The default depends on the class.
     pub verb: Option<String>,
     /// The last segment of its entry.
-    #[serde(default = "v1")]
+    #[serde(default = "default_route")]
     pub route: String,
     /// Value of `owner` and `cl.owner`.
-    #[serde(default = "publisher")]
+    #[serde(default = "default_owner")]
     pub owner: String,
     /// How its card differs from a good one.
     #[serde(default)]
@@ -257,10 +257,10 @@ pub struct SandboxAgentSpec {
     /// Address records (ENSIP-9), keyed by the EIP-155 ID of the chain, or `default` for the record for all EVM chains
     /// (ENSIP-19). The bytes are in hexadecimal. Empty means that the record is not set.
     #[serde(default)]
-    pub addresses: AddressRecordSpec,
+    pub addresses: AddressRecordsSpec,
     /// Address records that differ in the newest block.
     #[serde(default)]
-    pub latest_addresses: AddressRecordSpec,
+    pub latest_addresses: AddressRecordsSpec,
     /// The seller behind its entry, by the path on the sellers' host (`seller.rs`). If set, its runtime and the address
     /// of the payee are published.
     pub seller: Option<String>,
@@ -317,15 +317,15 @@ pub enum AgentWalletSpec {
 /// Address records by coin type.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "BTreeMap<String, Bytes>")]
-pub struct AddressRecordSpec(pub BTreeMap<CoinType, Bytes>);
+pub struct AddressRecordsSpec(pub BTreeMap<CoinType, Bytes>);
 
-impl TryFrom<BTreeMap<String, Bytes>> for AddressRecordSpec {
+impl TryFrom<BTreeMap<String, Bytes>> for AddressRecordsSpec {
     type Error = String;
 
     fn try_from(by_chain: BTreeMap<String, Bytes>) -> Result<Self, String> {
         let coin = |chain: &str| match chain {
             "default" => Some(CoinType::EVM_DEFAULT),
-            id => id.parse().ok().and_then(CoinType::for_chain),
+            id => id.parse().ok().and_then(CoinType::from_chain_id),
         };
         let known = by_chain.into_iter().map(|(chain, address)| match coin(&chain) {
             Some(coin) => Ok((coin, address)),
@@ -488,15 +488,15 @@ pub enum TextEncoding {
     Latin1,
 }
 
-fn v1() -> String {
+fn default_route() -> String {
     "v1".to_owned()
 }
 
-fn publisher() -> String {
+fn default_owner() -> String {
     PUBLISHER.to_owned()
 }
 
-fn publisher_account() -> String {
+fn default_holder() -> String {
     PUBLISHER_ACCOUNT.to_owned()
 }
 
@@ -557,11 +557,11 @@ mod tests {
     #[test]
     fn addresses_are_written_by_chain() {
         let agent = agent("addresses = { 1 = \"0x01\", 31337 = \"0x02\", default = \"0x\" }").unwrap().agents.remove(0);
-        let chain = CoinType::for_chain(31_337).unwrap();
+        let chain = CoinType::from_chain_id(31_337).unwrap();
         let expected: [(CoinType, Bytes); 3] =
             [(CoinType::ETHER, vec![1].into()), (CoinType::EVM_DEFAULT, Bytes::new()), (chain, vec![2].into())];
-        assert_eq!(agent.addresses, AddressRecordSpec(expected.into()));
-        assert_eq!(agent.latest_addresses, AddressRecordSpec::default());
+        assert_eq!(agent.addresses, AddressRecordsSpec(expected.into()));
+        assert_eq!(agent.latest_addresses, AddressRecordsSpec::default());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use reqwest::{Certificate, Client, Response};
 use super::spec::SandboxSpec;
 use super::world::RunningSandbox;
 use super::{IpfsGatewayBehaviour, agents};
-use clresolve_ipfs::{ContentId, ContentPath, DagWalkBudget, read_file_from_car};
+use clresolve_ipfs::{ContentId, DagWalkBudget, UnixFsPath, read_file_from_car};
 
 const CARDS: &str = "https://cards.sandbox.example/agents/v1.0.0/commons";
 
@@ -112,7 +112,7 @@ async fn every_layout_comes_as_a_car() {
         let (cid, path) = location("x.eth", layout);
         let url = format!("https://gateway.sandbox.example/ipfs/{cid}/{path}?format=car&dag-scope=entity");
         let car = bytes(get(&client, &url).await).await;
-        let path = ContentPath::parse(&path).unwrap();
+        let path = UnixFsPath::parse(&path).unwrap();
         assert_eq!(
             read_file_from_car(cid, &path, DagWalkBudget::for_agent_card(), car).unwrap().bytes,
             card,

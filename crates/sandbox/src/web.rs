@@ -1,8 +1,8 @@
 //! The HTTPS origin of a sandbox: one listener on loopback that serves every host, by the `Host` header.
 //!
-//! [`WebServerBehaviour`] describes how a document is served: correctly, or with one of many faults. [`VirtualHosts`]
-//! answers the requests to every host: of the cards, the schemas, the sellers, the IPFS gateways and the CCIP-Read
-//! gateway.
+//! [`WebServerBehaviour`] describes how a document is served: correctly, or with one of many faults.
+//! [`VirtualHostHandler`] answers the requests to every host: of the cards, the schemas, the sellers, the IPFS gateways
+//! and the CCIP-Read gateway.
 
 use std::convert::Infallible;
 use std::io::Write as _;
@@ -125,7 +125,7 @@ pub(crate) enum HostReaction {
 }
 
 /// All hosts of a sandbox behind one listener. The `Host` header selects one.
-pub(crate) trait VirtualHosts: Send + Sync + 'static {
+pub(crate) trait VirtualHostHandler: Send + Sync + 'static {
     /// The response to a request for `host`. `body` is empty except for a POST.
     fn react_to_request(&self, host: &str, request: &Request<()>, body: &Bytes) -> HostReaction;
 }
@@ -139,7 +139,10 @@ pub(crate) struct SandboxHttpsServer {
 
 impl SandboxHttpsServer {
     /// Serves `hosts` on a free port of 127.0.0.1. No other address can be bound.
-    pub(crate) async fn start(tls: Arc<rustls::ServerConfig>, hosts: Arc<dyn VirtualHosts>) -> std::io::Result<Self> {
+    pub(crate) async fn start(
+        tls: Arc<rustls::ServerConfig>,
+        hosts: Arc<dyn VirtualHostHandler>,
+    ) -> std::io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let task = tokio::spawn(accept_connections(listener, TlsAcceptor::from(tls), hosts));
@@ -158,7 +161,7 @@ impl Drop for SandboxHttpsServer {
 }
 
 /// Accepts connections until the task is aborted, which also closes every connection.
-async fn accept_connections(listener: TcpListener, tls: TlsAcceptor, hosts: Arc<dyn VirtualHosts>) {
+async fn accept_connections(listener: TcpListener, tls: TlsAcceptor, hosts: Arc<dyn VirtualHostHandler>) {
     let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = JoinSet::new();
     loop {
@@ -173,7 +176,7 @@ async fn accept_connections(listener: TcpListener, tls: TlsAcceptor, hosts: Arc<
     }
 }
 
-async fn serve_connection(stream: TcpStream, tls: TlsAcceptor, hosts: Arc<dyn VirtualHosts>) {
+async fn serve_connection(stream: TcpStream, tls: TlsAcceptor, hosts: Arc<dyn VirtualHostHandler>) {
     let _ = stream.set_nodelay(true);
     let Ok(stream) = tls.accept(stream).await else { return };
     let service = service_fn(move |request| {
@@ -191,7 +194,7 @@ async fn serve_connection(stream: TcpStream, tls: TlsAcceptor, hosts: Arc<dyn Vi
 pub(crate) struct DroppedConnectionError;
 
 async fn answer_request(
-    hosts: &dyn VirtualHosts,
+    hosts: &dyn VirtualHostHandler,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, DroppedConnectionError> {
     let (head, body) = request.into_parts();
@@ -214,7 +217,7 @@ pub(crate) fn bytes_reaction(content_type: &str, body: Bytes) -> HostReaction {
 }
 
 /// 402 with a JSON body, and a header `PAYMENT-REQUIRED` for each of `terms`.
-pub(crate) fn payment_required(terms: &[String], body: &str) -> HostReaction {
+pub(crate) fn payment_required_reaction(terms: &[String], body: &str) -> HostReaction {
     let name = hyper::header::HeaderName::from_static("payment-required");
     let headers = [(CONTENT_TYPE, "application/json")];
     let mut response = response_with_headers(StatusCode::PAYMENT_REQUIRED, &headers, Body::from(body.to_owned()));

@@ -19,7 +19,7 @@ use super::chain::{
     EnsResolverKind, SandboxChain, SandboxChainBuildError, SandboxChainBuilder, SandboxNameRegistration,
     SandboxRpcFault, SandboxRpcServer,
 };
-use super::demo::DemoSellers;
+use super::demo::DemoSellerServer;
 use super::discovery;
 use super::gateway::IpfsGatewayBehaviour;
 use super::planned;
@@ -34,7 +34,7 @@ use super::spec::{
     AgentWalletSpec, CardlessNameSpec, EnsResolverSpec, PUBLISHER_ACCOUNT, SandboxAgentSpec, SandboxSpec,
     SandboxSpecError,
 };
-use super::web::{SandboxHttpsServer, VirtualHosts};
+use super::web::{SandboxHttpsServer, VirtualHostHandler};
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::{CoinType, EndpointRecordKey};
 use clresolve_core::reading::ChainBlock;
@@ -84,7 +84,7 @@ pub struct RunningSandbox {
 /// Why a sandbox cannot start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum SandboxError {
+pub enum SandboxStartError {
     /// The data does not define a sandbox.
     #[error(transparent)]
     Spec(#[from] SandboxSpecError),
@@ -142,7 +142,7 @@ impl RunningSandbox {
     ///
     /// # Errors
     /// `spec` does not define a sandbox, or no port is free.
-    pub async fn start(spec: &SandboxSpec) -> Result<Self, SandboxError> {
+    pub async fn start(spec: &SandboxSpec) -> Result<Self, SandboxStartError> {
         let now = Timestamp::now();
         let schemas = SandboxSchemaLayers::with_schema_defects(&spec.schemas);
         let published = publish_agents(&spec.agents, &schemas)?;
@@ -154,14 +154,14 @@ impl RunningSandbox {
         let sellers = sellers::seller_hosts(spec);
         let of_sellers: Vec<&str> = sellers.iter().map(String::as_str).collect();
         let (ca_pem, tls) = ca::issue_certificates(&[&CERTIFIED[..], &discovery::HOSTS, &of_sellers].concat())
-            .map_err(|error| SandboxError::Listen(error.to_string()))?;
+            .map_err(|error| SandboxStartError::Listen(error.to_string()))?;
         let hosts = Arc::new(SandboxHosts::new(spec, &published, &schemas, Arc::clone(&chain)));
-        let server = SandboxHttpsServer::start(tls, Arc::clone(&hosts) as Arc<dyn VirtualHosts>)
+        let server = SandboxHttpsServer::start(tls, Arc::clone(&hosts) as Arc<dyn VirtualHostHandler>)
             .await
-            .map_err(|error| SandboxError::Listen(error.to_string()))?;
+            .map_err(|error| SandboxStartError::Listen(error.to_string()))?;
         let beacon = SandboxBeaconServers::start(Arc::clone(&chain)).await;
-        let beacon = beacon.map_err(|error| SandboxError::Listen(error.to_string()))?;
-        let rpc = SandboxRpcServer::bind(chain).await.map_err(|error| SandboxError::Listen(error.to_string()))?;
+        let beacon = beacon.map_err(|error| SandboxStartError::Listen(error.to_string()))?;
+        let rpc = SandboxRpcServer::bind(chain).await.map_err(|error| SandboxStartError::Listen(error.to_string()))?;
         let manifests = schemas.manifests().cloned().collect();
         let is_agent = |name: &str| spec.agents.iter().any(|agent| agent.name == name);
         let entries = registrations::registry_entries(spec);
@@ -193,8 +193,8 @@ impl RunningSandbox {
     }
 
     /// The beacon block root from which a light client can start.
-    pub fn checkpoint(&self) -> B256 {
-        self.beacon.checkpoint()
+    pub fn beacon_checkpoint_root(&self) -> B256 {
+        self.beacon.checkpoint_root()
     }
 
     /// Starts an endpoint of the beacon API that behaves like this.
@@ -204,9 +204,12 @@ impl RunningSandbox {
     pub async fn start_beacon_endpoint(
         &self,
         behaviour: SandboxBeaconBehaviour,
-    ) -> Result<SandboxUpstreamUrl, SandboxError> {
-        let url =
-            self.beacon.start_endpoint(behaviour).await.map_err(|error| SandboxError::Listen(error.to_string()))?;
+    ) -> Result<SandboxUpstreamUrl, SandboxStartError> {
+        let url = self
+            .beacon
+            .start_endpoint(behaviour)
+            .await
+            .map_err(|error| SandboxStartError::Listen(error.to_string()))?;
         Ok(SandboxUpstreamUrl { label: format!("beacon-{behaviour}"), url })
     }
 
@@ -238,13 +241,14 @@ impl RunningSandbox {
         &self,
         fault: SandboxRpcFault,
         state: ServedChainState,
-    ) -> Result<SandboxUpstreamUrl, SandboxError> {
+    ) -> Result<SandboxUpstreamUrl, SandboxStartError> {
         let chain = match state {
             ServedChainState::Growing => self.hosts.chain(),
             ServedChainState::Ahead => Arc::new(self.draft.clone().grow_chain(self.started + EPOCH)?),
             ServedChainState::Stopped => Arc::clone(&self.stopped),
         };
-        let server = SandboxRpcServer::bind(chain).await.map_err(|error| SandboxError::Listen(error.to_string()))?;
+        let server =
+            SandboxRpcServer::bind(chain).await.map_err(|error| SandboxStartError::Listen(error.to_string()))?;
         server.set_fault(fault);
         let mut faulty = self.faulty.lock().unwrap_or_else(PoisonError::into_inner);
         let endpoint = SandboxUpstreamUrl { label: format!("rpc-{}", faulty.len() + 1), url: server.url() };
@@ -256,8 +260,8 @@ impl RunningSandbox {
     ///
     /// # Errors
     /// The port cannot be bound.
-    pub async fn start_demo_sellers(&self, port: u16) -> std::io::Result<DemoSellers> {
-        DemoSellers::start(port, &self.hosts.chain()).await
+    pub async fn start_demo_sellers(&self, port: u16) -> std::io::Result<DemoSellerServer> {
+        DemoSellerServer::start(port, &self.hosts.chain()).await
     }
 
     /// Writes a text record on behalf of the name's holder, in a new block that is not final. Every endpoint of a
@@ -265,7 +269,12 @@ impl RunningSandbox {
     ///
     /// # Errors
     /// The name has no resolver with records.
-    pub fn write_text_record(&mut self, name: &EnsName, key: &str, value: &str) -> Result<ChainBlock, SandboxError> {
+    pub fn write_text_record(
+        &mut self,
+        name: &EnsName,
+        key: &str,
+        value: &str,
+    ) -> Result<ChainBlock, SandboxStartError> {
         self.change_chain(|newest| newest.set_text(name, key, value))
     }
 
@@ -277,7 +286,7 @@ impl RunningSandbox {
     pub fn change_chain(
         &mut self,
         change: impl FnOnce(&mut SandboxChainBuilder) -> Result<(), SandboxChainBuildError>,
-    ) -> Result<ChainBlock, SandboxError> {
+    ) -> Result<ChainBlock, SandboxStartError> {
         let newest = &mut self.draft.newest;
         change(newest)?;
         let block = newest.seal_block(newest.build()?.latest().timestamp + BETWEEN_WRITES)?;
@@ -401,7 +410,7 @@ impl GrowingSandboxChain {
         spec: &SandboxSpec,
         published: &[(SandboxAgentSpec, SandboxAgentPublication)],
         now: Timestamp,
-    ) -> Result<Self, SandboxError> {
+    ) -> Result<Self, SandboxStartError> {
         let builder = SandboxChainBuilder::new()?;
         let newest = builder.clone();
         let mut draft = Self {
@@ -413,16 +422,16 @@ impl GrowingSandboxChain {
             pending_wallets: Vec::new(),
         };
         for plain in &spec.names {
-            draft.put_plain_name(plain, now)?;
+            draft.register_cardless_name(plain, now)?;
         }
         for (agent, published) in published {
-            draft.put_agent(agent, published, now)?;
+            draft.register_agent_name(agent, published, now)?;
         }
-        for registration in planned::planned_registrations(spec, account_address(PUBLISHER_ACCOUNT))? {
+        for registration in planned::publisher_card_registrations(spec, account_address(PUBLISHER_ACCOUNT))? {
             draft.register_name(&registration)?;
         }
         for plain in sellers::seller_names(spec) {
-            draft.put_plain_name(&plain, now)?;
+            draft.register_cardless_name(&plain, now)?;
         }
         for entry in registrations::registry_entries(spec) {
             draft.register_agent_entry(&entry)?;
@@ -438,8 +447,8 @@ impl GrowingSandboxChain {
     }
 
     /// Registers an entry in the registry of agents.
-    fn register_agent_entry(&mut self, entry: &AgentRegistryEntry<'_>) -> Result<(), SandboxError> {
-        let account = entry.account();
+    fn register_agent_entry(&mut self, entry: &AgentRegistryEntry<'_>) -> Result<(), SandboxStartError> {
+        let account = entry.registering_account();
         self.builder.register_agent(account, &entry.uri())?;
         match entry.spec.wallet {
             AgentWalletSpec::Unset => self.builder.unset_agent_wallet(account, entry.number)?,
@@ -449,7 +458,7 @@ impl GrowingSandboxChain {
         Ok(())
     }
 
-    fn put_plain_name(&mut self, plain: &CardlessNameSpec, now: Timestamp) -> Result<(), SandboxError> {
+    fn register_cardless_name(&mut self, plain: &CardlessNameSpec, now: Timestamp) -> Result<(), SandboxStartError> {
         let (name, resolver) = resolver_for_spec(&plain.name, &plain.resolver)?;
         self.register_name(&SandboxNameRegistration {
             custody: plain.custody,
@@ -462,12 +471,12 @@ impl GrowingSandboxChain {
         })
     }
 
-    fn put_agent(
+    fn register_agent_name(
         &mut self,
         agent: &SandboxAgentSpec,
         published: &SandboxAgentPublication,
         now: Timestamp,
-    ) -> Result<(), SandboxError> {
+    ) -> Result<(), SandboxStartError> {
         let chain = &agent.chain;
         if !chain.registered {
             return Ok(());
@@ -506,7 +515,7 @@ impl GrowingSandboxChain {
         })
     }
 
-    fn register_name(&mut self, registration: &SandboxNameRegistration) -> Result<(), SandboxError> {
+    fn register_name(&mut self, registration: &SandboxNameRegistration) -> Result<(), SandboxStartError> {
         let detail = |error: SandboxChainBuildError| SandboxSpecError {
             agent: registration.name.to_string(),
             detail: error.to_string(),
@@ -515,21 +524,21 @@ impl GrowingSandboxChain {
     }
 
     /// Seals a block that is final at `now`.
-    fn seal_final_block(&mut self, now: Timestamp) -> Result<(), SandboxError> {
+    fn seal_final_block(&mut self, now: Timestamp) -> Result<(), SandboxStartError> {
         self.builder.seal_block(now - FINALITY)?;
         Ok(self.builder.finalize_newest_block()?)
     }
 
     /// Seals a block that is final at `now`, and returns the chain with the [newest](Self::chain_with_pending_block)
     /// block after it.
-    fn grow_chain(&mut self, now: Timestamp) -> Result<SandboxChain, SandboxError> {
+    fn grow_chain(&mut self, now: Timestamp) -> Result<SandboxChain, SandboxStartError> {
         self.seal_final_block(now)?;
         self.chain_with_pending_block(now)
     }
 
     /// The chain with a block after the final ones that is not final. It contains the pending records. The next round
     /// replaces it.
-    fn chain_with_pending_block(&mut self, now: Timestamp) -> Result<SandboxChain, SandboxError> {
+    fn chain_with_pending_block(&mut self, now: Timestamp) -> Result<SandboxChain, SandboxStartError> {
         let mut newest = self.builder.clone();
         for (name, key, value) in &self.pending {
             newest.set_text(name, key, value)?;
@@ -553,12 +562,12 @@ impl GrowingSandboxChain {
 
 /// The name whose resolver has the records of `name`, and that resolver.
 fn resolver_for_spec(name: &str, spec: &EnsResolverSpec) -> Result<(EnsName, EnsResolverKind), SandboxSpecError> {
-    let parsed = parse(name)?;
+    let parsed = parse_normalized_name(name)?;
     let kind = match spec {
         EnsResolverSpec::Public => EnsResolverKind::Public,
         EnsResolverSpec::ParentWildcard => {
             let parent = name.split_once('.').map_or("", |(_, parent)| parent);
-            return Ok((parse(parent)?, EnsResolverKind::Wildcard));
+            return Ok((parse_normalized_name(parent)?, EnsResolverKind::Wildcard));
         }
         EnsResolverSpec::Offchain(urls) => EnsResolverKind::Offchain { urls: urls.clone() },
         EnsResolverSpec::Hostile { mode, arg } => EnsResolverKind::Hostile { mode: *mode, arg: arg.clone() },
@@ -572,7 +581,7 @@ fn add_days(now: Timestamp, days: i64) -> Timestamp {
     now + SignedDuration::from_hours(24 * days)
 }
 
-fn parse(name: &str) -> Result<EnsName, SandboxSpecError> {
+fn parse_normalized_name(name: &str) -> Result<EnsName, SandboxSpecError> {
     let normal = EnsName::parse(name).map_err(|error| error.to_string());
     normal
         .and_then(|normal| if normal.as_str() == name { Ok(normal) } else { Err(format!("write it as {normal}")) })

@@ -39,7 +39,7 @@ pub(crate) fn folders_along_path(path: &Path) -> io::Result<BTreeSet<PathBuf>> {
 /// Finds the first part of a file's path that other users can write or replace, so that they could choose its content:
 /// the file, a folder or a link that another user owns or that group or others may write. File systems that are mounted
 /// read-only are exempt, whatever the modes, and so are pipes, which have no path.
-pub fn find_writable_part(file: &Path) -> io::Result<Option<PathBuf>> {
+pub fn find_path_part_others_can_write(file: &Path) -> io::Result<Option<PathBuf>> {
     let file = std::path::absolute(file)?;
     if !fs::metadata(&file)?.is_file() {
         return Ok(None);
@@ -99,7 +99,7 @@ mod tests {
         }
         symlink("../open/file", path("own/link")).expect("a link");
         symlink(path("own/file"), path("open/link")).expect("a link");
-        let found = |name: &str| find_writable_part(&path(name)).expect("it can be read");
+        let found = |name: &str| find_path_part_others_can_write(&path(name)).expect("it can be read");
         for name in ["own/file", "sticky/file"] {
             assert_eq!(found(name), None, "{name}");
         }
@@ -115,6 +115,6 @@ mod tests {
         if std::os::unix::fs::chown(path("own/file"), Some(65534), None).is_ok() {
             assert_eq!(found("own/file"), Some(path("own/file")), "it belongs to another user");
         }
-        assert_eq!(find_writable_part(Path::new("/dev/null")).expect("it is there"), None, "no file");
+        assert_eq!(find_path_part_others_can_write(Path::new("/dev/null")).expect("it is there"), None, "no file");
     }
 }

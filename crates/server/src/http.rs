@@ -87,20 +87,20 @@ use jiff::Timestamp;
 
 #[cfg(unix)]
 use self::admin::AdminState;
-use self::api_kind::ListenerRole;
+use self::api_kind::ListenerApiScope;
 use self::hot_names::{MOST_NAMES, SavedHotNames};
 use self::in_force::CurrentService;
 use self::listener::Listener;
 pub use self::operator::{DaemonOperator, ReloadOutcome};
 pub use self::reload::{ConfigReloader, ReloadError, StartupSetting};
 use self::serving::build_service;
-pub use self::serving::{ServeError, check_config};
-use self::signatures::VerdictSigner;
+pub use self::serving::{DaemonStartError, check_serving_config};
+use self::signatures::CachingVerdictSigner;
 use self::state::AppState;
-use self::systems::OrlojCardSource;
-pub use self::systems::OrlojCardsError;
+pub use self::systems::OrlojCardGenerationError;
+use self::systems::OrlojCardGenerator;
 #[cfg(unix)]
-use self::unix_socket::UnixSocket;
+use self::unix_socket::UnixSocketListener;
 use crate::port_holder;
 use crate::traces::TraceExporter;
 
@@ -117,7 +117,7 @@ pub struct HttpDaemon {
     started: Timestamp,
     /// The admin socket, after [`bind_admin_socket`](HttpDaemon::bind_admin_socket).
     #[cfg(unix)]
-    admin: Option<(UnixSocket, AdminState)>,
+    admin: Option<(UnixSocketListener, AdminState)>,
     /// Exports traces, if a collector is configured.
     traces: Option<TraceExporter>,
 }
@@ -128,8 +128,8 @@ impl HttpDaemon {
     ///
     /// # Errors
     /// If an address cannot or must not be bound, or the resolver cannot be built.
-    pub async fn bind(config: &Config) -> Result<Self, ServeError> {
-        check_config(config)?;
+    pub async fn bind(config: &Config) -> Result<Self, DaemonStartError> {
+        check_serving_config(config)?;
         let (listeners, mut config) = (Listeners::bind(config).await?, config.clone());
         config.network.denied.extend(listeners.all.1.tcp_address());
         config.network.denied.extend(listeners.gate.as_ref().and_then(|(_, address)| address.tcp_address()));
@@ -142,20 +142,20 @@ impl HttpDaemon {
     ///
     /// # Errors
     /// If an address cannot or must not be bound.
-    pub async fn bind_with_resolver(config: &Config, resolver: Resolver) -> Result<Self, ServeError> {
-        check_config(config)?;
+    pub async fn bind_with_resolver(config: &Config, resolver: Resolver) -> Result<Self, DaemonStartError> {
+        check_serving_config(config)?;
         Self::with_listeners(Listeners::bind(config).await?, resolver, config.clone())
     }
 
-    fn with_listeners(listeners: Listeners, resolver: Resolver, config: Config) -> Result<Self, ServeError> {
-        let signatures = sign::open_signer(&config.sign)?.map(VerdictSigner::new).map(Arc::new);
+    fn with_listeners(listeners: Listeners, resolver: Resolver, config: Config) -> Result<Self, DaemonStartError> {
+        let signatures = sign::open_signer(&config.sign)?.map(CachingVerdictSigner::new).map(Arc::new);
         let now = resolver.now();
-        let systems = OrlojCardSource::open(&config.orloj, now)?;
+        let systems = OrlojCardGenerator::open(&config.orloj, now)?;
         let traces = TraceExporter::open(&config, &resolver)?;
         let in_force =
             Arc::new(CurrentService::new(build_service(AppState::new(resolver, &config, signatures, systems))));
         // After the state is built, since that installs the recorder.
-        telemetry::record_start(now);
+        telemetry::record_daemon_start(now);
         let Listeners { all: (listener, address), gate } = listeners;
         let hot_names = config.cache.hot_names.as_deref().map(SavedHotNames::open);
         Ok(Self {
@@ -190,7 +190,7 @@ impl HttpDaemon {
     pub async fn bind_admin_socket(
         &mut self,
         operator: Arc<dyn DaemonOperator>,
-    ) -> Result<Option<SocketPath>, ServeError> {
+    ) -> Result<Option<SocketPath>, DaemonStartError> {
         let Some(path) = &self.config.admin.socket else { return Ok(None) };
         let failed = |error: Error| {
             let is_in_use = error.kind() == ErrorKind::AddrInUse;
@@ -199,7 +199,7 @@ impl HttpDaemon {
             listen_error("admin.socket", &ListenAddress::Unix(path.clone()), detail)
         };
         let mode = if clresolve_core::mutant!("open-admin-socket") { 0o666 } else { admin::MODE };
-        let socket = UnixSocket::bind(path, mode).await.map_err(failed)?;
+        let socket = UnixSocketListener::bind(path, mode).await.map_err(failed)?;
         let state = AdminState { in_force: Arc::clone(&self.in_force), operator, started: self.started };
         self.admin = Some((socket, state));
         Ok(Some(path.clone()))
@@ -214,8 +214,8 @@ impl HttpDaemon {
     /// returns 503 and the gate 403. After the notice, no connections are accepted, and requests in progress may finish
     /// within the drain timeout.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let gate = self.gate.map(|(listener, _)| (listener, ListenerRole::Gate));
-        let listeners = [(self.listener, ListenerRole::All)].into_iter().chain(gate);
+        let gate = self.gate.map(|(listener, _)| (listener, ListenerApiScope::Gate));
+        let listeners = [(self.listener, ListenerApiScope::All)].into_iter().chain(gate);
         let administered = async {
             #[cfg(unix)]
             if let Some((socket, state)) = self.admin {
@@ -234,10 +234,10 @@ impl HttpDaemon {
             never = administered => match never {},
             never = exported => match never {},
             never = background::run_background_refreshes(&self.in_force, self.hot_names.as_ref()) => match never {},
-            never = background::read_until_ready(&self.in_force) => match never {},
+            never = background::read_chain_until_ready(&self.in_force) => match never {},
         }
         if let Some(hot_names) = self.hot_names {
-            let hot = self.in_force.state().resolver.hot_names(MOST_NAMES);
+            let hot = self.in_force.state().resolver.most_requested_names(MOST_NAMES);
             // Blocking is acceptable here, because this is the last work of the process.
             hot_names.save(hot);
         }
@@ -250,7 +250,7 @@ struct Listeners {
 }
 
 impl Listeners {
-    async fn bind(config: &Config) -> Result<Self, ServeError> {
+    async fn bind(config: &Config) -> Result<Self, DaemonStartError> {
         let all = bind_listener("http.listen", &config.http.listen).await?;
         let gate = match &config.gate.listen {
             Some(address) => Some(bind_listener("gate.listen", address).await?),
@@ -260,7 +260,10 @@ impl Listeners {
     }
 }
 
-async fn bind_listener(key: &'static str, address: &ListenAddress) -> Result<(Listener, ListenAddress), ServeError> {
+async fn bind_listener(
+    key: &'static str,
+    address: &ListenAddress,
+) -> Result<(Listener, ListenAddress), DaemonStartError> {
     match Listener::bind(address).await {
         Ok(bound) => Ok(bound),
         Err(error) if error.kind() == ErrorKind::AddrInUse => {
@@ -288,8 +291,8 @@ fn in_use_message(key: &str, error: &Error, holder: &str) -> String {
     format!("{error}; {holder} listens there: choose another address with {what}")
 }
 
-fn listen_error(key: &'static str, address: &ListenAddress, detail: String) -> ServeError {
-    ServeError::Listen { key, address: address.clone(), detail }
+fn listen_error(key: &'static str, address: &ListenAddress, detail: String) -> DaemonStartError {
+    DaemonStartError::Listen { key, address: address.clone(), detail }
 }
 
 #[cfg(test)]

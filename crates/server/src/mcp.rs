@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use clresolve_resolver::cpu_share::{self, CpuJobUrgency};
 use futures_util::FutureExt as _;
 use rmcp::ServerHandler;
@@ -30,7 +30,7 @@ use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
 
 pub(crate) use self::answer::{McpToolAnswer, McpToolFailure};
-pub(crate) use self::asker::{McpBackend, ResolverAnswer};
+pub(crate) use self::asker::{McpBackend, ResolutionWithResolver};
 pub(crate) use self::message::{MAX_MESSAGE_BYTES, parse_message};
 pub use self::stdio::{McpHandshakeError, serve_stdio};
 
@@ -62,7 +62,7 @@ impl McpServer {
 
     async fn run_tool(&self, tool: &tools::McpTool, arguments: Value) -> Result<McpToolAnswer, McpToolFailure> {
         let called = (tool.call)(&*self.asker, arguments);
-        match self.asker.pool_work(tool.urgency) {
+        match self.asker.cpu_task_context(tool.urgency) {
             Some(work) => cpu_share::run_in_context(work, called).await,
             None => called.await,
         }
@@ -98,7 +98,7 @@ impl ServerHandler for McpServer {
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         let called = AssertUnwindSafe(self.run_tool(tool, arguments)).catch_unwind();
         let answered = tokio::select! {
-            answered = called => answered.unwrap_or_else(|_panicked| Err(McpToolFailure::from(Refusal::InternalError))),
+            answered = called => answered.unwrap_or_else(|_panicked| Err(McpToolFailure::from(RefusalCode::InternalError))),
             () = context.ct.cancelled() => return Err(ErrorData::internal_error("the call was cancelled", None)),
         };
         let result = match answered {
@@ -130,17 +130,18 @@ impl ServerHandler for McpServer {
         _context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let found = resources::read_resource_at(&request.uri, &*self.asker);
-        let missing =
-            || ErrorData::resource_not_found("no resource has this URI", Some(refusal_code(Refusal::RequestMalformed)));
+        let missing = || {
+            ErrorData::resource_not_found("no resource has this URI", Some(refusal_code(RefusalCode::RequestMalformed)))
+        };
         found.map(Into::into).ok_or_else(missing)
     }
 }
 
 /// The error for a request that names an unknown item.
 fn unknown_item_error(message: &'static str) -> ErrorData {
-    ErrorData::invalid_params(message, Some(refusal_code(Refusal::RequestMalformed)))
+    ErrorData::invalid_params(message, Some(refusal_code(RefusalCode::RequestMalformed)))
 }
 
-fn refusal_code(refusal: Refusal) -> Value {
+fn refusal_code(refusal: RefusalCode) -> Value {
     json!({ "code": refusal })
 }

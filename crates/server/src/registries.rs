@@ -4,19 +4,19 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use clresolve_core::reason::{ReasonCode, Refusal};
+use clresolve_core::reason::{ReasonCode, RefusalCode};
 use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles};
 
 /// All codes: those of verdicts and other judgements, and those of refusals.
 pub(crate) fn all_codes_document() -> Value {
     json!({
         "reasons": ReasonCode::ALL.iter().copied().map(code_document).collect::<Vec<_>>(),
-        "refusals": Refusal::ALL.into_iter().map(refusal_document).collect::<Vec<_>>(),
+        "refusals": RefusalCode::ALL.into_iter().map(refusal_document).collect::<Vec<_>>(),
     })
 }
 
 pub(crate) fn reason_document(slug: &str) -> Option<Value> {
-    let refusal = || Refusal::ALL.into_iter().find(|refusal| refusal.slug() == slug);
+    let refusal = || RefusalCode::ALL.into_iter().find(|refusal| refusal.slug() == slug);
     ReasonCode::from_slug(slug).map(code_document).or_else(|| refusal().map(refusal_document))
 }
 
@@ -26,7 +26,7 @@ fn code_document(code: ReasonCode) -> Value {
     entry
 }
 
-fn refusal_document(refusal: Refusal) -> Value {
+fn refusal_document(refusal: RefusalCode) -> Value {
     json!({"code": refusal, "title": refusal.title(), "type": refusal.uri()})
 }
 
@@ -46,13 +46,13 @@ pub(crate) struct ConformanceProfileEntry<'p> {
     digest: String,
     /// Whether it applies to questions that select none.
     default: bool,
-    manifests: Vec<SchemaManifestEntry<'p>>,
+    manifests: Vec<ProfileManifestEntry<'p>>,
 }
 
 /// The manifest of a profile's release line.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-struct SchemaManifestEntry<'p> {
+struct ProfileManifestEntry<'p> {
     id: &'p str,
     #[schemars(regex(pattern = "^sha256:[0-9a-f]{64}$"))]
     digest: String,
@@ -66,7 +66,8 @@ impl<'p> ConformanceProfileList<'p> {
 
 impl<'p> ConformanceProfileEntry<'p> {
     pub(crate) fn new(profile: &'p ConformanceProfile, default: &str) -> Self {
-        let manifests = profile.manifests().map(|m| SchemaManifestEntry { id: m.id(), digest: m.digest().to_string() });
+        let manifests =
+            profile.manifests().map(|m| ProfileManifestEntry { id: m.id(), digest: m.digest().to_string() });
         Self {
             id: profile.id(),
             title: profile.title(),

@@ -67,7 +67,7 @@ impl TraceExporter {
             }
             let is_up = self.send_traces(&traces).await.is_ok_and(|status| (200..300).contains(&status));
             if !is_up {
-                let spans = traces.iter().map(ResolutionTrace::spans).sum();
+                let spans = traces.iter().map(ResolutionTrace::span_count).sum();
                 telemetry::count_dropped_spans(SpanDropReason::Collector, spans);
             }
             if self.is_up && !is_up {

@@ -7,9 +7,9 @@ use crate::contracts::{
     decode_records, decode_texts,
 };
 use clresolve_core::cause::{CcipLookupError, ResolverContractError};
-use clresolve_core::payment::{CoinTypes, PaymentRecords};
+use clresolve_core::payment::{PaymentRecords, RequestedCoinTypes};
 use clresolve_core::reading::{ChainError, ClOwnerReading, EnsAnswer, ResolvedRecords};
-use clresolve_core::records::{RecordKey, TextRecord};
+use clresolve_core::records::{TextRecord, TextRecordKey};
 
 /// A response of the contracts.
 pub enum EnsAnswerStage<T> {
@@ -42,7 +42,7 @@ impl UniversalResolverBytes {
     }
 
     /// The error for a bad answer. After a lookup, a revert means that the callback rejected the gateway's response.
-    fn answer_error(&self, bad: ResolverAnswerError) -> ChainError {
+    fn to_chain_error(&self, bad: ResolverAnswerError) -> ChainError {
         match bad {
             ResolverAnswerError::Gateway(cause) => ChainError::Ccip(cause),
             ResolverAnswerError::Reverted(cause) if self.is_off_chain() => {
@@ -57,7 +57,7 @@ impl UniversalResolverBytes {
 ///
 /// # Errors
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`].
-pub fn records_response(findings: &NameFindings) -> Result<EnsAnswerStage<EnsAnswer>, ChainError> {
+pub fn records_answer_stage(findings: &NameFindings) -> Result<EnsAnswerStage<EnsAnswer>, ChainError> {
     Ok(match &findings.resolved {
         UniversalResolverOutcome::Returned(data) => {
             EnsAnswerStage::Returned(UniversalResolverBytes::OnChain(data.clone()))
@@ -84,10 +84,10 @@ pub fn records_response(findings: &NameFindings) -> Result<EnsAnswerStage<EnsAns
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`].
 pub fn decode_returned_records(
     findings: &NameFindings,
-    keys: &[RecordKey],
+    keys: &[TextRecordKey],
     returned: &UniversalResolverBytes,
 ) -> Result<EnsAnswer, ChainError> {
-    let (resolver, records) = decode_texts(returned.data(), keys).map_err(|bad| returned.answer_error(bad))?;
+    let (resolver, records) = decode_texts(returned.data(), keys).map_err(|bad| returned.to_chain_error(bad))?;
     if resolver != findings.source.resolver {
         return Err(ChainError::Resolver(ResolverContractError::TwoResolvers));
     }
@@ -111,7 +111,7 @@ pub fn decode_returned_records(
 ///
 /// # Errors
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`].
-pub fn payment_response(findings: &NameFindings) -> Result<EnsAnswerStage<PaymentRecords>, ChainError> {
+pub fn payment_answer_stage(findings: &NameFindings) -> Result<EnsAnswerStage<PaymentRecords>, ChainError> {
     let Some(payment) = findings.payment.as_ref().filter(|_| findings.has_response()) else {
         return Ok(EnsAnswerStage::Complete(PaymentRecords::default()));
     };
@@ -131,14 +131,14 @@ pub fn payment_response(findings: &NameFindings) -> Result<EnsAnswerStage<Paymen
 /// Decodes the payment records.
 ///
 /// # Errors
-/// [`ChainError::Resolver`] or [`ChainError::Ccip`] if none of the records can be read. If a single record cannot be
-/// read, its own value contains the error.
+/// [`ChainError::Resolver`] or [`ChainError::Ccip`] if none of the records can be read. If a single record
+/// cannot be read, its own value contains the error.
 pub fn decode_returned_payment(
     findings: &NameFindings,
-    coins: &CoinTypes,
+    coins: &RequestedCoinTypes,
     returned: &UniversalResolverBytes,
 ) -> Result<PaymentRecords, ChainError> {
-    let explain = |bad| returned.answer_error(bad);
+    let explain = |bad| returned.to_chain_error(bad);
     let (resolver, records) = decode_payment(returned.data(), coins, explain).map_err(explain)?;
     if resolver == findings.source.resolver {
         Ok(PaymentRecords { offchain: returned.is_off_chain(), ..records })
@@ -152,12 +152,12 @@ pub fn decode_returned_payment(
 #[must_use]
 pub fn add_payment_records(
     answer: EnsAnswer,
-    coins: &CoinTypes,
+    coins: &RequestedCoinTypes,
     payment: Result<PaymentRecords, ChainError>,
 ) -> EnsAnswer {
     match answer {
         EnsAnswer::Records(found) => {
-            let payment = payment.unwrap_or_else(|cause| PaymentRecords::unreadable_records(coins, &cause));
+            let payment = payment.unwrap_or_else(|cause| PaymentRecords::from_read_failure(coins, &cause));
             EnsAnswer::Records(ResolvedRecords { payment, ..found })
         }
         other => other,
@@ -172,14 +172,14 @@ pub fn decode_returned_further_records(
     returned: &UniversalResolverBytes,
     count: usize,
 ) -> Result<Vec<TextRecord>, ChainError> {
-    decode_records(returned.data(), count).map(|(_, records)| records).map_err(|bad| returned.answer_error(bad))
+    decode_records(returned.data(), count).map(|(_, records)| records).map_err(|bad| returned.to_chain_error(bad))
 }
 
 /// The response about address and holder of an owner's name.
 ///
 /// # Errors
 /// [`ChainError::Resolver`] or [`ChainError::Ccip`].
-pub fn owner_details_response(findings: &NameFindings) -> Result<EnsAnswerStage<ClOwnerReading>, ChainError> {
+pub fn owner_details_answer_stage(findings: &NameFindings) -> Result<EnsAnswerStage<ClOwnerReading>, ChainError> {
     Ok(match &findings.resolved {
         UniversalResolverOutcome::Returned(data) => {
             EnsAnswerStage::Returned(UniversalResolverBytes::OnChain(data.clone()))
@@ -203,6 +203,6 @@ pub fn decode_returned_owner_details(
     findings: &NameFindings,
     returned: &UniversalResolverBytes,
 ) -> Result<ClOwnerReading, ChainError> {
-    let address = decode_address(returned.data()).map_err(|bad| returned.answer_error(bad))?;
+    let address = decode_address(returned.data()).map_err(|bad| returned.to_chain_error(bad))?;
     Ok(ClOwnerReading { address, holder: findings.holder })
 }

@@ -9,9 +9,11 @@ use jiff::Timestamp;
 use super::abi::{self, AbiError, AbiType, MAX_ELEMENTS};
 use clresolve_core::cause::{CcipLookupError, CcipResponseError, ResolverContractError};
 use clresolve_core::name::EnsName;
-use clresolve_core::payment::{AddressRecord, CoinType, CoinTypes, EndpointRecord, EndpointRecordKey, PaymentRecords};
+use clresolve_core::payment::{
+    AddressRecord, CoinType, EndpointRecord, EndpointRecordKey, PaymentRecords, RequestedCoinTypes,
+};
 use clresolve_core::reading::{ChainError, Ensv2MigrationSign, NameHolder};
-use clresolve_core::records::{RecordKey, RecordSet, TextRecord};
+use clresolve_core::records::{TextRecord, TextRecordKey, TextRecordSet};
 use clresolve_core::text::excerpt_text;
 
 const REGISTRY: Address = alloy_ens::ENS_ADDRESS;
@@ -113,7 +115,7 @@ const FACTS: usize = 6;
 pub struct NameMulticall {
     name: EnsName,
     contracts: EnsContractAddresses,
-    coins: Option<CoinTypes>,
+    coins: Option<RequestedCoinTypes>,
 }
 
 impl NameMulticall {
@@ -124,12 +126,12 @@ impl NameMulticall {
 
     /// Adds a call about payments: the addresses for these coin types, and the endpoints.
     #[must_use]
-    pub fn with_payment(self, coins: Option<CoinTypes>) -> Self {
+    pub fn with_payment(self, coins: Option<RequestedCoinTypes>) -> Self {
         Self { coins, ..self }
     }
 
     /// The requested coin types; `None` if payments are not requested.
-    pub const fn coins(&self) -> Option<&CoinTypes> {
+    pub const fn coins(&self) -> Option<&RequestedCoinTypes> {
         self.coins.as_ref()
     }
 
@@ -138,7 +140,7 @@ impl NameMulticall {
     /// resolver may use up all remaining gas. Payments have a separate call, so that a resolver's reaction to it cannot
     /// affect the records.
     pub fn aggregate_call(&self, resolve: Bytes) -> Bytes {
-        let node = self.name.node();
+        let node = self.name.namehash();
         let id = U256::from_be_bytes(node.0);
         let at = &self.contracts;
         let mut calls = vec![
@@ -157,28 +159,28 @@ impl NameMulticall {
 
     /// Call data of the Universal Resolver for the text records of these keys.
     pub fn resolve_texts_call<'k>(&self, keys: impl IntoIterator<Item = &'k str>) -> Bytes {
-        let node = self.name.node();
+        let node = self.name.namehash();
         let text = |key: &str| textCall { node, key: key.to_owned() }.abi_encode().into();
-        self.resolve_call(multicallCall { data: keys.into_iter().map(text).collect() }.abi_encode())
+        self.universal_resolver_call(multicallCall { data: keys.into_iter().map(text).collect() }.abi_encode())
     }
 
     /// Call data of the Universal Resolver for the name's payment records; `None` if they are not requested.
     pub fn resolve_payment_call(&self) -> Option<Bytes> {
-        let node = self.name.node();
+        let node = self.name.namehash();
         let address =
             |coin: CoinType| Multicoin::addrCall { node, coinType: U256::from(coin.number()) }.abi_encode().into();
         let text = |key: EndpointRecordKey| textCall { node, key: key.as_str().to_owned() }.abi_encode().into();
         let addresses = self.coins.as_ref()?.iter().map(address);
         let data = addresses.chain(EndpointRecordKey::ALL.map(text)).collect();
-        Some(self.resolve_call(multicallCall { data }.abi_encode()))
+        Some(self.universal_resolver_call(multicallCall { data }.abi_encode()))
     }
 
     /// Call data of the Universal Resolver for the address.
     pub fn resolve_address_call(&self) -> Bytes {
-        self.resolve_call(addrCall { node: self.name.node() }.abi_encode())
+        self.universal_resolver_call(addrCall { node: self.name.namehash() }.abi_encode())
     }
 
-    fn resolve_call(&self, data: Vec<u8>) -> Bytes {
+    fn universal_resolver_call(&self, data: Vec<u8>) -> Bytes {
         resolveCall { name: self.name.dns_encoded().into(), data: data.into() }.abi_encode().into()
     }
 
@@ -381,7 +383,9 @@ impl FoundResolver {
     fn new(name: &EnsName, found: &findResolverReturn) -> Self {
         let name = match usize::try_from(found.offset) {
             Ok(0) => ResolverNameOrigin::Own,
-            Ok(offset) => name.ancestor_at(offset).map_or(ResolverNameOrigin::Invalid, ResolverNameOrigin::Ancestor),
+            Ok(offset) => {
+                name.ancestor_at_dns_offset(offset).map_or(ResolverNameOrigin::Invalid, ResolverNameOrigin::Ancestor)
+            }
             Err(_) => ResolverNameOrigin::Invalid,
         };
         Self { resolver: found.resolver, name }
@@ -421,7 +425,7 @@ impl UniversalResolverOutcome {
             Some(HttpError::SELECTOR) => {
                 Self::Gateway(CcipLookupError::Gateway(decode_gateway_status(&data[SELECTOR_BYTES..])))
             }
-            Some(ResolverError::SELECTOR) if is_refused_look_up(&data[SELECTOR_BYTES..]) => {
+            Some(ResolverError::SELECTOR) if is_wrong_sender_lookup(&data[SELECTOR_BYTES..]) => {
                 Self::Gateway(CcipLookupError::Sender)
             }
             Some(ResolverNotContract::SELECTOR) => decode_not_contract_address(&data[SELECTOR_BYTES..])
@@ -476,7 +480,7 @@ impl From<AbiError> for ResolverAnswerError {
 ///
 /// # Errors
 /// [`ResolverAnswerError`] for the first of `keys` that was not answered.
-pub fn decode_texts(data: &[u8], keys: &[RecordKey]) -> Result<(Address, RecordSet), ResolverAnswerError> {
+pub fn decode_texts(data: &[u8], keys: &[TextRecordKey]) -> Result<(Address, TextRecordSet), ResolverAnswerError> {
     let (resolver, records) = decode_records(data, keys.len())?;
     Ok((resolver, keys.iter().copied().zip(records).collect()))
 }
@@ -486,7 +490,7 @@ pub fn decode_texts(data: &[u8], keys: &[RecordKey]) -> Result<(Address, RecordS
 /// # Errors
 /// [`ResolverAnswerError`] for the first key that was not answered.
 pub(crate) fn decode_records(data: &[u8], count: usize) -> Result<(Address, Vec<TextRecord>), ResolverAnswerError> {
-    let (resolver, elements) = decode_elements(data, count)?;
+    let (resolver, elements) = decode_multicall_elements(data, count)?;
     let records = elements.iter().map(|element| decode_text(element));
     Ok((resolver, records.collect::<Result<_, ResolverAnswerError>>()?))
 }
@@ -499,10 +503,10 @@ pub(crate) fn decode_records(data: &[u8], count: usize) -> Result<(Address, Vec<
 /// [`ResolverAnswerError`] if there are no elements.
 pub(crate) fn decode_payment(
     data: &[u8],
-    coins: &CoinTypes,
+    coins: &RequestedCoinTypes,
     explain: impl Fn(ResolverAnswerError) -> ChainError,
 ) -> Result<(Address, PaymentRecords), ResolverAnswerError> {
-    let (resolver, elements) = decode_elements(data, coins.count() + EndpointRecordKey::ALL.len())?;
+    let (resolver, elements) = decode_multicall_elements(data, coins.count() + EndpointRecordKey::ALL.len())?;
     let (addresses, endpoints) = elements.split_at(coins.count());
     let address = |element: &Bytes| match decode_bytes(element) {
         Ok(address) => AddressRecord::from_bytes(&address),
@@ -523,8 +527,8 @@ pub(crate) fn decode_payment(
 }
 
 /// The address of the resolver, and its answers to a multicall of `count` requests.
-fn decode_elements(data: &[u8], count: usize) -> Result<(Address, Vec<Bytes>), ResolverAnswerError> {
-    let (result, resolver) = decode_resolved(data)?;
+fn decode_multicall_elements(data: &[u8], count: usize) -> Result<(Address, Vec<Bytes>), ResolverAnswerError> {
+    let (result, resolver) = decode_resolve_result(data)?;
     abi::check_abi_parameters(&result, ELEMENTS)?;
     let elements = Vec::<Bytes>::abi_decode_validate(&result).map_err(|_| AbiError::BadValue)?;
     if elements.len() != count {
@@ -542,12 +546,12 @@ fn decode_elements(data: &[u8], count: usize) -> Result<(Address, Vec<Bytes>), R
 /// # Errors
 /// [`ResolverAnswerError::Garbage`].
 pub(crate) fn decode_address(data: &[u8]) -> Result<Option<Address>, ResolverAnswerError> {
-    let (result, _) = decode_resolved(data)?;
+    let (result, _) = decode_resolve_result(data)?;
     let address = Address::abi_decode_validate(&result).map_err(|_| AbiError::BadValue)?;
     Ok(Some(address).filter(|address| !address.is_zero()))
 }
 
-fn decode_resolved(data: &[u8]) -> Result<(Bytes, Address), ResolverAnswerError> {
+fn decode_resolve_result(data: &[u8]) -> Result<(Bytes, Address), ResolverAnswerError> {
     abi::check_abi_parameters(data, RESOLVED)?;
     let answer = resolveCall::abi_decode_returns_validate(data).map_err(|_| AbiError::BadValue)?;
     Ok((answer.result, answer.resolver))
@@ -618,7 +622,7 @@ fn describe_revert(data: &[u8]) -> ResolverContractError {
 
 /// Whether a `ResolverError` contains a lookup with a wrong sender, which EIP-3668 forbids. Universal Resolvers put
 /// either the lookup itself or a message into the error.
-fn is_refused_look_up(arguments: &[u8]) -> bool {
+fn is_wrong_sender_lookup(arguments: &[u8]) -> bool {
     decode_bytes_argument(arguments).is_some_and(|inner| {
         leading_selector(&inner) == Some(OffchainLookup::SELECTOR) || inner.as_ref() == b"sender mismatch"
     })
@@ -666,7 +670,7 @@ mod tests {
     use clresolve_core::reading::EnsAnswer;
 
     use super::*;
-    use crate::answer::{EnsAnswerStage, decode_returned_records, payment_response, records_response};
+    use crate::answer::{EnsAnswerStage, decode_returned_records, payment_answer_stage, records_answer_stage};
 
     const RESOLVER: Address = address!("00000000000000000000000000000000000a11ce");
 
@@ -676,13 +680,13 @@ mod tests {
 
     /// A result in which only the first record is set, to this element.
     fn first(element: impl Into<Bytes>) -> Vec<u8> {
-        let mut elements = vec![Bytes::from(String::new().abi_encode()); RecordKey::ALL.len()];
+        let mut elements = vec![Bytes::from(String::new().abi_encode()); TextRecordKey::ALL.len()];
         elements[0] = element.into();
         resolved(elements)
     }
 
     fn error(element: impl Into<Bytes>) -> ResolverAnswerError {
-        decode_texts(&first(element), &RecordKey::ALL).unwrap_err()
+        decode_texts(&first(element), &TextRecordKey::ALL).unwrap_err()
     }
 
     /// Otherwise a single endpoint could hide or fake the sale of a name.
@@ -719,17 +723,17 @@ mod tests {
     #[test]
     fn a_record_of_a_mebibyte_is_read_once() {
         let text = "a".repeat(1 << 20);
-        let (resolver, records) = decode_texts(&first(text.abi_encode()), &RecordKey::ALL).unwrap();
+        let (resolver, records) = decode_texts(&first(text.abi_encode()), &TextRecordKey::ALL).unwrap();
         assert_eq!(resolver, RESOLVER);
-        assert_eq!(records.text(RecordKey::ALL[0]), Some(text.as_str()));
-        assert_eq!(records.get(RecordKey::ALL[1]), &TextRecord::Absent);
+        assert_eq!(records.text(TextRecordKey::ALL[0]), Some(text.as_str()));
+        assert_eq!(records.get(TextRecordKey::ALL[1]), &TextRecord::Absent);
     }
 
     #[test]
     fn another_number_of_answers_is_refused() {
         let one = resolved(vec![String::new().abi_encode().into()]);
         assert_eq!(
-            decode_texts(&one, &RecordKey::ALL),
+            decode_texts(&one, &TextRecordKey::ALL),
             Err(ResolverAnswerError::Garbage(ResolverContractError::Count { answers: 1, questions: 16 }))
         );
     }
@@ -807,13 +811,13 @@ mod tests {
             let findings = subject.decode(&aggregated(results)).unwrap();
             let case = format!("{owner} {listed:?} {found:?}");
             assert_eq!(findings.holder, expected, "{case}");
-            assert_eq!(findings.expiry.is_none(), expected.unreadable().is_some(), "{case}");
+            assert_eq!(findings.expiry.is_none(), expected.ensv2_migration_sign().is_some(), "{case}");
         }
     }
 
     fn answered(findings: &NameFindings) -> Result<EnsAnswer, ChainError> {
-        match records_response(findings)? {
-            EnsAnswerStage::Returned(returned) => decode_returned_records(findings, &RecordKey::ALL, &returned),
+        match records_answer_stage(findings)? {
+            EnsAnswerStage::Returned(returned) => decode_returned_records(findings, &TextRecordKey::ALL, &returned),
             EnsAnswerStage::Complete(answer) => Ok(answer),
             EnsAnswerStage::OffChain => panic!("no lookup is required"),
         }
@@ -843,10 +847,12 @@ mod tests {
         let of_another = |elements: Vec<Bytes>| {
             (true, (Bytes::from(elements.abi_encode()), Address::repeat_byte(8)).abi_encode_params())
         };
-        let texts = vec![Bytes::from(String::new().abi_encode()); RecordKey::ALL.len()];
+        let texts = vec![Bytes::from(String::new().abi_encode()); TextRecordKey::ALL.len()];
         assert_eq!(fault(&findings(0, of_another(texts), failed())), ResolverContractError::TwoResolvers);
         let beside = findings(0, good, of_another(absent));
-        let Ok(EnsAnswerStage::Returned(returned)) = payment_response(&beside) else { panic!("there are payments") };
+        let Ok(EnsAnswerStage::Returned(returned)) = payment_answer_stage(&beside) else {
+            panic!("there are payments")
+        };
         let refused = crate::answer::decode_returned_payment(&beside, &coins(), &returned);
         assert_eq!(refused, Err(ChainError::Resolver(ResolverContractError::TwoResolvers)));
     }
@@ -858,8 +864,8 @@ mod tests {
         }
     }
 
-    fn coins() -> CoinTypes {
-        CoinTypes::new(CoinType::for_chain(8453)).unwrap()
+    fn coins() -> RequestedCoinTypes {
+        RequestedCoinTypes::new(CoinType::from_chain_id(8453)).unwrap()
     }
 
     /// The payment records for these elements, with every other record unset.
@@ -881,7 +887,7 @@ mod tests {
         let name = EnsName::parse("a.eth").unwrap();
         let bare = NameMulticall::new(&name, &EnsContractAddresses::default());
         assert_eq!((bare.coins(), bare.resolve_payment_call()), (None, None));
-        let resolve = bare.resolve_texts_call(RecordKey::ALL.map(RecordKey::as_str));
+        let resolve = bare.resolve_texts_call(TextRecordKey::ALL.map(TextRecordKey::as_str));
         let call = |subject: &NameMulticall| {
             let data = subject.aggregate_call(resolve.clone());
             tryBlockAndAggregateCall::abi_decode(&data).unwrap().calls
@@ -899,7 +905,7 @@ mod tests {
         assert_eq!(calls.last().map(data), Some((UNIVERSAL_RESOLVER, payment.clone())));
         let resolve = resolveCall::abi_decode(&payment).unwrap();
         let asked = multicallCall::abi_decode(&resolve.data).unwrap().data;
-        let node = name.node();
+        let node = name.namehash();
         let address = |coin: u64| Multicoin::addrCall { node, coinType: U256::from(coin) }.abi_encode();
         let text = |key: EndpointRecordKey| textCall { node, key: key.as_str().to_owned() }.abi_encode();
         let expected =
@@ -920,8 +926,8 @@ mod tests {
             tryBlockAndAggregateCall::abi_encode_returns(&answer)
         };
         let bare = NameMulticall::new(&name, &EnsContractAddresses::default());
-        let asking =
-            NameMulticall::new(&name, &EnsContractAddresses::default()).with_payment(Some(CoinTypes::default()));
+        let asking = NameMulticall::new(&name, &EnsContractAddresses::default())
+            .with_payment(Some(RequestedCoinTypes::default()));
         // `a.eth` has two labels.
         for (subject, count) in [(bare, 9), (asking, 10)] {
             assert!(!matches!(subject.decode(&returned(count)), Err(ContractDecodeError::Count)), "{count}");
@@ -1054,7 +1060,7 @@ mod tests {
         let http = HttpError { status: 404, message: "no".to_owned() }.abi_encode();
         let unreadable = UniversalResolverOutcome::Gateway(CcipLookupError::Gateway(CcipResponseError::Unreadable));
         assert_eq!(UniversalResolverOutcome::from_revert(&http[..SELECTOR_BYTES + 32]), unreadable);
-        let garbage = decode_texts(&http[SELECTOR_BYTES..], &RecordKey::ALL);
+        let garbage = decode_texts(&http[SELECTOR_BYTES..], &TextRecordKey::ALL);
         assert!(
             matches!(garbage, Err(ResolverAnswerError::Garbage(ResolverContractError::Malformed(_)))),
             "{garbage:?}"

@@ -47,9 +47,9 @@ pub use look_up::{
     CcipReadLookup, CcipReadLookupError, CcipReadRequest, MAX_LOOK_UP_BYTES, MAX_LOOK_UPS, encode_batch_failure,
     encode_batch_response, response_in_callback,
 };
-pub use proof_nodes::ProofNodes;
+pub use proof_nodes::StateWitness;
 pub use replay::StateProofReplay;
-pub use state_proof::{ProvenReading, StateProof, StateProofError, StateProofRecorder};
+pub use state_proof::{ProvenNameReading, StateProof, StateProofError, StateProofRecorder};
 pub use together::{BatchedCallError, BatchedCallResults, batch_call_data};
 
 #[cfg(feature = "state-proof")]

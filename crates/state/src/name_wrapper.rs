@@ -18,7 +18,7 @@ pub fn node_name_call(node: B256) -> Bytes {
 /// be trusted.
 pub fn decode_node_name(data: &[u8], node: B256) -> Option<EnsName> {
     let wire = namesCall::abi_decode_returns(data).ok()?;
-    parse_wire_name(&wire).filter(|name| name.node() == node || clresolve_core::mutant!("any-spelling"))
+    parse_wire_name(&wire).filter(|name| name.namehash() == node || clresolve_core::mutant!("any-spelling"))
 }
 
 /// Parses a name in DNS wire format (ENSIP-10). `None` if it is malformed or not in normal form.
@@ -45,8 +45,8 @@ mod tests {
     fn a_name_of_another_node_is_not_believed() {
         let name = EnsName::parse("sub.wrapped.eth").unwrap();
         let data = namesCall::abi_encode_returns(&Bytes::from(name.dns_encoded()));
-        assert_eq!(decode_node_name(&data, name.node()), Some(name));
-        assert_eq!(decode_node_name(&data, EnsName::parse("wrapped.eth").unwrap().node()), None);
+        assert_eq!(decode_node_name(&data, name.namehash()), Some(name));
+        assert_eq!(decode_node_name(&data, EnsName::parse("wrapped.eth").unwrap().namehash()), None);
         assert_eq!(decode_node_name(&[], B256::ZERO), None);
     }
 

@@ -26,7 +26,7 @@ pub struct ProvenStateValues {
 
 impl ProvenStateValues {
     /// Adds an account and its slots.
-    pub fn insert(&mut self, address: Address, verified: VerifiedAccount) {
+    pub fn insert_account(&mut self, address: Address, verified: VerifiedAccount) {
         self.accounts.insert(address, verified.account);
         self.slots.extend(verified.slots.into_iter().map(|(slot, value)| ((address, slot), value)));
     }

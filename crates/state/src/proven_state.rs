@@ -9,14 +9,14 @@ use super::code::verify_account_code;
 use super::error::{MAX_ACCOUNTS, MAX_HINTED_ACCOUNTS, MAX_HINTED_SLOTS, MAX_SLOTS, ProvenCallError};
 use super::evm::{self, EvmCall, EvmCallOutcome, EvmRunResult};
 use super::header::HashedBlockHeader;
-use super::proof_nodes::ProofNodes;
+use super::proof_nodes::StateWitness;
 use super::proven::ProvenStateValues;
 use super::trie::{TrieNodePool, is_trie_node};
 
 /// Number of sessions whose proofs are merged: one for the name and one for its owner.
 const SESSIONS: usize = 2;
 
-/// State that [`ProofNodes`] prove under a header.
+/// State that [`StateWitness`] prove under a header.
 pub(crate) struct ProvenBlockState {
     header: HashedBlockHeader,
     chain_id: u64,
@@ -28,7 +28,7 @@ impl ProvenBlockState {
     ///
     /// # Errors
     /// [`ProvenCallError`] for the first violation.
-    pub(crate) fn new(header: HashedBlockHeader, chain_id: u64, nodes: &ProofNodes) -> Result<Self, ProvenCallError> {
+    pub(crate) fn new(header: HashedBlockHeader, chain_id: u64, nodes: &StateWitness) -> Result<Self, ProvenCallError> {
         if nodes.accounts.len() > SESSIONS * (MAX_ACCOUNTS + MAX_HINTED_ACCOUNTS) {
             return Err(ProvenCallError::TooManyAccounts);
         }
@@ -40,7 +40,7 @@ impl ProvenBlockState {
         let mut proven = ProvenStateValues::default();
         for (address, slots) in &nodes.accounts {
             let slots = slots.iter().map(|slot| U256::from_be_bytes(slot.0));
-            proven.insert(*address, pool.verify_account_slots(header.state_root(), *address, slots)?);
+            proven.insert_account(*address, pool.verify_account_slots(header.state_root(), *address, slots)?);
             if let Some(hash) = proven.code_hash(*address)
                 && let Some(bytes) = codes.remove(&hash)
             {
@@ -70,7 +70,7 @@ impl ProvenBlockState {
     }
 }
 
-impl ProofNodes {
+impl StateWitness {
     /// Adds a verified proof.
     pub fn add_proof(&mut self, address: Address, slots: &[U256], answer: &EIP1186AccountProofResponse) {
         self.accounts.entry(address).or_default().extend(slots.iter().map(|slot| B256::from(*slot)));

@@ -4,7 +4,7 @@ use alloy_primitives::{Address, Bytes};
 use clresolve_core::cause::{CcipLookupError, ResolverContractError};
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{ChainError, ClOwnerReading, EnsAnswer};
-use clresolve_core::records::RecordKey;
+use clresolve_core::records::TextRecordKey;
 
 use super::answer::{self, EnsAnswerStage, UniversalResolverBytes};
 use super::contracts::{CALL_GAS, NameFindings, NameMulticall};
@@ -12,7 +12,7 @@ use super::evm::{EvmCall, EvmCallOutcome};
 use super::header::HashedBlockHeader;
 use super::look_up::{CcipReadLookup, MAX_LOOK_UP_BYTES, MAX_LOOK_UPS};
 use super::proven_state::ProvenBlockState;
-use super::state_proof::{ProvenReading, StateProof, StateProofError};
+use super::state_proof::{ProvenNameReading, StateProof, StateProofError};
 
 /// A state proof that was verified against its header.
 pub struct StateProofReplay<'a> {
@@ -37,21 +37,21 @@ impl StateProofReplay<'_> {
     ///
     /// # Errors
     /// [`StateProofError`].
-    pub fn replay_reading(&self, name: &EnsName) -> Result<ProvenReading, StateProofError> {
+    pub fn replay_reading(&self, name: &EnsName) -> Result<ProvenNameReading, StateProofError> {
         let subject = NameMulticall::new(name, &self.proof.contracts).with_payment(self.proof.coins.clone());
-        let resolve = subject.resolve_texts_call(RecordKey::ALL.map(RecordKey::as_str));
+        let resolve = subject.resolve_texts_call(TextRecordKey::ALL.map(TextRecordKey::as_str));
         let findings = self.replay_findings(&subject, &resolve)?;
-        let response = answer::records_response(&findings).map_err(StateProofError::Call)?;
+        let response = answer::records_answer_stage(&findings).map_err(StateProofError::Call)?;
         let answer = self.complete_response(response, resolve, &self.proof.name_look_ups, |returned| {
-            answer::decode_returned_records(&findings, &RecordKey::ALL, returned)
+            answer::decode_returned_records(&findings, &TextRecordKey::ALL, returned)
         })?;
-        let answer = self.answer_with_payment(answer, &subject, &findings)?;
-        Ok(ProvenReading { answer, holder: findings.holder, expiry: findings.expiry })
+        let answer = self.add_replayed_payment(answer, &subject, &findings)?;
+        Ok(ProvenNameReading { answer, holder: findings.holder, expiry: findings.expiry })
     }
 
     /// Adds the payment records to the answer, if they were requested. A failed lookup cannot be replayed, so a lookup
     /// without responses counts as failed.
-    fn answer_with_payment(
+    fn add_replayed_payment(
         &self,
         answer: EnsAnswer,
         subject: &NameMulticall,
@@ -62,7 +62,7 @@ impl StateProofReplay<'_> {
             return if look_ups.is_empty() { Ok(answer) } else { Err(StateProofError::LookUps("no call needs them")) };
         };
         let decode = |returned: &UniversalResolverBytes| answer::decode_returned_payment(findings, coins, returned);
-        let payment = match answer::payment_response(findings) {
+        let payment = match answer::payment_answer_stage(findings) {
             Err(cause) if look_ups.is_empty() => Err(cause),
             Err(_) => return Err(StateProofError::LookUps("no call needs them")),
             Ok(EnsAnswerStage::OffChain) if look_ups.is_empty() => Err(ChainError::Ccip(CcipLookupError::NotTaken)),
@@ -82,7 +82,7 @@ impl StateProofReplay<'_> {
         let subject = NameMulticall::new(owner, &self.proof.contracts);
         let resolve = subject.resolve_address_call();
         let findings = self.replay_findings(&subject, &resolve)?;
-        let response = answer::owner_details_response(&findings).map_err(StateProofError::Call)?;
+        let response = answer::owner_details_answer_stage(&findings).map_err(StateProofError::Call)?;
         self.complete_response(response, resolve, &self.proof.owner_look_ups, |returned| {
             answer::decode_returned_owner_details(&findings, returned)
         })

@@ -8,15 +8,15 @@
 use std::sync::{Mutex, PoisonError};
 
 use alloy_primitives::Bytes;
-use clresolve_core::light_client::LightClientTranscript;
-use clresolve_core::payment::CoinTypes;
+use clresolve_core::light_client::LightClientSyncTranscript;
+use clresolve_core::payment::RequestedCoinTypes;
 use clresolve_core::reading::{ChainError, EnsAnswer, NameHolder};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::contracts::EnsContractAddresses;
 use super::error::ProvenCallError;
-use super::proof_nodes::ProofNodes;
+use super::proof_nodes::StateWitness;
 
 /// Everything from which a reading was computed, and what proves the header to others. The header itself is not
 /// included. The field names are part of the bundle format.
@@ -25,10 +25,10 @@ pub struct StateProof {
     /// The called contracts.
     pub contracts: EnsContractAddresses,
     /// The state that the calls read.
-    pub state: ProofNodes,
+    pub state: StateWitness,
     /// The requested coin types. `None` if payments were not requested, as in older recordings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub coins: Option<CoinTypes>,
+    pub coins: Option<RequestedCoinTypes>,
     /// The gateways' responses to the lookups for the name's records, in order.
     pub name_look_ups: Vec<Bytes>,
     /// The gateways' responses to the lookups for payment records, in order; empty if that lookup failed.
@@ -38,12 +38,12 @@ pub struct StateProof {
     pub owner_look_ups: Vec<Bytes>,
     /// What proves the header, if a light client verified it. It is verified separately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub light_client: Option<LightClientTranscript>,
+    pub light_client: Option<LightClientSyncTranscript>,
 }
 
 /// The replayed reading of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProvenReading {
+pub struct ProvenNameReading {
     /// The resolver's answer.
     pub answer: EnsAnswer,
     /// Who holds the name.
@@ -95,7 +95,7 @@ impl StateProofRecorder {
     }
 
     /// Adds the query for the address of the name in `cl.owner`, which follows the query for the name.
-    pub fn record_owner_query(&self, state: ProofNodes, look_ups: Vec<Bytes>) {
+    pub fn record_owner_query(&self, state: StateWitness, look_ups: Vec<Bytes>) {
         if let Some(proof) = self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
             proof.state.extend(state);
             proof.owner_look_ups = look_ups;

@@ -58,16 +58,18 @@ fn verify_account(
         code_hash: response.code_hash,
     };
     let proven = look_up_by_key(state_root, keccak256(response.address), &response.account_proof)?;
-    let account =
-        proven.as_deref().map(|value| decode_whole::<TrieAccount>(value, TrieProofError::BadValue)).transpose()?;
+    let account = proven
+        .as_deref()
+        .map(|value| decode_rlp_exactly::<TrieAccount>(value, TrieProofError::BadValue))
+        .transpose()?;
     let agrees = clresolve_core::mutant!("account-unproven")
-        || account.map_or_else(|| is_absent(&claimed), |account| account == claimed);
+        || account.map_or_else(|| is_claimed_absent(&claimed), |account| account == claimed);
     if agrees { Ok(account) } else { Err(TrieProofError::OtherValues) }
 }
 
 /// Whether the claimed account is absent. For an absent account, nodes state its two hashes either as those of empty
 /// data or as zero.
-fn is_absent(claimed: &TrieAccount) -> bool {
+fn is_claimed_absent(claimed: &TrieAccount) -> bool {
     claimed.nonce == 0
         && claimed.balance.is_zero()
         && (claimed.code_hash == KECCAK_EMPTY || claimed.code_hash.is_zero())
@@ -79,7 +81,8 @@ fn verify_slot(storage_root: B256, slot: U256, proof: &EIP1186StorageProof) -> R
         return Err(TrieProofError::OtherRequest);
     }
     let proven = look_up_by_key(storage_root, keccak256(slot.to_be_bytes::<32>()), &proof.proof)?;
-    let value = proven.as_deref().map_or(Ok(U256::ZERO), |value| decode_whole(value, TrieProofError::BadValue))?;
+    let value =
+        proven.as_deref().map_or(Ok(U256::ZERO), |value| decode_rlp_exactly(value, TrieProofError::BadValue))?;
     if value == proof.value || clresolve_core::mutant!("slot-unproven") {
         Ok(value)
     } else {
@@ -186,7 +189,7 @@ impl<'a> TrieNodePool<'a> {
             used.insert(hash);
             nodes.get(&hash).copied().ok_or(TrieProofError::Truncated)
         })?;
-        value.as_deref().map(|value| decode_whole(value, TrieProofError::BadValue)).transpose()
+        value.as_deref().map(|value| decode_rlp_exactly(value, TrieProofError::BadValue)).transpose()
     }
 }
 
@@ -210,7 +213,7 @@ enum TrieStep {
 
 /// Walks through one node and the nodes embedded in it.
 fn descend_node(bytes: &[u8], mut rest: Nibbles) -> Result<TrieStep, TrieProofError> {
-    let mut node = decode_whole::<TrieNode>(bytes, TrieProofError::Malformed)?;
+    let mut node = decode_rlp_exactly::<TrieNode>(bytes, TrieProofError::Malformed)?;
     loop {
         let child = match node {
             TrieNode::EmptyRoot => return Err(TrieProofError::Malformed),
@@ -232,7 +235,7 @@ fn descend_node(bytes: &[u8], mut rest: Nibbles) -> Result<TrieStep, TrieProofEr
         if let Some(hash) = child.as_hash() {
             return Ok(TrieStep::Down(TriePosition { hash, rest }));
         }
-        node = decode_whole::<TrieNode>(&child, TrieProofError::Malformed)?;
+        node = decode_rlp_exactly::<TrieNode>(&child, TrieProofError::Malformed)?;
     }
 }
 
@@ -243,7 +246,7 @@ fn child_at(branch: &BranchNode, nibble: u8) -> Option<RlpNode> {
 }
 
 /// Decodes one value, and refuses trailing bytes.
-fn decode_whole<T: Decodable>(bytes: &[u8], flaw: TrieProofError) -> Result<T, TrieProofError> {
+fn decode_rlp_exactly<T: Decodable>(bytes: &[u8], flaw: TrieProofError) -> Result<T, TrieProofError> {
     alloy_rlp::decode_exact(bytes).map_err(|_| flaw)
 }
 

@@ -28,7 +28,7 @@ pub const LARGE: &str = "large.eth";
 pub const HOST: &str = "soak";
 
 /// A request that carries a document.
-pub struct WorstDocumentRequest {
+pub struct WorstCaseDocumentRequest {
     /// What judges it: a label of the route, and for MCP the tool.
     pub to: &'static str,
     /// The HTTP request: head and body.
@@ -38,7 +38,7 @@ pub struct WorstDocumentRequest {
 
 /// How the daemon responded to a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DocumentAnswer {
+pub enum DocumentResponseClass {
     /// It was judged, with the expected result.
     Judged,
     /// Refused, because too many documents are being judged.
@@ -48,7 +48,7 @@ pub enum DocumentAnswer {
 }
 
 /// A POST request with this body.
-pub fn posted(path: &str, body: &str) -> String {
+pub fn post_request_text(path: &str, body: &str) -> String {
     let length = body.len();
     format!(
         "POST {path} HTTP/1.1\r\nhost: {HOST}\r\naccept: application/json, text/event-stream\r\n\
@@ -56,114 +56,115 @@ pub fn posted(path: &str, body: &str) -> String {
     )
 }
 
-impl WorstDocumentRequest {
+impl WorstCaseDocumentRequest {
     fn new(to: &'static str, path: &str, body: &str, is_shut: fn(&Value) -> bool) -> Self {
-        Self { to, request: posted(path, body), is_shut }
+        Self { to, request: post_request_text(path, body), is_shut }
     }
 
-    fn get(to: &'static str, path: &str, is_shut: fn(&Value) -> bool) -> Self {
+    fn from_get_path(to: &'static str, path: &str, is_shut: fn(&Value) -> bool) -> Self {
         Self { to, request: format!("GET {path} HTTP/1.1\r\nhost: {HOST}\r\n\r\n"), is_shut }
     }
 
-    fn to_tool(tool: &'static str, arguments: &Value) -> Self {
+    fn from_tool_call(tool: &'static str, arguments: &Value) -> Self {
         let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
             "params": {"name": tool, "arguments": arguments}});
         Self::new(tool, "/mcp", &call.to_string(), |answer| {
             let result = &answer["result"];
             let document = &result["structuredContent"];
-            ["request", "receipt"].iter().any(|member| is_no_trust(&document[member]))
+            ["request", "receipt"].iter().any(|member| is_not_trusted(&document[member]))
                 || document["check"]["abort"] == true
-                || is_refused(answer)
+                || is_parse_error(answer)
         })
     }
 
     /// Classifies a response, given as its status line, headers and body.
-    pub fn classify(&self, answer: &str) -> DocumentAnswer {
+    pub fn classify(&self, answer: &str) -> DocumentResponseClass {
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((answer, ""));
         let body: Value = serde_json::from_str(body).unwrap_or_default();
         let codes =
             [&body["code"], &body["result"]["structuredContent"]["error"]["code"], &body["error"]["data"]["code"]];
         if codes.into_iter().any(|code| code == "overloaded") {
-            return DocumentAnswer::Full;
+            return DocumentResponseClass::Full;
         }
-        let is_judged = head.starts_with("HTTP/1.1 200 ") || body["code"] == "card-too-complex" || is_refused(&body);
-        if is_judged && (self.is_shut)(&body) { DocumentAnswer::Judged } else { DocumentAnswer::Wrong }
+        let is_judged =
+            head.starts_with("HTTP/1.1 200 ") || body["code"] == "card-too-complex" || is_parse_error(&body);
+        if is_judged && (self.is_shut)(&body) { DocumentResponseClass::Judged } else { DocumentResponseClass::Wrong }
     }
 }
 
 /// Whether the strict message parser rejected the message because it contains too many values.
-fn is_refused(answer: &Value) -> bool {
+fn is_parse_error(answer: &Value) -> bool {
     answer["error"]["code"] == -32700
 }
 
-fn is_no_trust(document: &Value) -> bool {
+fn is_not_trusted(document: &Value) -> bool {
     ["untrusted", "indeterminate"].iter().any(|state| document["state"] == *state)
 }
 
 /// The known worst cards of a name.
-pub fn cards() -> Vec<String> {
-    known(Judge::Verdict)
+pub fn worst_cards() -> Vec<String> {
+    known_documents(Judge::Verdict)
 }
 
 /// The known worst documents at a schema's location.
-pub fn schemas() -> Vec<String> {
-    known(Judge::Served)
+pub fn worst_schemas() -> Vec<String> {
+    known_documents(Judge::Served)
 }
 
 /// The URL at which the sandbox serves an agent's card.
-pub fn location(agent: &str) -> String {
+pub fn card_url(agent: &str) -> String {
     format!("https://cards.sandbox.example/agents/v1.0.0/commons/{agent}.json")
 }
 
 /// Requests to lint, check requests, verify receipts, decide, and call tools.
-pub fn questions() -> Vec<WorstDocumentRequest> {
+pub fn document_requests() -> Vec<WorstCaseDocumentRequest> {
     let lint = [("lint", Judge::Lint), ("lint, signed", Judge::Signatures), ("lint, converted", Judge::Conversion)];
-    let lint = lint.into_iter().flat_map(|(to, judge)| known(judge).into_iter().map(move |card| (to, card)));
+    let lint = lint.into_iter().flat_map(|(to, judge)| known_documents(judge).into_iter().map(move |card| (to, card)));
     let mut questions: Vec<_> =
-        lint.map(|(to, card)| WorstDocumentRequest::new(to, "/v1/lint", &card, |_| true)).collect();
+        lint.map(|(to, card)| WorstCaseDocumentRequest::new(to, "/v1/lint", &card, |_| true)).collect();
     let projected = format!("/v1/agents/{LARGE}/.well-known/agent-card.json");
-    questions.push(WorstDocumentRequest::get("agents", &projected, |answer| answer["name"].is_string()));
+    questions.push(WorstCaseDocumentRequest::from_get_path("agents", &projected, |answer| answer["name"].is_string()));
     for kind in requests::Kind::ALL {
-        let (body, request) = (text(kind.question(NAME, VERB)), text(kind.request()));
-        questions.push(WorstDocumentRequest::new("requests/check", "/v1/requests/check", &body, is_no_trust));
-        questions.push(WorstDocumentRequest::to_tool(
+        let (body, request) = (document_text(kind.question(NAME, VERB)), document_text(kind.request()));
+        questions.push(WorstCaseDocumentRequest::new("requests/check", "/v1/requests/check", &body, is_not_trusted));
+        questions.push(WorstCaseDocumentRequest::from_tool_call(
             "check_request",
             &json!({"name": NAME, "verb": VERB, "request": request}),
         ));
     }
     for kind in receipts::Kind::ALL {
-        let (receipt, request) = (text(kind.receipt()), text(kind.request()));
-        let body = text(kind.question(NAME));
-        questions.push(WorstDocumentRequest::new("receipts/verify", "/v1/receipts/verify", &body, is_no_trust));
-        questions.push(WorstDocumentRequest::to_tool(
+        let (receipt, request) = (document_text(kind.receipt()), document_text(kind.request()));
+        let body = document_text(kind.question(NAME));
+        questions.push(WorstCaseDocumentRequest::new("receipts/verify", "/v1/receipts/verify", &body, is_not_trusted));
+        questions.push(WorstCaseDocumentRequest::from_tool_call(
             "verify_receipt",
             &json!({"name": NAME, "receipt": receipt, "request": request}),
         ));
     }
     for kind in decisions::Kind::ALL {
         let path = if kind == decisions::Kind::Signed { "/v1/decisions/signed" } else { "/v1/decisions" };
-        let question = text(kind.question());
-        questions.push(WorstDocumentRequest::new("decisions", path, &question, |answer| answer["abort"] == true));
+        let question = document_text(kind.question());
+        questions.push(WorstCaseDocumentRequest::new("decisions", path, &question, |answer| answer["abort"] == true));
         // The strict message parser rejects such a message before it reaches a tool.
         let arguments = serde_json::from_str(&question).expect("JSON");
-        questions.push(WorstDocumentRequest::to_tool("check_payment", &arguments));
+        questions.push(WorstCaseDocumentRequest::from_tool_call("check_payment", &arguments));
     }
     questions
 }
 
 /// Discovery requests for hosts that serve the worst cards, which are those of these agents.
-pub fn discoveries(agents: impl Iterator<Item = String>) -> impl Iterator<Item = WorstDocumentRequest> {
+pub fn discovery_requests(agents: impl Iterator<Item = String>) -> impl Iterator<Item = WorstCaseDocumentRequest> {
     agents.map(|agent| {
-        let path = format!("/v1/discover?url={}", location(&agent).replace(':', "%3A").replace('/', "%2F"));
-        WorstDocumentRequest::get("discover", &path, |answer| answer["outcome"].is_string())
+        let path = format!("/v1/discover?url={}", card_url(&agent).replace(':', "%3A").replace('/', "%2F"));
+        WorstCaseDocumentRequest::from_get_path("discover", &path, |answer| answer["outcome"].is_string())
     })
 }
 
-fn known(judge: Judge) -> Vec<String> {
+fn known_documents(judge: Judge) -> Vec<String> {
     let seeds = seeds::known().into_iter().filter(|seed| seed.judge == judge);
-    seeds.map(|seed| text(Seed::document(&seed))).collect()
+    seeds.map(|seed| document_text(Seed::document(&seed))).collect()
 }
 
-fn text(document: Vec<u8>) -> String {
+fn document_text(document: Vec<u8>) -> String {
     String::from_utf8(document).expect("JSON is UTF-8")
 }

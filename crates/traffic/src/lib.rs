@@ -30,21 +30,21 @@ const ALLOCATOR: [(&str, &str); 2] = [("MALLOC_MMAP_THRESHOLD_", "131072"), ("MA
 
 /// The address of a client, in the benchmark range (RFC 2544). The daemon counts all loopback addresses as one client.
 #[must_use]
-pub const fn client(group: u8, number: u8) -> Ipv4Addr {
+pub const fn client_address(group: u8, number: u8) -> Ipv4Addr {
     Ipv4Addr::new(198, 18, group, number)
 }
 
 /// # Errors
-/// If the addresses of [`client`] do not belong to this machine.
-pub fn ensure_clients() -> anyhow::Result<()> {
-    TcpListener::bind((client(0, 1), 0))
+/// If the addresses of [`client_address`] do not belong to this machine.
+pub fn ensure_client_addresses() -> anyhow::Result<()> {
+    TcpListener::bind((client_address(0, 1), 0))
         .context("198.18.0.0/15 is not local: start with crates/traffic/own-network")?;
     Ok(())
 }
 
 /// A running daemon. Dropping this kills it.
 #[derive(Debug)]
-pub struct Daemon {
+pub struct DaemonProcess {
     child: Child,
     /// The address it listens on.
     pub address: SocketAddr,
@@ -52,20 +52,20 @@ pub struct Daemon {
     _log: BufReader<ChildStderr>,
 }
 
-impl Daemon {
+impl DaemonProcess {
     /// Starts it, and waits until it reports its address.
     ///
     /// # Errors
     /// If the program is missing, or ends before it listens.
     pub async fn start(config: &Path) -> anyhow::Result<Self> {
-        let program = program()?;
+        let program = daemon_program_path()?;
         let mut command = Command::new(&program);
         command.args(["serve", "--config"]).arg(config).envs(ALLOCATOR).stderr(Stdio::piped());
         let child = command.spawn().with_context(|| format!("{}: build it first", program.display()))?;
-        spawn_blocking(|| Self::listening(child)).await?
+        spawn_blocking(|| Self::wait_until_listening(child)).await?
     }
 
-    fn listening(mut child: Child) -> anyhow::Result<Self> {
+    fn wait_until_listening(mut child: Child) -> anyhow::Result<Self> {
         let mut log = BufReader::new(child.stderr.take().context("a pipe")?);
         let mut said = String::new();
         // Warnings may precede the address. End of file means that the process has ended.
@@ -81,7 +81,7 @@ impl Daemon {
     ///
     /// # Errors
     /// If it has ended.
-    pub fn is_alive(&mut self) -> anyhow::Result<()> {
+    pub fn ensure_alive(&mut self) -> anyhow::Result<()> {
         match self.child.try_wait()? {
             Some(status) => bail!("the daemon ended: {status}"),
             None => Ok(()),
@@ -89,7 +89,7 @@ impl Daemon {
     }
 
     /// The id of its process.
-    pub fn process(&self) -> u32 {
+    pub fn process_id(&self) -> u32 {
         self.child.id()
     }
 
@@ -97,8 +97,8 @@ impl Daemon {
     ///
     /// # Errors
     /// If the daemon ended or there is no such row.
-    pub fn memory(&self, row: &str) -> anyhow::Result<u64> {
-        memory(self.child.id(), row)
+    pub fn memory_kib(&self, row: &str) -> anyhow::Result<u64> {
+        process_memory_kib(self.child.id(), row)
     }
 
     /// Sends a signal.
@@ -106,7 +106,7 @@ impl Daemon {
     /// # Errors
     /// If it has ended.
     pub fn signal(&mut self, signal: &str) -> anyhow::Result<()> {
-        self.is_alive()?;
+        self.ensure_alive()?;
         let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status()?;
         ensure!(sent.success(), "kill failed");
         Ok(())
@@ -118,12 +118,12 @@ impl Daemon {
     /// If it takes longer than thirty seconds, or reports a failure.
     pub async fn stop(mut self) -> anyhow::Result<()> {
         self.signal("-TERM")?;
-        let status = timeout(PATIENCE, self.ended()).await.context("the daemon does not end")??;
+        let status = timeout(PATIENCE, self.wait_for_exit()).await.context("the daemon does not end")??;
         ensure!(status.success(), "the daemon ended with {status}");
         Ok(())
     }
 
-    async fn ended(&mut self) -> anyhow::Result<ExitStatus> {
+    async fn wait_for_exit(&mut self) -> anyhow::Result<ExitStatus> {
         loop {
             match self.child.try_wait()? {
                 Some(status) => return Ok(status),
@@ -133,7 +133,7 @@ impl Daemon {
     }
 }
 
-impl Drop for Daemon {
+impl Drop for DaemonProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -144,7 +144,7 @@ impl Drop for Daemon {
 ///
 /// # Errors
 /// If the file cannot be written.
-pub fn announce(instance: &str, address: SocketAddr) -> anyhow::Result<()> {
+pub fn announce_to_prometheus(instance: &str, address: SocketAddr) -> anyhow::Result<()> {
     let Some(folder) = std::env::var_os("TARGETS") else { return Ok(()) };
     let targets = json!([{"targets": [address.to_string()], "labels": {"instance": instance}}]);
     let file = Path::new(&folder).join(instance).with_extension("json");
@@ -155,7 +155,7 @@ pub fn announce(instance: &str, address: SocketAddr) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// If it ended or there is no such row.
-pub fn memory(process: u32, row: &str) -> anyhow::Result<u64> {
+pub fn process_memory_kib(process: u32, row: &str) -> anyhow::Result<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix(row)).context("no such row")?;
     Ok(line.trim().trim_end_matches(" kB").parse()?)
@@ -165,7 +165,7 @@ pub fn memory(process: u32, row: &str) -> anyhow::Result<u64> {
 ///
 /// # Errors
 /// If the connection fails.
-pub async fn exchange(address: SocketAddr, path: &str) -> std::io::Result<String> {
+pub async fn http_get(address: SocketAddr, path: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(address).await?;
     stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: traffic\r\nconnection: close\r\n\r\n").as_bytes()).await?;
     let mut answer = Vec::new();
@@ -177,7 +177,7 @@ pub async fn exchange(address: SocketAddr, path: &str) -> std::io::Result<String
 ///
 /// # Errors
 /// If the path of the current program is unknown.
-pub fn program() -> anyhow::Result<PathBuf> {
+pub fn daemon_program_path() -> anyhow::Result<PathBuf> {
     if let Some(named) = std::env::var_os("CLRESOLVE_BIN") {
         return Ok(named.into());
     }

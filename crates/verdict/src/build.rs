@@ -15,32 +15,32 @@ use crate::check::licence::LicenceClarity;
 use crate::check::records::owner_is_proven;
 use crate::check::{EvidenceJudgement, JudgementPolicy};
 use crate::evidence::{
-    CardLocations, ClOwnerEvidence, ContentProofSource, HttpsOutcome, IpfsMirrorPath, IpfsOutcome, RecordUsability,
-    ResolutionEvidence, SchemaResponses,
+    CanonicalAndMirrorSchema, CardLocations, ClOwnerEvidence, ContentProofSource, HttpsOutcome, IpfsMirrorLocation,
+    IpfsWalkOutcome, RecordUsability, ResolutionEvidence,
 };
-use crate::manifest::SchemaSide;
+use crate::manifest::SchemaRole;
 use crate::profile::{ConformanceProfile, ConformanceProfiles};
 use crate::published::PublishedPaymentRecords;
 use crate::trust::{ReplayedResolution, Resolution};
 use crate::verdict::{
-    AgentIdentity, AnchorBlock, AppliedProfile, CardReference, ChainAnchor, Freshness, IdentityOwner, PinnedDocument,
+    AgentIdentity, AgentOwnerClaim, AnchorBlock, AppliedProfile, CardReference, ChainAnchor, Freshness, PinnedDocument,
     RequestedName, SCHEMA, StepReport, StepStatus, ToolVersion, Verdict, VerdictCopyKind, canonical_digest,
 };
-use clresolve_core::freshness::fresh_for;
+use clresolve_core::freshness::verdict_fresh_duration;
 use clresolve_core::name::{EnsName, EnsNameError};
 use clresolve_core::payment::{AddressRecord, CoinType, EndpointRecord, EndpointRecordKey, PaymentRecords};
 use clresolve_core::reading::{ChainError, EnsAnswer, NameHolder, NameReading, ProofGrade};
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect, ResolutionStep};
-use clresolve_core::records::{RecordKey, RecordSet, TextRecord};
-use clresolve_core::state::{ProfileNearMiss, TrustState};
-use clresolve_ipfs::ContentRefutation;
+use clresolve_core::records::{TextRecord, TextRecordKey, TextRecordSet};
+use clresolve_core::state::{TrustState, TrustStateUnderOtherProfile};
+use clresolve_ipfs::ProvenContentDefect;
 
 /// Maximum length, in bytes, of a record value shown in a step's evidence. Honest records have a few hundred bytes.
 const MAX_RECORD_BYTES: usize = 2048;
 
 /// The evidence of one resolution and its timings.
 #[derive(Clone, Debug)]
-pub struct TimedEvidence {
+pub struct EvidenceWithStepDurations {
     /// The gathered evidence.
     pub evidence: ResolutionEvidence,
     /// Duration of each step, in milliseconds.
@@ -68,7 +68,7 @@ pub struct VerdictContext<'a> {
 /// The result may open the gate, so `run` must be this process's own and have just ended, or come from a replica. A
 /// replica's run must be fresh, must have begun after the last eviction of the name, and counts as unconfirmed. Pass
 /// the evidence of an earlier run to [`build_replay`].
-pub fn build_resolution(reporter: &VerdictContext<'_>, run: &TimedEvidence, failures: u32) -> Resolution {
+pub fn build_resolution(reporter: &VerdictContext<'_>, run: &EvidenceWithStepDurations, failures: u32) -> Resolution {
     let (verdict, card) = build_verdict(reporter, run, failures);
     let reading = run.evidence.reading.as_ref().ok();
     let resolution = Resolution::new(verdict, card, reading.and_then(PublishedPaymentRecords::from_reading));
@@ -79,7 +79,7 @@ pub fn build_resolution(reporter: &VerdictContext<'_>, run: &TimedEvidence, fail
 }
 
 /// The verdict that follows from the evidence of an earlier resolution. It cannot open the gate.
-pub fn build_replay(reporter: &VerdictContext<'_>, run: &TimedEvidence) -> ReplayedResolution {
+pub fn build_replay(reporter: &VerdictContext<'_>, run: &EvidenceWithStepDurations) -> ReplayedResolution {
     let (verdict, card) = build_verdict(reporter, run, 0);
     ReplayedResolution::new(
         verdict,
@@ -88,20 +88,26 @@ pub fn build_replay(reporter: &VerdictContext<'_>, run: &TimedEvidence) -> Repla
     )
 }
 
-fn build_verdict(reporter: &VerdictContext<'_>, run: &TimedEvidence, failures: u32) -> (Verdict, Option<Bytes>) {
+fn build_verdict(
+    reporter: &VerdictContext<'_>,
+    run: &EvidenceWithStepDurations,
+    failures: u32,
+) -> (Verdict, Option<Bytes>) {
     let evidence = &run.evidence;
     let all = reporter.profiles.iter().map(Arc::as_ref);
     let others = all.filter(|other: &&ConformanceProfile| other.id() != reporter.profile.id());
     let (judgement, trusting) = check::judge_with_near_misses(evidence, reporter.profile, others, reporter.policy);
-    let near_miss =
-        |other: &ConformanceProfile| ProfileNearMiss { profile: other.id().to_owned(), would_be: TrustState::Trusted };
+    let near_miss = |other: &ConformanceProfile| TrustStateUnderOtherProfile {
+        profile: other.id().to_owned(),
+        would_be: TrustState::Trusted,
+    };
     let near_misses = trusting.into_iter().map(near_miss).collect();
     let card = evidence.card_bytes().filter(|_| judgement.state == TrustState::Trusted).cloned();
     let verdict = Verdict {
         schema: SCHEMA.to_owned(),
         id: String::new(),
         conclusion: String::new(),
-        name: name(&evidence.name),
+        name: requested_name(&evidence.name),
         state: judgement.state,
         summary: verdict_summary(&judgement, &evidence.name),
         identity: judgement.card.as_ref().map(|card| agent_identity(evidence, card, &judgement.digests)),
@@ -112,7 +118,7 @@ fn build_verdict(reporter: &VerdictContext<'_>, run: &TimedEvidence, failures: u
         tool: ToolVersion::default(),
         reasons: judgement.reasons,
     };
-    (verdict.with_digests(), card)
+    (verdict.with_computed_digests(), card)
 }
 
 /// The verdict for an input that is not a name. Nothing was requested, and the verdict is never cached.
@@ -156,14 +162,14 @@ pub fn invalid_name_resolution(
         },
         tool: ToolVersion::default(),
     };
-    Resolution::new(verdict.with_digests(), None, None)
+    Resolution::new(verdict.with_computed_digests(), None, None)
 }
 
-fn name(name: &EnsName) -> RequestedName {
+fn requested_name(name: &EnsName) -> RequestedName {
     RequestedName {
         input: name.as_str().to_owned(),
         normalized: Some(name.as_str().to_owned()),
-        node: Some(hex::encode_prefixed(name.node())),
+        node: Some(hex::encode_prefixed(name.namehash())),
     }
 }
 
@@ -191,8 +197,8 @@ fn lower_first(sentence: &str) -> String {
 fn agent_identity(evidence: &ResolutionEvidence, card: &AgentCard, digests: &SourceDigests) -> AgentIdentity {
     let records = evidence.resolved_records().map(|found| &found.records);
     let owner = records
-        .and_then(|records| RecordUsability::from_record(records, RecordKey::Owner).text())
-        .map(|owner| IdentityOwner { name: owner.to_owned(), proven: owner_is_proven(evidence) });
+        .and_then(|records| RecordUsability::from_record(records, TextRecordKey::Owner).text())
+        .map(|owner| AgentOwnerClaim { name: owner.to_owned(), proven: owner_is_proven(evidence) });
     let text = |member: Option<&str>| member.map(str::to_owned);
     AgentIdentity {
         ens: text(card.ens()),
@@ -211,11 +217,12 @@ fn card_reference(evidence: &ResolutionEvidence, digests: &SourceDigests) -> Car
     let Some(bytes) = evidence.card_bytes() else { return CardReference::default() };
     let proven = evidence.ipfs.bytes().and_then(|_| evidence.resolved_records()).map(|found| &found.records);
     let text = |key| proven.and_then(|records| RecordUsability::from_record(records, key).text());
-    let path =
-        text(RecordKey::MirrorIpfs).and_then(|value| IpfsMirrorPath::parse(value).ok()).map(|mirror| mirror.path);
+    let path = text(TextRecordKey::MirrorIpfs)
+        .and_then(|value| IpfsMirrorLocation::parse(value).ok())
+        .map(|mirror| mirror.path);
     CardReference {
-        sha256: digests.digest_of(bytes).hex(),
-        cid: text(RecordKey::CidAgentcard).map(str::to_owned),
+        sha256: digests.digest_of(bytes).to_hex(),
+        cid: text(TextRecordKey::CidAgentcard).map(str::to_owned),
         path: path.filter(|path| !path.is_empty()).map(|path| path.to_string()),
         bytes: bytes.len() as u64,
     }
@@ -241,17 +248,17 @@ fn chain_anchor(reporter: &VerdictContext<'_>, evidence: &ResolutionEvidence, re
 }
 
 /// SHA-256 over the RFC 8785 form of the records; see [`ChainAnchor::records_digest`].
-pub fn records_digest(records: &RecordSet) -> String {
-    canonical_digest(&record_values(records, usize::MAX))
+pub fn records_digest(records: &TextRecordSet) -> String {
+    canonical_digest(&records_json(records, usize::MAX))
 }
 
-fn record_values(records: &RecordSet, longest: usize) -> Value {
-    let values = records.iter().map(|(key, record)| (key.as_str().to_owned(), record_value(record, longest)));
+fn records_json(records: &TextRecordSet, longest: usize) -> Value {
+    let values = records.iter().map(|(key, record)| (key.as_str().to_owned(), record_json(record, longest)));
     values.collect::<serde_json::Map<_, _>>().into()
 }
 
 /// A record as JSON: text, `0x` hex if it is not UTF-8, null if it is not set.
-fn record_value(record: &TextRecord, longest: usize) -> Value {
+fn record_json(record: &TextRecord, longest: usize) -> Value {
     match record {
         TextRecord::Absent => Value::Null,
         TextRecord::Text(text) if text.len() > longest => {
@@ -263,7 +270,7 @@ fn record_value(record: &TextRecord, longest: usize) -> Value {
 }
 
 /// The payment records as JSON: the value, null if it is not set, or an object with the cause if it is unusable.
-fn payment_values(published: &PublishedPaymentRecords) -> Value {
+fn payment_records_json(published: &PublishedPaymentRecords) -> Value {
     let PaymentRecords { addresses, endpoints, .. } = published.settled_records();
     let address = |(coin, record): (&CoinType, &AddressRecord)| {
         let value = match record {
@@ -276,7 +283,7 @@ fn payment_values(published: &PublishedPaymentRecords) -> Value {
     };
     let endpoint = |(key, record): (&EndpointRecordKey, &EndpointRecord)| {
         let value = match record {
-            EndpointRecord::Read(record) => record_value(record, MAX_RECORD_BYTES),
+            EndpointRecord::Read(record) => record_json(record, MAX_RECORD_BYTES),
             EndpointRecord::Failed(cause) => json!({"error": cause.to_string()}),
         };
         (key.to_string(), value)
@@ -290,7 +297,7 @@ fn payment_values(published: &PublishedPaymentRecords) -> Value {
 fn applied_profile(
     profile: &ConformanceProfile,
     policy: &JudgementPolicy,
-    near_misses: Vec<ProfileNearMiss>,
+    near_misses: Vec<TrustStateUnderOtherProfile>,
 ) -> AppliedProfile {
     let manifests = profile
         .manifests()
@@ -306,7 +313,7 @@ fn applied_profile(
 }
 
 pub(crate) fn verdict_freshness(state: TrustState, now: Timestamp, failures: u32) -> Freshness {
-    let fresh = fresh_for(state, failures);
+    let fresh = verdict_fresh_duration(state, failures);
     let until = SignedDuration::try_from(fresh).ok().and_then(|fresh| now.checked_add(fresh).ok()).unwrap_or(now);
     Freshness {
         checked_at: now,
@@ -317,7 +324,11 @@ pub(crate) fn verdict_freshness(state: TrustState, now: Timestamp, failures: u32
     }
 }
 
-fn step_reports(judgement: &EvidenceJudgement, run: &TimedEvidence, policy: &JudgementPolicy) -> Vec<StepReport> {
+fn step_reports(
+    judgement: &EvidenceJudgement,
+    run: &EvidenceWithStepDurations,
+    policy: &JudgementPolicy,
+) -> Vec<StepReport> {
     let parallel = parallel_steps(run, policy);
     let report = |(step, status): (&ResolutionStep, &StepStatus)| StepReport {
         step: *step,
@@ -333,14 +344,14 @@ pub const IN_PARALLEL_WITH: &str = "in_parallel_with";
 
 /// The steps that ran in parallel, if there were several. With a raw CID, IPFS waits for the URL's bytes unless all
 /// sources must answer.
-fn parallel_steps(run: &TimedEvidence, policy: &JudgementPolicy) -> Vec<ResolutionStep> {
+fn parallel_steps(run: &EvidenceWithStepDurations, policy: &JudgementPolicy) -> Vec<ResolutionStep> {
     let evidence = &run.evidence;
     let Some(found) = evidence.resolved_records() else { return Vec::new() };
-    let waits = CardLocations::from_records(&found.records).is_url_awaited(policy.require_all_sources);
+    let waits = CardLocations::from_records(&found.records).ipfs_walk_awaits_url(policy.require_all_sources);
     let fetched = run.content_fetched_at.is_none();
     let asked = [
         (ResolutionStep::FetchHttps, fetched && !matches!(evidence.https, HttpsOutcome::NotAsked)),
-        (ResolutionStep::FetchIpfs, fetched && !waits && !matches!(evidence.ipfs, IpfsOutcome::NotAsked)),
+        (ResolutionStep::FetchIpfs, fetched && !waits && !matches!(evidence.ipfs, IpfsWalkOutcome::NotAsked)),
         (
             ResolutionStep::Binding,
             evidence.links.is_some() || matches!(evidence.owner, ClOwnerEvidence::Failed(_) | ClOwnerEvidence::Read(_)),
@@ -358,14 +369,14 @@ fn with_parallel_steps(mut evidence: Value, step: ResolutionStep, parallel: &[Re
     evidence
 }
 
-fn step_evidence(step: ResolutionStep, run: &TimedEvidence, judgement: &EvidenceJudgement) -> Value {
+fn step_evidence(step: ResolutionStep, run: &EvidenceWithStepDurations, judgement: &EvidenceJudgement) -> Value {
     let evidence = &run.evidence;
     let card = judgement.card.as_ref();
     match step {
         ResolutionStep::Name => json!({"input": evidence.name.as_str(), "normalized": evidence.name.as_str()}),
-        ResolutionStep::Records => records_evidence(evidence),
-        ResolutionStep::FetchHttps => https_evidence(run, &judgement.digests),
-        ResolutionStep::FetchIpfs => ipfs_evidence(evidence, &judgement.digests),
+        ResolutionStep::Records => records_evidence_json(evidence),
+        ResolutionStep::FetchHttps => https_evidence_json(run, &judgement.digests),
+        ResolutionStep::FetchIpfs => ipfs_evidence_json(evidence, &judgement.digests),
         ResolutionStep::Integrity => json!({"proven": judgement.content_is_proven}),
         ResolutionStep::Card => evidence.card_bytes().map_or_else(
             || json!({}),
@@ -373,19 +384,19 @@ fn step_evidence(step: ResolutionStep, run: &TimedEvidence, judgement: &Evidence
                 json!({
                     "sha256": judgement.digests.digest_of(bytes).to_string(),
                     "bytes": bytes.len(),
-                    "from": card_origin(evidence),
+                    "from": judged_card_source(evidence),
                     "owner": card.and_then(AgentCard::owner),
-                    "license": card.and_then(|card| card.text("/license")).map(|text| LicenceClarity::classify(text).as_str()),
+                    "license": card.and_then(|card| card.text_at("/license")).map(|text| LicenceClarity::classify(text).as_str()),
                 })
             },
         ),
         ResolutionStep::Binding => match (card, &evidence.links) {
             (None, _) => json!({}),
-            (Some(_), None) => json!({"owner": owner_evidence(evidence)}),
+            (Some(_), None) => json!({"owner": owner_evidence_json(evidence)}),
             (Some(card), Some(links)) => {
-                let url = evidence.resolved_records().and_then(|found| found.records.text(RecordKey::Agentcard));
-                let links = check::links::compare_links(links, &evidence.name, card, url);
-                json!({"owner": owner_evidence(evidence), "links": links})
+                let url = evidence.resolved_records().and_then(|found| found.records.text(TextRecordKey::Agentcard));
+                let links = check::links::compare_external_statements(links, &evidence.name, card, url);
+                json!({"owner": owner_evidence_json(evidence), "links": links})
             }
         },
         ResolutionStep::Entry => card.map_or_else(|| json!({}), |card| json!({"entry": card.entry()})),
@@ -395,19 +406,19 @@ fn step_evidence(step: ResolutionStep, run: &TimedEvidence, judgement: &Evidence
                 json!({
                     "class": card.class(),
                     "implements": card.verbs().collect::<Vec<_>>(),
-                    "request": card.schema(SchemaSide::Request),
-                    "receipt": card.schema(SchemaSide::Receipt),
+                    "request": card.schema_location(SchemaRole::Request),
+                    "receipt": card.schema_location(SchemaRole::Receipt),
                 })
             },
         ),
-        ResolutionStep::Schemas => schemas_evidence(evidence, card),
-        ResolutionStep::Continuity => continuity_evidence(evidence),
+        ResolutionStep::Schemas => schemas_evidence_json(evidence, card),
+        ResolutionStep::Continuity => continuity_evidence_json(evidence),
         ResolutionStep::Document | ResolutionStep::Discovery | ResolutionStep::Signature | ResolutionStep::Payment | ResolutionStep::Request | ResolutionStep::Receipt => json!({}),
     }
 }
 
 /// The source of the judged card (CL-59).
-fn card_origin(evidence: &ResolutionEvidence) -> &'static str {
+fn judged_card_source(evidence: &ResolutionEvidence) -> &'static str {
     if evidence.ipfs.bytes().is_some() {
         "cl.cid.agentcard"
     } else if evidence.https.bytes().is_some() {
@@ -418,7 +429,7 @@ fn card_origin(evidence: &ResolutionEvidence) -> &'static str {
 }
 
 /// The holder of a name as JSON.
-fn holder_value(holder: NameHolder) -> Value {
+fn name_holder_json(holder: NameHolder) -> Value {
     match holder {
         NameHolder::Nobody => Value::Null,
         NameHolder::Address(holder) => json!(holder.to_string()),
@@ -426,12 +437,12 @@ fn holder_value(holder: NameHolder) -> Value {
     }
 }
 
-fn expiry_value(expiry: Option<Timestamp>) -> Value {
+fn expiry_json(expiry: Option<Timestamp>) -> Value {
     json!(expiry.map_or_else(|| "not readable".to_owned(), |expiry| expiry.to_string()))
 }
 
 /// The variant of an answer as JSON.
-fn answer_value(answer: &EnsAnswer) -> Value {
+fn ens_answer_kind_json(answer: &EnsAnswer) -> Value {
     json!(match answer {
         EnsAnswer::Unregistered => "not registered",
         EnsAnswer::NoResolver(_) => "no resolver",
@@ -439,36 +450,36 @@ fn answer_value(answer: &EnsAnswer) -> Value {
     })
 }
 
-fn records_evidence(evidence: &ResolutionEvidence) -> Value {
+fn records_evidence_json(evidence: &ResolutionEvidence) -> Value {
     let reading = match &evidence.reading {
         Ok(reading) => reading,
-        Err(ChainError::Disagree(answers)) => return json!({"said": group_by_endpoint(answers, "said")}),
-        Err(ChainError::Unproven(causes)) => return json!({"unproven": group_by_endpoint(causes, "cause")}),
+        Err(ChainError::Disagree(answers)) => return json!({"said": messages_by_endpoint_json(answers, "said")}),
+        Err(ChainError::Unproven(causes)) => return json!({"unproven": messages_by_endpoint_json(causes, "cause")}),
         Err(error) => return json!({"error": error.to_string()}),
     };
     let mut value = json!({
         "block": reading.block.number,
-        "holder": holder_value(reading.holder),
-        "expiry": expiry_value(reading.expiry),
+        "holder": name_holder_json(reading.holder),
+        "expiry": expiry_json(reading.expiry),
         "latest": match &reading.latest {
             None => "not asked".to_owned(),
-            Some(Ok(latest)) if latest.agrees_with(reading) => "the same".to_owned(),
+            Some(Ok(latest)) if latest.agrees_with_reading(reading) => "the same".to_owned(),
             Some(Ok(_)) => "different".to_owned(),
             Some(Err(error)) => error.to_string(),
         },
     });
     let answer = match &reading.answer {
         EnsAnswer::Unregistered | EnsAnswer::NoResolver(_) => {
-            json!({"answer": answer_value(&reading.answer)})
+            json!({"answer": ens_answer_kind_json(&reading.answer)})
         }
         EnsAnswer::Records(found) => json!({
-            "answer": answer_value(&reading.answer),
+            "answer": ens_answer_kind_json(&reading.answer),
             "resolver": found.resolver.to_string(),
-            "records": record_values(&found.records, MAX_RECORD_BYTES),
+            "records": records_json(&found.records, MAX_RECORD_BYTES),
         }),
     };
     if let Some(published) = PublishedPaymentRecords::from_reading(reading) {
-        extend_object(&mut value, payment_values(&published));
+        extend_object(&mut value, payment_records_json(&published));
         let pending: Vec<String> = published.pending_records().collect();
         if !pending.is_empty() {
             value["payment_pending"] = json!(pending);
@@ -478,10 +489,10 @@ fn records_evidence(evidence: &ResolutionEvidence) -> Value {
         value["agreed_by"] = json!(reading.endpoints);
     }
     if !reading.contradicted_by.is_empty() {
-        value["contradicted_by"] = group_by_endpoint(&reading.contradicted_by, "said");
+        value["contradicted_by"] = messages_by_endpoint_json(&reading.contradicted_by, "said");
     }
     if !reading.failed_endpoints.is_empty() {
-        value["failed_endpoints"] = group_by_endpoint(&reading.failed_endpoints, "cause");
+        value["failed_endpoints"] = messages_by_endpoint_json(&reading.failed_endpoints, "cause");
     }
     extend_object(&mut value, answer);
     value
@@ -494,11 +505,11 @@ fn extend_object(value: &mut Value, more: Value) {
 }
 
 /// Messages grouped by endpoint label, under `member`.
-fn group_by_endpoint(words: &[(String, String)], member: &str) -> Value {
+fn messages_by_endpoint_json(words: &[(String, String)], member: &str) -> Value {
     words.iter().map(|(label, word)| json!({"endpoint": label, member: word})).collect()
 }
 
-fn https_evidence(run: &TimedEvidence, digests: &SourceDigests) -> Value {
+fn https_evidence_json(run: &EvidenceWithStepDurations, digests: &SourceDigests) -> Value {
     match &run.evidence.https {
         HttpsOutcome::NotAsked => json!({"asked": false}),
         HttpsOutcome::Body { bytes, url } => {
@@ -514,10 +525,10 @@ fn https_evidence(run: &TimedEvidence, digests: &SourceDigests) -> Value {
     }
 }
 
-fn ipfs_evidence(evidence: &ResolutionEvidence, digests: &SourceDigests) -> Value {
+fn ipfs_evidence_json(evidence: &ResolutionEvidence, digests: &SourceDigests) -> Value {
     let mut value = match &evidence.ipfs {
-        IpfsOutcome::NotAsked => json!({"asked": false}),
-        IpfsOutcome::Proven { bytes, by, blocks } => json!({
+        IpfsWalkOutcome::NotAsked => json!({"asked": false}),
+        IpfsWalkOutcome::Proven { bytes, by, blocks } => json!({
             "bytes": bytes.len(), "sha256": digests.digest_of(bytes).to_string(), "blocks": blocks,
             "proven_by": match by {
                 ContentProofSource::Gateway => "blocks of gateways",
@@ -525,14 +536,14 @@ fn ipfs_evidence(evidence: &ResolutionEvidence, digests: &SourceDigests) -> Valu
                 ContentProofSource::EarlierRun => "blocks of an earlier run",
             },
         }),
-        IpfsOutcome::Refuted(refuted) => match refuted.refutation() {
-            ContentRefutation::PathMissing => json!({"path_missing": refuted.to_string()}),
-            ContentRefutation::NotFile => json!({"not_a_file": true}),
-            ContentRefutation::Invalid => json!({"invalid": refuted.error_class(), "detail": refuted.to_string()}),
-            ContentRefutation::HashForbidden => json!({"hash_forbidden": refuted.to_string()}),
-            ContentRefutation::Oversize { limit } => json!({"limit": limit}),
+        IpfsWalkOutcome::Refuted(refuted) => match refuted.refutation() {
+            ProvenContentDefect::PathMissing => json!({"path_missing": refuted.to_string()}),
+            ProvenContentDefect::NotFile => json!({"not_a_file": true}),
+            ProvenContentDefect::Invalid => json!({"invalid": refuted.error_class(), "detail": refuted.to_string()}),
+            ProvenContentDefect::HashForbidden => json!({"hash_forbidden": refuted.to_string()}),
+            ProvenContentDefect::Oversize { limit } => json!({"limit": limit}),
         },
-        IpfsOutcome::Unproven(causes) => {
+        IpfsWalkOutcome::Unproven(causes) => {
             json!({"gateways": causes.iter().map(|(g, c)| json!({"gateway": g, "cause": c})).collect::<Vec<_>>()})
         }
     };
@@ -542,7 +553,7 @@ fn ipfs_evidence(evidence: &ResolutionEvidence, digests: &SourceDigests) -> Valu
     value
 }
 
-fn owner_evidence(evidence: &ResolutionEvidence) -> Value {
+fn owner_evidence_json(evidence: &ResolutionEvidence) -> Value {
     match &evidence.owner {
         ClOwnerEvidence::NotAsked => json!({"asked": false}),
         ClOwnerEvidence::NotAName(cause) => json!({"proven": false, "cause": cause}),
@@ -550,25 +561,25 @@ fn owner_evidence(evidence: &ResolutionEvidence) -> Value {
         ClOwnerEvidence::Read(holding) => json!({
             "proven": owner_is_proven(evidence),
             "address": holding.address.map(|address| address.to_string()),
-            "holder": holder_value(holding.holder),
+            "holder": name_holder_json(holding.holder),
         }),
     }
 }
 
-fn schemas_evidence(evidence: &ResolutionEvidence, card: Option<&AgentCard>) -> Value {
+fn schemas_evidence_json(evidence: &ResolutionEvidence, card: Option<&AgentCard>) -> Value {
     let (Some(schemas), Some(card)) = (&evidence.schemas, card) else { return json!({"asked": false}) };
-    let one = |side, bound: &SchemaResponses| {
+    let one = |side, bound: &CanonicalAndMirrorSchema| {
         json!({
-            "canonical": card.schema(side),
+            "canonical": card.schema_location(side),
             "sha256": bound.canonical.as_ref().ok().map(|served| served.digest().to_string()),
             "cause": bound.canonical.as_ref().err(),
-            "mirror": card.schema_mirror(side),
+            "mirror": card.schema_mirror_location(side),
         })
     };
-    json!({"request": one(SchemaSide::Request, &schemas.request), "receipt": one(SchemaSide::Receipt, &schemas.receipt)})
+    json!({"request": one(SchemaRole::Request, &schemas.request), "receipt": one(SchemaRole::Receipt, &schemas.receipt)})
 }
 
-fn continuity_evidence(evidence: &ResolutionEvidence) -> Value {
+fn continuity_evidence_json(evidence: &ResolutionEvidence) -> Value {
     let Some(history) = evidence.continuity.history() else {
         return evidence.continuity.store_failure().map_or_else(|| json!({}), |cause| json!({"unavailable": cause}));
     };

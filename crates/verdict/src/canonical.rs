@@ -23,14 +23,14 @@ pub(crate) fn canonical_json_without(value: &impl Serialize, omitted: &[&[&str]]
     let text = RefCell::new(Vec::with_capacity(4096));
     let layout =
         CanonicalFormatter { text: &text, omitted, path: Vec::new(), objects: Vec::new(), members: Vec::new() };
-    value.serialize(&mut Serializer::with_formatter(CanonicalOutput(&text), layout))?;
+    value.serialize(&mut Serializer::with_formatter(SharedBufferWriter(&text), layout))?;
     Ok(text.into_inner())
 }
 
 /// The output, which the serializer shares with its [`CanonicalFormatter`].
-struct CanonicalOutput<'t>(&'t RefCell<Vec<u8>>);
+struct SharedBufferWriter<'t>(&'t RefCell<Vec<u8>>);
 
-impl io::Write for CanonicalOutput<'_> {
+impl io::Write for SharedBufferWriter<'_> {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.borrow_mut().extend_from_slice(bytes);
@@ -62,7 +62,7 @@ struct MemberSpan {
 
 impl CanonicalFormatter<'_> {
     /// Whether the innermost object has no member yet.
-    fn is_empty(&self) -> bool {
+    fn is_object_empty(&self) -> bool {
         self.objects.last() == Some(&self.members.len())
     }
 
@@ -117,7 +117,7 @@ impl Formatter for CanonicalFormatter<'_> {
 
     #[inline]
     fn begin_object_key<W: ?Sized + io::Write>(&mut self, writer: &mut W, _: bool) -> io::Result<()> {
-        CompactFormatter.begin_object_key(writer, self.is_empty())?;
+        CompactFormatter.begin_object_key(writer, self.is_object_empty())?;
         let start = self.text.borrow().len() + 1;
         self.path.push(start..start);
         Ok(())
@@ -137,7 +137,7 @@ impl Formatter for CanonicalFormatter<'_> {
         let is_omitted = self.is_omitted(&text);
         let Some(name) = self.path.pop() else { return Ok(()) };
         if is_omitted {
-            let comma = usize::from(!self.is_empty());
+            let comma = usize::from(!self.is_object_empty());
             text.truncate(name.start - 1 - comma);
         } else {
             self.members.push(MemberSpan { name, end: text.len() });

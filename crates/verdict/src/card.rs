@@ -31,15 +31,15 @@ impl AgentCard {
     /// Parses the bytes of a card as received.
     ///
     /// # Errors
-    /// [`JsonError`] unless the bytes are one strict JSON object within [`JsonLimits::CARD`]. [`JsonError::reason`]
-    /// converts the error into a reason.
+    /// [`JsonError`] unless the bytes are one strict JSON object within [`JsonLimits::CARD`].
+    /// [`JsonError::to_card_reason`] converts the error into a reason.
     pub fn parse(bytes: &[u8]) -> Result<Self, JsonError> {
-        let document = json::parse(bytes, JsonLimits::CARD)?;
+        let document = json::parse_strict_json(bytes, JsonLimits::CARD)?;
         Ok(Self { document, texts: OnceLock::new() })
     }
 
     /// A previously parsed card of which some members were removed.
-    pub fn from_reduced(document: Value) -> Self {
+    pub fn from_partial_document(document: Value) -> Self {
         Self { document, texts: OnceLock::new() }
     }
 
@@ -70,47 +70,47 @@ impl AgentCard {
 
     /// The value at a JSON Pointer, of any type.
     pub fn value_at(&self, pointer: &str) -> Option<&Value> {
-        pointer::find_value(&self.document, pointer)
+        pointer::find_value_at_pointer(&self.document, pointer)
     }
 
     /// The string at a JSON Pointer, unless it is blank.
-    pub fn text(&self, pointer: &str) -> Option<&str> {
+    pub fn text_at(&self, pointer: &str) -> Option<&str> {
         self.value_at(pointer).and_then(Value::as_str).filter(|text| !text.trim().is_empty())
     }
 
     /// The text of `id`.
     pub fn id(&self) -> Option<&str> {
-        self.text("/id")
+        self.text_at("/id")
     }
 
     /// The text of `ens`.
     pub fn ens(&self) -> Option<&str> {
-        self.text("/ens")
+        self.text_at("/ens")
     }
 
     /// The text of `owner`.
     pub fn owner(&self) -> Option<&str> {
-        self.text("/owner")
+        self.text_at("/owner")
     }
 
     /// The text of `class`.
     pub fn class(&self) -> Option<&str> {
-        self.text("/class")
+        self.text_at("/class")
     }
 
     /// The text of `status`.
     pub fn status(&self) -> Option<&str> {
-        self.text("/status")
+        self.text_at("/status")
     }
 
     /// The text of `version`.
     pub fn version(&self) -> Option<&str> {
-        self.text("/version")
+        self.text_at("/version")
     }
 
     /// The text of `entry`.
     pub fn entry(&self) -> Option<&str> {
-        self.text("/entry")
+        self.text_at("/entry")
     }
 
     /// The strings of `implements`.
@@ -129,13 +129,13 @@ impl AgentCard {
     }
 
     /// The text of `schemas.request` or `schemas.receipt`.
-    pub fn schema(&self, side: SchemaSide) -> Option<&str> {
-        self.text(side.schema_pointer())
+    pub fn schema_location(&self, side: SchemaRole) -> Option<&str> {
+        self.text_at(side.schema_pointer())
     }
 
     /// The text of `schemas_mirror.request` or `schemas_mirror.receipt`.
-    pub fn schema_mirror(&self, side: SchemaSide) -> Option<&str> {
-        self.text(side.mirror_pointer())
+    pub fn schema_mirror_location(&self, side: SchemaRole) -> Option<&str> {
+        self.text_at(side.mirror_pointer())
     }
 
     fn strings(&self, member: &str) -> impl Iterator<Item = &str> {
@@ -172,14 +172,14 @@ pub fn parse_instant(text: &str) -> Option<Timestamp> {
 /// The two schemas of a verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum SchemaSide {
+pub enum SchemaRole {
     /// The message that a caller sends.
     Request,
     /// The message that the agent returns.
     Receipt,
 }
 
-impl SchemaSide {
+impl SchemaRole {
     /// Both sides.
     pub const ALL: [Self; 2] = [Self::Request, Self::Receipt];
 
@@ -228,6 +228,9 @@ mod tests {
         assert_eq!((card.id(), card.ens(), card.owner(), card.class()), (Some("a"), None, None, None));
         assert_eq!(card.verbs().collect::<Vec<_>>(), ["x", "y"]);
         assert_eq!(card.primary_verb(), Some("x"));
-        assert_eq!((card.schema(SchemaSide::Request), card.schema(SchemaSide::Receipt)), (Some("u"), None));
+        assert_eq!(
+            (card.schema_location(SchemaRole::Request), card.schema_location(SchemaRole::Receipt)),
+            (Some("u"), None)
+        );
     }
 }

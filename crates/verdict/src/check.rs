@@ -21,7 +21,7 @@ pub use self::findings::{MAX_REASONS_PER_CODE, ReasonCollector};
 use self::integrity::{IntegrityFindings, SourceDigests};
 use self::schemas::FetchedOrPinnedSchemas;
 use crate::card::AgentCard;
-use crate::evidence::{ContentProofSource, HttpsOutcome, IpfsOutcome, ResolutionEvidence};
+use crate::evidence::{ContentProofSource, HttpsOutcome, IpfsWalkOutcome, ResolutionEvidence};
 use crate::profile::ConformanceProfile;
 use crate::verdict::{ResolutionDepth, StepStatus};
 use clresolve_core::json::JsonError;
@@ -96,7 +96,7 @@ pub fn judge_evidence(
 
 /// Judges evidence that a publisher plans. Nothing is fetched: at depth `schemas`, each schema location counts as
 /// serving the bytes that the manifests pin.
-pub fn judge_planned(
+pub fn judge_planned_evidence(
     evidence: &ResolutionEvidence,
     profile: &ConformanceProfile,
     policy: &JudgementPolicy,
@@ -141,7 +141,7 @@ struct PreparedEvidence<'e> {
     card: Option<Result<AgentCard, JsonError>>,
 }
 
-struct ProfileFindings {
+struct ProfileJudgement {
     state: TrustState,
     reasons: Vec<Reason>,
     steps: BTreeMap<ResolutionStep, StepStatus>,
@@ -151,7 +151,7 @@ impl<'e> PreparedEvidence<'e> {
     fn from_evidence(evidence: &'e ResolutionEvidence) -> Self {
         let card = evidence.card_bytes().map(|bytes| AgentCard::parse(bytes));
         let digests = SourceDigests::from_sources(evidence);
-        Self { evidence, integrity: integrity::check_integrity_with(evidence, &digests), digests, card }
+        Self { evidence, integrity: integrity::check_integrity_with_digests(evidence, &digests), digests, card }
     }
 
     fn judge_under(
@@ -159,28 +159,28 @@ impl<'e> PreparedEvidence<'e> {
         bound: Option<FetchedOrPinnedSchemas<'_>>,
         profile: &ConformanceProfile,
         policy: &JudgementPolicy,
-    ) -> ProfileFindings {
+    ) -> ProfileJudgement {
         let evidence = self.evidence;
         let proven = self.integrity.proven;
         let mut reasons = records::check_records(evidence, profile);
         reasons.extend(self.integrity.reasons.iter().cloned());
-        reasons.extend(self.card.as_ref().and_then(|card| card.as_ref().err()).map(JsonError::reason));
+        reasons.extend(self.card.as_ref().and_then(|card| card.as_ref().err()).map(JsonError::to_card_reason));
         let card = self.card.as_ref().and_then(|card| card.as_ref().ok());
         if let Some(card) = card {
             reasons.extend(card::check_card(card, profile));
-            reasons.extend(binding::check_binding(evidence, card, &policy.allowed_publishers));
+            reasons.extend(binding::check_records_match_card(evidence, card, &policy.allowed_publishers));
             reasons.extend(entry::check_entry(card, profile));
             reasons.extend(verbs::check_verbs(card, profile));
-            reasons.extend(home::compare_with_record(evidence, card, profile));
-            home::drop_schema_rejected(&mut reasons);
-            adjust_mirror_reasons(card, profile, policy.depth, &mut reasons);
+            reasons.extend(home::compare_id_with_card_url(evidence, card, profile));
+            home::drop_schema_rejected_findings(&mut reasons);
+            adjust_unproven_mirror_reasons(card, profile, policy.depth, &mut reasons);
             reasons.extend(schema_reasons(bound, evidence, card, profile));
         }
         reasons.extend(continuity::check_continuity(evidence, card.filter(|_| proven), policy.record_rest));
         reasons.retain(|reason| !policy.is_code_dropped(reason.code));
         let mut reasons: Vec<Reason> =
             reasons.into_iter().map(|reason| assign_effect(reason, profile, policy)).collect();
-        reason::sort(&mut reasons);
+        reason::sort_reasons(&mut reasons);
         reasons.dedup_by(|a, b| (a.code, a.effect, a.step, &a.place) == (b.code, b.effect, b.step, &b.place));
         let reached = InputAvailability {
             proven_content: proven,
@@ -188,10 +188,10 @@ impl<'e> PreparedEvidence<'e> {
             schemas: policy.depth == ResolutionDepth::Schemas && bound.is_some(),
         };
         let steps = step_statuses(evidence, &reached, &reasons, policy);
-        ProfileFindings { state: conclude_state(&reasons, &steps, policy), reasons, steps }
+        ProfileJudgement { state: conclude_state(&reasons, &steps, policy), reasons, steps }
     }
 
-    fn into_judgement(self, ProfileFindings { state, reasons, steps }: ProfileFindings) -> EvidenceJudgement {
+    fn into_judgement(self, ProfileJudgement { state, reasons, steps }: ProfileJudgement) -> EvidenceJudgement {
         EvidenceJudgement {
             state,
             reasons,
@@ -204,7 +204,7 @@ impl<'e> PreparedEvidence<'e> {
 }
 
 /// CL-74 and CL-82 concern mirrors that are not fetched. Depth `schemas` fetches them.
-fn adjust_mirror_reasons(
+fn adjust_unproven_mirror_reasons(
     card: &AgentCard,
     profile: &ConformanceProfile,
     depth: ResolutionDepth,
@@ -296,15 +296,15 @@ fn step_statuses(
         ResolutionStep::Name => StepStatus::Pass,
         ResolutionStep::Records if evidence.resolved_records().is_some() => StepStatus::Pass,
         ResolutionStep::Records => StepStatus::Unknown,
-        ResolutionStep::FetchHttps => https_status(&evidence.https),
-        ResolutionStep::FetchIpfs => ipfs_status(&evidence.ipfs, policy),
+        ResolutionStep::FetchHttps => https_step_status(&evidence.https),
+        ResolutionStep::FetchIpfs => ipfs_step_status(&evidence.ipfs, policy),
         ResolutionStep::Integrity if evidence.resolved_records().is_none() => StepStatus::Skip,
         ResolutionStep::Integrity if reached.proven_content => StepStatus::Pass,
         ResolutionStep::Integrity => StepStatus::Unknown,
         ResolutionStep::Card if evidence.card_bytes().is_some() => StepStatus::Pass,
         ResolutionStep::Binding | ResolutionStep::Entry | ResolutionStep::Verbs if reached.card => StepStatus::Pass,
         ResolutionStep::Schemas if reached.card && reached.schemas => StepStatus::Pass,
-        ResolutionStep::Continuity => continuity::initial_status(&evidence.continuity),
+        ResolutionStep::Continuity => continuity::initial_continuity_status(&evidence.continuity),
         ResolutionStep::Card
         | ResolutionStep::Binding
         | ResolutionStep::Entry
@@ -328,7 +328,7 @@ fn step_statuses(
     ResolutionStep::WALK.into_iter().map(|step| (step, worsened(step, base(step)))).collect()
 }
 
-fn https_status(source: &HttpsOutcome) -> StepStatus {
+fn https_step_status(source: &HttpsOutcome) -> StepStatus {
     match source {
         HttpsOutcome::NotAsked => StepStatus::Skip,
         HttpsOutcome::Body { .. } => StepStatus::Pass,
@@ -337,16 +337,18 @@ fn https_status(source: &HttpsOutcome) -> StepStatus {
     }
 }
 
-fn ipfs_status(walked: &IpfsOutcome, policy: &JudgementPolicy) -> StepStatus {
+fn ipfs_step_status(walked: &IpfsWalkOutcome, policy: &JudgementPolicy) -> StepStatus {
     match walked {
         // An identity CID contains the content itself, so IPFS counts as a source that answered.
-        IpfsOutcome::Proven { by: ContentProofSource::BytesInHand, .. } if policy.require_all_sources => {
+        IpfsWalkOutcome::Proven { by: ContentProofSource::BytesInHand, .. } if policy.require_all_sources => {
             StepStatus::Pass
         }
-        IpfsOutcome::NotAsked | IpfsOutcome::Proven { by: ContentProofSource::BytesInHand, .. } => StepStatus::Skip,
-        IpfsOutcome::Proven { .. } => StepStatus::Pass,
-        IpfsOutcome::Unproven(_) => StepStatus::Unknown,
-        IpfsOutcome::Refuted(_) => StepStatus::Fail,
+        IpfsWalkOutcome::NotAsked | IpfsWalkOutcome::Proven { by: ContentProofSource::BytesInHand, .. } => {
+            StepStatus::Skip
+        }
+        IpfsWalkOutcome::Proven { .. } => StepStatus::Pass,
+        IpfsWalkOutcome::Unproven(_) => StepStatus::Unknown,
+        IpfsWalkOutcome::Refuted(_) => StepStatus::Fail,
     }
 }
 
@@ -356,9 +358,9 @@ mod tests {
 
     #[test]
     fn an_identity_cid_is_a_source_that_answered_where_both_must() {
-        let inline = IpfsOutcome::Proven { bytes: "{}".into(), by: ContentProofSource::BytesInHand, blocks: 0 };
+        let inline = IpfsWalkOutcome::Proven { bytes: "{}".into(), by: ContentProofSource::BytesInHand, blocks: 0 };
         let all = JudgementPolicy { require_all_sources: true, ..JudgementPolicy::default() };
-        assert_eq!(ipfs_status(&inline, &all), StepStatus::Pass);
-        assert_eq!(ipfs_status(&inline, &JudgementPolicy::default()), StepStatus::Skip);
+        assert_eq!(ipfs_step_status(&inline, &all), StepStatus::Pass);
+        assert_eq!(ipfs_step_status(&inline, &JudgementPolicy::default()), StepStatus::Skip);
     }
 }

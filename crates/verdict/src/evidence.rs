@@ -15,19 +15,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::card::AgentCard;
 use crate::schema::served::ServedSchema;
-use clresolve_core::characters::unsafe_in_value;
+use clresolve_core::characters::first_unsafe_character_in_value;
 use clresolve_core::digest::Digest;
 use clresolve_core::fetch::{FetchError, ForbiddenUrlError, SourceUnavailableError};
 use clresolve_core::name::{EnsName, EnsNameError};
 use clresolve_core::reading::{BlockSelector, ChainError, ClOwnerReading, EnsAnswer, NameReading, ResolvedRecords};
-use clresolve_core::recordable::RecordableCause;
-use clresolve_core::records::{RecordKey, RecordSet, TextRecord};
+use clresolve_core::recordable::LiveOrRecordedCause;
+use clresolve_core::records::{TextRecord, TextRecordKey, TextRecordSet};
 use clresolve_core::uri;
 use clresolve_ipfs::{
-    CidError, ContentId, ContentPath, ContentPathError, ContentRefutation, DagWalkError, VerifiedFile,
+    CidError, ContentId, DagWalkError, ProvenContentDefect, UnixFsPath, UnixFsPathError, VerifiedFile,
 };
 use continuity::{HistoryOutcome, NameObservation, record_digests};
-use edition::CardEdition;
+use edition::CardSuccessionFacts;
 use links::ExternalLinks;
 
 /// Everything that one resolution gathered about a name.
@@ -48,9 +48,9 @@ pub struct ResolutionEvidence {
     /// What the card's URL served.
     pub https: HttpsOutcome,
     /// Content under `cl.cid.agentcard` at the mirror's path.
-    pub ipfs: IpfsOutcome,
+    pub ipfs: IpfsWalkOutcome,
     /// Content under the mirror's own CID, if it differs from the one in `cl.cid.agentcard`.
-    pub mirror: IpfsOutcome,
+    pub mirror: IpfsWalkOutcome,
     /// Gateways (labels) that sent a wrong block, each with the requested CID.
     pub liars: Vec<(String, String)>,
     /// The bound schemas; fetched only at depth `schemas`.
@@ -60,29 +60,29 @@ pub struct ResolutionEvidence {
     /// External documents that link back to the card; `None` if they were not requested.
     pub links: Option<ExternalLinks>,
     /// Each missing key for which a record exists under another spelling, with that spelling.
-    pub misspelt_keys: Vec<(RecordKey, &'static str)>,
+    pub misspelt_keys: Vec<(TextRecordKey, &'static str)>,
 }
 
 /// What was fetched for the two bound schemas: hashed and parsed documents, or only their bytes.
 #[derive(Clone, Debug)]
 pub struct SchemaEvidence<D = ServedSchema> {
     /// The request schema.
-    pub request: SchemaResponses<D>,
+    pub request: CanonicalAndMirrorSchema<D>,
     /// The receipt schema.
-    pub receipt: SchemaResponses<D>,
+    pub receipt: CanonicalAndMirrorSchema<D>,
 }
 
 /// What was fetched for one schema that the card binds.
 #[derive(Clone, Debug)]
-pub struct SchemaResponses<D = ServedSchema> {
+pub struct CanonicalAndMirrorSchema<D = ServedSchema> {
     /// Response of the canonical location.
-    pub canonical: SchemaResponse<D>,
+    pub canonical: SchemaFetchResult<D>,
     /// Response of the mirror; `None` if the card names no mirror.
-    pub mirror: Option<SchemaResponse<D>>,
+    pub mirror: Option<SchemaFetchResult<D>>,
 }
 
 /// What one location of a schema served, or why it served nothing.
-pub type SchemaResponse<D = ServedSchema> = Result<D, RecordableCause<SchemaFetchError>>;
+pub type SchemaFetchResult<D = ServedSchema> = Result<D, LiveOrRecordedCause<SchemaFetchError>>;
 
 impl SchemaEvidence {
     /// The same evidence reduced to bytes.
@@ -91,15 +91,15 @@ impl SchemaEvidence {
     }
 }
 
-impl SchemaResponses {
-    fn reduce_to_bytes(&self) -> SchemaResponses<Bytes> {
+impl CanonicalAndMirrorSchema {
+    fn reduce_to_bytes(&self) -> CanonicalAndMirrorSchema<Bytes> {
         let bytes =
-            |answer: &SchemaResponse| answer.as_ref().map(|served| served.bytes().clone()).map_err(Clone::clone);
-        SchemaResponses { canonical: bytes(&self.canonical), mirror: self.mirror.as_ref().map(bytes) }
+            |answer: &SchemaFetchResult| answer.as_ref().map(|served| served.bytes().clone()).map_err(Clone::clone);
+        CanonicalAndMirrorSchema { canonical: bytes(&self.canonical), mirror: self.mirror.as_ref().map(bytes) }
     }
 }
 
-impl<D> SchemaResponses<D> {
+impl<D> CanonicalAndMirrorSchema<D> {
     /// The documents that were served, the canonical location first.
     pub fn served_documents(&self) -> impl Iterator<Item = &D> {
         [Some(&self.canonical), self.mirror.as_ref()].into_iter().flatten().flatten()
@@ -128,10 +128,10 @@ pub enum SchemaFetchError {
 pub enum IpfsFetchError {
     /// The URL has no usable CID and path.
     #[error(transparent)]
-    Url(#[from] IpfsMirrorPathError),
+    Url(#[from] IpfsMirrorLocationError),
     /// The outcome of the IPFS walk.
     #[error("{0}")]
-    Walk(Box<IpfsOutcome>),
+    Walk(Box<IpfsWalkOutcome>),
 }
 
 /// Who holds the name in `cl.owner`.
@@ -141,11 +141,11 @@ pub enum ClOwnerEvidence {
     /// Not requested, because `cl.owner` names nobody to look up.
     NotAsked,
     /// `cl.owner` is not an ENS name.
-    NotAName(RecordableCause<EnsNameError>),
+    NotAName(LiveOrRecordedCause<EnsNameError>),
     /// Read at the pinned block.
     Read(ClOwnerReading),
     /// Could not be read.
-    Failed(RecordableCause<ClOwnerReadError>),
+    Failed(LiveOrRecordedCause<ClOwnerReadError>),
 }
 
 /// Why the holder of the name in `cl.owner` could not be read.
@@ -172,9 +172,9 @@ pub enum HttpsOutcome {
         url: String,
     },
     /// No 2xx body.
-    Unavailable(RecordableCause<SourceUnavailableError>),
+    Unavailable(LiveOrRecordedCause<SourceUnavailableError>),
     /// Policy forbids contacting the URL or a redirect target.
-    Forbidden(RecordableCause<ForbiddenUrlError>),
+    Forbidden(LiveOrRecordedCause<ForbiddenUrlError>),
     /// The body exceeds this many bytes.
     Oversize(u64),
 }
@@ -191,7 +191,7 @@ impl HttpsOutcome {
 
 /// Result of an IPFS walk from a CID and a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum IpfsOutcome {
+pub enum IpfsWalkOutcome {
     /// Not requested: there is no usable CID.
     NotAsked,
     /// The bytes, verified block by block.
@@ -225,34 +225,34 @@ pub enum ContentProofSource {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefutingWalkError {
     error: Box<DagWalkError>,
-    proves: ContentRefutation,
+    proves: ProvenContentDefect,
 }
 
 impl RefutingWalkError {
     /// What the error proves.
-    pub const fn refutation(&self) -> ContentRefutation {
+    pub const fn refutation(&self) -> ProvenContentDefect {
         self.proves
     }
 
     /// Stable class of the walk error.
     pub fn error_class(&self) -> &'static str {
-        self.error.class()
+        self.error.error_class_name()
     }
 }
 
 impl fmt::Display for RefutingWalkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.proves {
-            ContentRefutation::NotFile => f.write_str("CID and path lead to a directory"),
-            ContentRefutation::Oversize { limit } => write!(f, "the file has more than {limit} bytes"),
-            ContentRefutation::PathMissing | ContentRefutation::HashForbidden | ContentRefutation::Invalid => {
+            ProvenContentDefect::NotFile => f.write_str("CID and path lead to a directory"),
+            ProvenContentDefect::Oversize { limit } => write!(f, "the file has more than {limit} bytes"),
+            ProvenContentDefect::PathMissing | ProvenContentDefect::HashForbidden | ProvenContentDefect::Invalid => {
                 self.error.fmt(f)
             }
         }
     }
 }
 
-impl IpfsOutcome {
+impl IpfsWalkOutcome {
     /// Converts the end of a walk. `causes` explains why blocks were unavailable, by gateway label.
     pub fn from_walk(
         ended: Result<VerifiedFile, DagWalkError>,
@@ -261,7 +261,7 @@ impl IpfsOutcome {
     ) -> Self {
         match ended {
             Ok(proven) => Self::Proven { bytes: proven.bytes, by, blocks: proven.blocks },
-            Err(error) => match error.refutation() {
+            Err(error) => match error.proven_content_defect() {
                 Some(proves) => Self::Refuted(RefutingWalkError { error: Box::new(error), proves }),
                 None => Self::Unproven(causes),
             },
@@ -273,11 +273,11 @@ impl IpfsOutcome {
         match self {
             Self::Proven { .. } => None,
             Self::Refuted(refuted) => Some(match refuted.proves {
-                ContentRefutation::PathMissing => "not-found",
-                ContentRefutation::NotFile => "is-a-directory",
-                ContentRefutation::HashForbidden => "hash-not-allowed",
-                ContentRefutation::Oversize { .. } => "limit",
-                ContentRefutation::Invalid => refuted.error_class(),
+                ProvenContentDefect::PathMissing => "not-found",
+                ProvenContentDefect::NotFile => "is-a-directory",
+                ProvenContentDefect::HashForbidden => "hash-not-allowed",
+                ProvenContentDefect::Oversize { .. } => "limit",
+                ProvenContentDefect::Invalid => refuted.error_class(),
             }),
             Self::NotAsked | Self::Unproven(_) => Some("incomplete"),
         }
@@ -292,7 +292,7 @@ impl IpfsOutcome {
     }
 }
 
-impl fmt::Display for IpfsOutcome {
+impl fmt::Display for IpfsWalkOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotAsked => f.write_str("not asked"),
@@ -316,12 +316,13 @@ impl ResolutionEvidence {
     }
 
     /// The observation to record for continuity; `None` without records or a valid card.
-    pub fn observation(&self) -> Option<NameObservation> {
+    pub fn name_observation(&self) -> Option<NameObservation> {
         let block = &self.reading.as_ref().ok()?.block;
         let records = record_digests(&self.resolved_records()?.records);
         let bytes = self.card_bytes()?;
         let card = AgentCard::parse(bytes).ok()?;
-        let edition = CardEdition::from_card(&card, Digest::compute(bytes)).without_future_date(block.timestamp);
+        let edition =
+            CardSuccessionFacts::from_card(&card, Digest::compute(bytes)).without_future_date(block.timestamp);
         let card = edition.version.clone().map(|version| (version, edition.card.clone()));
         Some(NameObservation { block: block.number, card, records, edition: Some(edition) })
     }
@@ -346,11 +347,13 @@ pub enum RecordUsability<'a> {
 
 impl<'a> RecordUsability<'a> {
     /// Classifies the record under `key`.
-    pub fn from_record(records: &'a RecordSet, key: RecordKey) -> Self {
+    pub fn from_record(records: &'a TextRecordSet, key: TextRecordKey) -> Self {
         match records.get(key) {
             TextRecord::Absent => Self::Absent,
             TextRecord::NotUtf8(_) => Self::Unsafe,
-            TextRecord::Text(text) if unsafe_in_value(text).is_some() || text.trim().is_empty() => Self::Unsafe,
+            TextRecord::Text(text) if first_unsafe_character_in_value(text).is_some() || text.trim().is_empty() => {
+                Self::Unsafe
+            }
             TextRecord::Text(text) => Self::Text(text.trim()),
         }
     }
@@ -372,19 +375,19 @@ pub struct CardLocations {
     /// The card's CID.
     pub cid: Option<ContentId>,
     /// The path below that CID, taken from the mirror's record.
-    pub path: ContentPath,
+    pub path: UnixFsPath,
     /// The mirror, if it names another CID.
-    pub mirror: Option<IpfsMirrorPath>,
+    pub mirror: Option<IpfsMirrorLocation>,
 }
 
 impl CardLocations {
     /// The usable locations in `records`.
-    pub fn from_records(records: &RecordSet) -> Self {
+    pub fn from_records(records: &TextRecordSet) -> Self {
         let text = |key| RecordUsability::from_record(records, key).text();
-        let cid = text(RecordKey::CidAgentcard).and_then(|value| ContentId::parse(value).ok());
-        let mirror = text(RecordKey::MirrorIpfs).and_then(|value| IpfsMirrorPath::parse(value).ok());
+        let cid = text(TextRecordKey::CidAgentcard).and_then(|value| ContentId::parse(value).ok());
+        let mirror = text(TextRecordKey::MirrorIpfs).and_then(|value| IpfsMirrorLocation::parse(value).ok());
         Self {
-            url: text(RecordKey::Agentcard).filter(|url| is_https_url(url)).map(str::to_owned),
+            url: text(TextRecordKey::Agentcard).filter(|url| is_https_url(url)).map(str::to_owned),
             path: mirror.as_ref().map(|mirror| mirror.path.clone()).unwrap_or_default(),
             mirror: mirror.filter(|mirror| cid.as_ref() != Some(&mirror.cid)),
             cid,
@@ -393,29 +396,29 @@ impl CardLocations {
 
     /// Whether the IPFS walk waits for the URL's response. Bytes from the URL can be checked against a raw CID
     /// directly, and no gateway is needed if they match. If `all` sources must answer, nothing waits.
-    pub fn is_url_awaited(&self, all: bool) -> bool {
+    pub fn ipfs_walk_awaits_url(&self, all: bool) -> bool {
         !all && self.cid.as_ref().is_some_and(ContentId::is_raw)
     }
 }
 
 /// CID and path from `cl.agentcard.mirror.ipfs`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IpfsMirrorPath {
+pub struct IpfsMirrorLocation {
     /// The CID.
     pub cid: ContentId,
     /// The path below the CID.
-    pub path: ContentPath,
+    pub path: UnixFsPath,
 }
 
-impl IpfsMirrorPath {
+impl IpfsMirrorLocation {
     /// Parses an `ipfs://CID/path` URI, the URL of a path gateway (`https://host/ipfs/CID/path`), or that of a
     /// subdomain gateway (`https://CID.ipfs.host/path`). The host is never contacted.
     ///
     /// # Errors
-    /// [`IpfsMirrorPathError`] identifies the invalid part.
-    pub fn parse(value: &str) -> Result<Self, IpfsMirrorPathError> {
-        let (cid, path) = split_mirror(value).ok_or(IpfsMirrorPathError::Form)?;
-        Ok(Self { cid: ContentId::parse(cid)?, path: ContentPath::parse(path)? })
+    /// [`IpfsMirrorLocationError`] identifies the invalid part.
+    pub fn parse(value: &str) -> Result<Self, IpfsMirrorLocationError> {
+        let (cid, path) = split_mirror(value).ok_or(IpfsMirrorLocationError::Form)?;
+        Ok(Self { cid: ContentId::parse(cid)?, path: UnixFsPath::parse(path)? })
     }
 
     /// The text in the position of the mirror's CID, valid or not.
@@ -424,10 +427,10 @@ impl IpfsMirrorPath {
     }
 }
 
-/// Why a value is not an [`IpfsMirrorPath`].
+/// Why a value is not an [`IpfsMirrorLocation`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum IpfsMirrorPathError {
+pub enum IpfsMirrorLocationError {
     /// None of the supported forms.
     #[error("neither ipfs://CID/path nor a gateway URL with /ipfs/CID/path")]
     Form,
@@ -436,7 +439,7 @@ pub enum IpfsMirrorPathError {
     Cid(#[from] CidError),
     /// The path is invalid.
     #[error(transparent)]
-    Path(#[from] ContentPathError),
+    Path(#[from] UnixFsPathError),
 }
 
 /// Splits a mirror value into CID and raw path.
@@ -483,7 +486,7 @@ mod tests {
             (format!("https://{CID}.ipfs.dweb.link/a.json"), "a.json"),
         ];
         for (value, path) in cases {
-            let mirror = IpfsMirrorPath::parse(&value).unwrap_or_else(|error| panic!("{value}: {error}"));
+            let mirror = IpfsMirrorLocation::parse(&value).unwrap_or_else(|error| panic!("{value}: {error}"));
             assert_eq!((mirror.cid.to_string(), mirror.path.to_string()), (CID.to_owned(), path.to_owned()), "{value}");
         }
     }
@@ -492,11 +495,11 @@ mod tests {
     fn a_mirror_without_a_plain_cid_and_path_is_refused() {
         let of_cid = ["ipfs://", "ipfs://not-a-cid/a.json", "https://example.com/ipfs/not-a-cid"];
         for value in of_cid {
-            assert!(matches!(IpfsMirrorPath::parse(value), Err(IpfsMirrorPathError::Cid(_))), "{value}");
+            assert!(matches!(IpfsMirrorLocation::parse(value), Err(IpfsMirrorLocationError::Cid(_))), "{value}");
         }
         for path in ["/../a.json", "/a%2fb", "/a%00", "//a"] {
             let value = format!("ipfs://{CID}{path}");
-            assert!(matches!(IpfsMirrorPath::parse(&value), Err(IpfsMirrorPathError::Path(_))), "{value}");
+            assert!(matches!(IpfsMirrorLocation::parse(&value), Err(IpfsMirrorLocationError::Path(_))), "{value}");
         }
         let of_form = [
             String::new(),
@@ -507,7 +510,7 @@ mod tests {
             format!("ftp://example.com/ipfs/{CID}"),
         ];
         for value in of_form {
-            assert_eq!(IpfsMirrorPath::parse(&value), Err(IpfsMirrorPathError::Form), "{value}");
+            assert_eq!(IpfsMirrorLocation::parse(&value), Err(IpfsMirrorLocationError::Form), "{value}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! The gate's policy: decides from the verdict whether a request to an agent may pass.
 
 use clresolve_core::reading::{ProofGrade, ProofStrength};
-use clresolve_core::reason::{ReasonCode, Refusal, ResolutionStep};
+use clresolve_core::reason::{ReasonCode, RefusalCode, ResolutionStep};
 use serde::{Deserialize, Serialize};
 
 use crate::trust::{Resolution, TrustedVerdict};
@@ -44,20 +44,20 @@ impl GatePolicy {
     /// present.
     ///
     /// Conditions are checked in this order, and the first that fails is returned: the verdict is trusted; the newest
-    /// block [confirms](Resolution::standing) it; the policy has no [reservation](Self::policy_objection); the card
-    /// implements the verb and names an entry for it; the card lists the network. The decision is about the present, so
-    /// it requires a live resolution.
-    pub fn objection(
+    /// block [confirms](Resolution::newest_block_confirmation) it; the policy has no
+    /// [reservation](Self::policy_objection); the card implements the verb and names an entry for it; the card lists
+    /// the network. The decision is about the present, so it requires a live resolution.
+    pub fn request_objection(
         &self,
         resolution: &Resolution,
         verb: Option<&str>,
         network: Option<&str>,
     ) -> Option<&'static str> {
-        let trusted = match resolution.trusted() {
+        let trusted = match resolution.trusted_verdict() {
             Ok(trusted) => trusted,
             Err(code) => return Some(code),
         };
-        if let Err(refusal) = resolution.standing()
+        if let Err(refusal) = resolution.newest_block_confirmation()
             && !clresolve_core::mutant!("unconfirmed-opens-the-gate")
         {
             return Some(refusal.slug());
@@ -67,7 +67,7 @@ impl GatePolicy {
         }
         let agent = trusted.verdict().identity.as_ref();
         let of_verb = verb.and_then(|verb| self.verb_objection(agent, verb));
-        of_verb.or_else(|| network.and_then(|network| network_objection(agent, network))).map(Refusal::slug)
+        of_verb.or_else(|| network.and_then(|network| network_objection(agent, network))).map(RefusalCode::slug)
     }
 
     /// The agent's verbs that the policy admits (CL-70).
@@ -76,13 +76,13 @@ impl GatePolicy {
     }
 
     /// CL-70.
-    fn verb_objection(&self, agent: Option<&AgentIdentity>, verb: &str) -> Option<Refusal> {
+    fn verb_objection(&self, agent: Option<&AgentIdentity>, verb: &str) -> Option<RefusalCode> {
         let verbs = agent.map(|agent| agent.verbs.as_slice()).unwrap_or_default();
         match verbs.iter().position(|known| known == verb) {
-            None => Some(Refusal::VerbNotImplemented),
+            None => Some(RefusalCode::VerbNotImplemented),
             Some(0) => None,
             Some(_) => (self.verbs == GateVerbs::Entry && !clresolve_core::mutant!("any-verb-passes"))
-                .then_some(Refusal::VerbWithoutEntry),
+                .then_some(RefusalCode::VerbWithoutEntry),
         }
     }
 
@@ -99,11 +99,14 @@ impl GatePolicy {
     /// As [`GatePolicy::policy_objection`], for a verdict in any state: what a name publishes about payees counts
     /// without a trusted card, too.
     pub fn verdict_objection(&self, verdict: &Verdict) -> Option<&'static str> {
-        let Some(anchor) = &verdict.anchor else { return Some(Refusal::InternalError.slug()) };
+        let Some(anchor) = &verdict.anchor else { return Some(RefusalCode::InternalError.slug()) };
         if let Some(code) = self.proof_objection(&anchor.proof) {
             return Some(code);
         }
-        if self.requires_history() && !has_history(verdict) && !clresolve_core::mutant!("no-memory-denies-nothing") {
+        if self.requires_history()
+            && !was_history_consulted(verdict)
+            && !clresolve_core::mutant!("no-memory-denies-nothing")
+        {
             return Some(ReasonCode::MemoryUnavailable.slug());
         }
         let is_denied = |code: ReasonCode| match code {
@@ -117,7 +120,7 @@ impl GatePolicy {
 
     /// The policy's objection to a proof: a single third-party endpoint, or a grade below the minimum.
     pub fn proof_objection(&self, proof: &ProofStrength) -> Option<&'static str> {
-        if proof.is_single_third_party() && !clresolve_core::mutant!("strangers-word-opens") {
+        if proof.relies_on_single_third_party() && !clresolve_core::mutant!("strangers-word-opens") {
             return Some(ReasonCode::SingleRpc.slug());
         }
         self.grade_objection(proof)
@@ -125,7 +128,7 @@ impl GatePolicy {
 
     /// The policy's objection to a grade below [`GatePolicy::min_proof`].
     pub fn grade_objection(&self, proof: &ProofStrength) -> Option<&'static str> {
-        self.min_proof.is_some_and(|least| proof.grade < least).then_some(Refusal::ProofTooWeak.slug())
+        self.min_proof.is_some_and(|least| proof.grade < least).then_some(RefusalCode::ProofTooWeak.slug())
     }
 
     /// Whether `deny` contains a warning that requires the history of earlier verdicts.
@@ -135,14 +138,14 @@ impl GatePolicy {
 }
 
 /// Whether the history store was consulted for the name.
-fn has_history(verdict: &Verdict) -> bool {
+fn was_history_consulted(verdict: &Verdict) -> bool {
     verdict.steps.iter().any(|report| report.step == ResolutionStep::Continuity && report.status != StepStatus::Skip)
 }
 
 /// CL-71.
-fn network_objection(agent: Option<&AgentIdentity>, network: &str) -> Option<Refusal> {
+fn network_objection(agent: Option<&AgentIdentity>, network: &str) -> Option<RefusalCode> {
     let is_listed = agent.is_some_and(|agent| agent.networks.iter().any(|known| known == network));
-    (!is_listed && !clresolve_core::mutant!("any-network-passes")).then_some(Refusal::NetworkNotListed)
+    (!is_listed && !clresolve_core::mutant!("any-network-passes")).then_some(RefusalCode::NetworkNotListed)
 }
 
 #[cfg(test)]
@@ -182,7 +185,7 @@ mod tests {
             records_digest: None,
         });
         verdict.steps = vec![continuity(StepStatus::Pass)];
-        sample::live_resolution(verdict, None)
+        sample::resolution_of_verdict(verdict, None)
     }
 
     fn continuity(status: StepStatus) -> StepReport {
@@ -197,14 +200,17 @@ mod tests {
             ..AgentIdentity::default()
         };
         let first = Some("x402://a.eth/summarize/v1");
-        assert_eq!([None, Some("summarize"), Some("classify")].map(|verb| agent.entry_for(verb)), [first, first, None]);
+        assert_eq!(
+            [None, Some("summarize"), Some("classify")].map(|verb| agent.entry_url_for_verb(verb)),
+            [first, first, None]
+        );
     }
 
     #[test]
     fn only_the_entrys_verb_passes_by_default() {
         let (strict, loose) =
             (GatePolicy::default(), GatePolicy { verbs: GateVerbs::Implemented, ..GatePolicy::default() });
-        let denial = |policy: &GatePolicy, verb| policy.objection(&agent(&[]), verb, None);
+        let denial = |policy: &GatePolicy, verb| policy.request_objection(&agent(&[]), verb, None);
         assert_eq!(denial(&strict, None), None);
         assert_eq!(denial(&strict, Some("summarize")), None);
         assert_eq!(denial(&strict, Some("classify")), Some("verb-without-entry"));
@@ -227,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_network_that_is_asked_for_must_be_listed() {
-        let denial = |verb, network| GatePolicy::default().objection(&agent(&[]), verb, Some(network));
+        let denial = |verb, network| GatePolicy::default().request_objection(&agent(&[]), verb, Some(network));
         assert_eq!(denial(None, "eip155:1"), None);
         assert_eq!(denial(Some("summarize"), "eip155:1"), None);
         for network in ["eip155:8453", "EIP155:1", "eip155:1 ", ""] {
@@ -239,47 +245,53 @@ mod tests {
     #[test]
     fn withdrawn_agent_is_denied_by_default() {
         let withdrawn = agent(&[ReasonCode::StatusWithdrawn]);
-        assert_eq!(GatePolicy::default().objection(&withdrawn, None, None), Some("status-withdrawn"));
+        assert_eq!(GatePolicy::default().request_objection(&withdrawn, None, None), Some("status-withdrawn"));
         let other = GatePolicy { deny: vec![ReasonCode::StatusDeprecated], ..GatePolicy::default() };
-        assert_eq!(other.objection(&withdrawn, None, None), None);
-        assert_eq!(other.objection(&agent(&[ReasonCode::StatusDeprecated]), None, None), Some("status-deprecated"));
+        assert_eq!(other.request_objection(&withdrawn, None, None), None);
+        assert_eq!(
+            other.request_objection(&agent(&[ReasonCode::StatusDeprecated]), None, None),
+            Some("status-deprecated")
+        );
     }
 
     #[test]
     fn released_name_is_denied_unless_the_operator_allows_it() {
         let released = agent(&[ReasonCode::NameReleased]);
-        assert_eq!(GatePolicy::default().objection(&released, None, None), Some("name-released"));
+        assert_eq!(GatePolicy::default().request_objection(&released, None, None), Some("name-released"));
         let none = GatePolicy { deny: Vec::new(), ..GatePolicy::default() };
-        assert_eq!(none.objection(&released, None, None), None);
-        assert_eq!(GatePolicy::default().objection(&agent(&[ReasonCode::NameExpired]), None, None), None);
+        assert_eq!(none.request_objection(&released, None, None), None);
+        assert_eq!(GatePolicy::default().request_objection(&agent(&[ReasonCode::NameExpired]), None, None), None);
     }
 
     #[test]
     fn unreadable_holder_is_denied_with_unproven_owners() {
         let unreadable = agent(&[ReasonCode::HolderUnreadable]);
-        assert_eq!(GatePolicy::default().objection(&unreadable, None, None), None);
+        assert_eq!(GatePolicy::default().request_objection(&unreadable, None, None), None);
         for code in [ReasonCode::OwnerUnproven, ReasonCode::HolderUnreadable] {
             let policy = GatePolicy { deny: vec![code], ..GatePolicy::default() };
-            assert_eq!(policy.objection(&unreadable, None, None), Some("holder-unreadable"));
+            assert_eq!(policy.request_objection(&unreadable, None, None), Some("holder-unreadable"));
         }
     }
 
     #[test]
     fn nothing_but_a_trusted_verdict_passes() {
         for state in [TrustState::Untrusted, TrustState::Indeterminate] {
-            let denial =
-                GatePolicy::default().objection(&sample::empty_resolution(state, Timestamp::UNIX_EPOCH, 0), None, None);
+            let denial = GatePolicy::default().request_objection(
+                &sample::empty_resolution(state, Timestamp::UNIX_EPOCH, 0),
+                None,
+                None,
+            );
             assert_eq!(denial, Some("name-invalid"), "{state}");
         }
         let without_anchor = sample::empty_resolution(TrustState::Trusted, Timestamp::UNIX_EPOCH, 0);
-        assert_eq!(GatePolicy::default().objection(&without_anchor, None, None), Some("internal-error"));
+        assert_eq!(GatePolicy::default().request_objection(&without_anchor, None, None), Some("internal-error"));
     }
 
     #[test]
     fn a_strangers_word_and_too_weak_a_proof_are_denied() {
         let denial = |grade, own, min_proof| {
             let agent = proven_by(ProofStrength { grade, asked: 2, agreed: 2, own }, &[]);
-            GatePolicy { min_proof, ..GatePolicy::default() }.objection(&agent, None, None)
+            GatePolicy { min_proof, ..GatePolicy::default() }.request_objection(&agent, None, None)
         };
         assert_eq!(denial(ProofGrade::SingleRpc, false, None), Some("single-rpc"));
         assert_eq!(denial(ProofGrade::SingleRpc, true, None), None);
@@ -297,16 +309,22 @@ mod tests {
         let unasked = agent(&[ReasonCode::MemoryUnavailable]);
         let denying = |code| GatePolicy { deny: vec![code], ..GatePolicy::default() };
         assert!(denying(ReasonCode::VersionRollback).requires_history());
-        assert_eq!(denying(ReasonCode::VersionRollback).objection(&unasked, None, None), Some("memory-unavailable"));
+        assert_eq!(
+            denying(ReasonCode::VersionRollback).request_objection(&unasked, None, None),
+            Some("memory-unavailable")
+        );
         let mut without = agent(&[]).verdict().as_ref().clone();
         without.steps = vec![continuity(StepStatus::Skip)];
-        let without = sample::live_resolution(without, None);
-        assert_eq!(denying(ReasonCode::VersionRollback).objection(&without, None, None), Some("memory-unavailable"));
-        assert_eq!(denying(ReasonCode::StatusWithdrawn).objection(&without, None, None), None);
-        assert!(!denying(ReasonCode::StatusWithdrawn).requires_history());
-        assert_eq!(denying(ReasonCode::StatusWithdrawn).objection(&unasked, None, None), None);
+        let without = sample::resolution_of_verdict(without, None);
         assert_eq!(
-            denying(ReasonCode::VersionRollback).objection(&agent(&[ReasonCode::NameExpiring]), None, None),
+            denying(ReasonCode::VersionRollback).request_objection(&without, None, None),
+            Some("memory-unavailable")
+        );
+        assert_eq!(denying(ReasonCode::StatusWithdrawn).request_objection(&without, None, None), None);
+        assert!(!denying(ReasonCode::StatusWithdrawn).requires_history());
+        assert_eq!(denying(ReasonCode::StatusWithdrawn).request_objection(&unasked, None, None), None);
+        assert_eq!(
+            denying(ReasonCode::VersionRollback).request_objection(&agent(&[ReasonCode::NameExpiring]), None, None),
             None
         );
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-pub use crate::card::SchemaSide;
+pub use crate::card::SchemaRole;
 use clresolve_core::digest::Digest;
 use clresolve_core::json;
 use clresolve_core::json::{JsonError, JsonLimits};
@@ -32,11 +32,11 @@ impl SchemaReleaseManifest {
     /// # Errors
     /// [`SchemaReleaseManifestError`] if the bytes are not strict JSON, have another format, or contradict themselves.
     pub fn load(bytes: &[u8]) -> Result<Self, SchemaReleaseManifestError> {
-        let document = json::parse(bytes, JsonLimits::DOCUMENT)?;
+        let document = json::parse_strict_json(bytes, JsonLimits::DOCUMENT)?;
         let mut file: SchemaReleaseManifestDocument = serde_json::from_value(document)
             .map_err(|e| SchemaReleaseManifestError::Shape(excerpt_text(&e.to_string())))?;
         file.verbs.sort_by(|a, b| a.name.cmp(&b.name));
-        file.check()?;
+        file.validate()?;
         Ok(Self { digest: Digest::compute(bytes), file })
     }
 
@@ -84,7 +84,7 @@ impl SchemaReleaseManifest {
     }
 
     /// The schemas that other schemas refer to.
-    pub fn shared(&self) -> &[SharedSchemaEntry] {
+    pub fn shared_schemas(&self) -> &[SharedSchemaEntry] {
         &self.file.shared
     }
 
@@ -115,10 +115,10 @@ pub struct ManifestVerb {
 
 impl ManifestVerb {
     /// The schema of one side.
-    pub fn schema(&self, side: SchemaSide) -> &BoundSchemaEntry {
+    pub fn schema(&self, side: SchemaRole) -> &BoundSchemaEntry {
         match side {
-            SchemaSide::Request => &self.request,
-            SchemaSide::Receipt => &self.receipt,
+            SchemaRole::Request => &self.request,
+            SchemaRole::Receipt => &self.receipt,
         }
     }
 }
@@ -201,7 +201,7 @@ struct SchemaReleaseManifestDocument {
 }
 
 impl SchemaReleaseManifestDocument {
-    fn check(&self) -> Result<(), SchemaReleaseManifestError> {
+    fn validate(&self) -> Result<(), SchemaReleaseManifestError> {
         if self.schema != FORMAT {
             return Err(SchemaReleaseManifestError::Format(excerpt_text(&self.schema)));
         }

@@ -15,7 +15,7 @@ use clresolve_core::digest::Digest;
 use clresolve_core::json;
 use clresolve_core::json::{JsonError, JsonLimits};
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
-use clresolve_core::records::RecordKey;
+use clresolve_core::records::TextRecordKey;
 use clresolve_core::text::excerpt_text;
 
 /// Version of the profile format that this crate reads.
@@ -56,7 +56,7 @@ const PROFILES: [&[u8]; 3] = [
 pub struct ConformanceProfile {
     digest: Digest,
     file: ProfileDocument,
-    records: Vec<RecordKey>,
+    records: Vec<TextRecordKey>,
     base_schema: Arc<StrictSchema>,
     manifests: BTreeMap<String, Arc<SchemaReleaseManifest>>,
 }
@@ -78,13 +78,13 @@ impl ConformanceProfile {
     }
 
     /// The required text records.
-    pub fn records(&self) -> &[RecordKey] {
+    pub fn required_records(&self) -> &[TextRecordKey] {
         &self.records
     }
 
     /// The rule for the entry of a card of this class. `None` for an unknown class, if the known classes have different
     /// rules.
-    pub fn entry(&self, class: Option<&str>) -> Option<&EntryRule> {
+    pub fn entry_rule(&self, class: Option<&str>) -> Option<&EntryRule> {
         let known = class.and_then(|class| self.file.classes.get(class));
         match known {
             Some(rule) => Some(rule.entry.as_ref().unwrap_or(&self.file.entry)),
@@ -94,17 +94,17 @@ impl ConformanceProfile {
     }
 
     /// JSON Pointers of the required members, each after its parent.
-    pub fn members(&self) -> &[String] {
+    pub fn required_members(&self) -> &[String] {
         &self.file.members
     }
 
     /// The lifecycle statuses.
-    pub fn status(&self) -> &LifecycleStatuses {
+    pub fn lifecycle_statuses(&self) -> &LifecycleStatuses {
         &self.file.status
     }
 
     /// The layer of a class; `None` for a class unknown to the profile.
-    pub fn layer(&self, class: &str) -> Option<ClassRules<'_>> {
+    pub fn class_rules(&self, class: &str) -> Option<ClassRules<'_>> {
         let rule = self.file.classes.get(class)?;
         let manifest = self.manifests.get(class)?;
         Some(ClassRules { rule, manifest })
@@ -126,7 +126,7 @@ impl ConformanceProfile {
     }
 
     /// The `$schema` of the line's cards: the URL at which the base schema is published.
-    pub fn card_schema(&self) -> Option<&'static str> {
+    pub fn card_schema_url(&self) -> Option<&'static str> {
         PUBLISHED_AT.into_iter().find(|(id, _)| *id == self.file.base_schema.id).map(|(_, url)| url)
     }
 
@@ -154,7 +154,7 @@ impl<'p> ClassRules<'p> {
     }
 
     /// The code for a card of this class that implements another layer's verb.
-    pub fn foreign_verb(&self) -> ReasonCode {
+    pub fn foreign_verb_code(&self) -> ReasonCode {
         self.rule.foreign_verb
     }
 
@@ -182,7 +182,7 @@ pub enum EntryRule {
 }
 
 impl EntryRule {
-    fn check(&self) -> Result<(), ProfileError> {
+    fn validate(&self) -> Result<(), ProfileError> {
         match self {
             Self::X402 { routes } if routes.is_empty() => Err(invalid_value_error("entry", "routes")),
             Self::Literal { value } if !crate::evidence::is_https_url(value) => {
@@ -206,16 +206,16 @@ pub struct LifecycleStatuses {
     pub revoked: Vec<String>,
     /// Statuses by which the publisher withdraws the agent. They are a warning that closes the gate. Release lines that
     /// list none share a default.
-    #[serde(default = "withdrawn", skip_serializing_if = "is_withdrawn")]
+    #[serde(default = "default_withdrawn_statuses", skip_serializing_if = "is_default_withdrawn_statuses")]
     pub withdrawn: Vec<String>,
 }
 
-fn withdrawn() -> Vec<String> {
+fn default_withdrawn_statuses() -> Vec<String> {
     ["revoked", "disabled", "retired", "suspended", "compromised", "withdrawn"].map(str::to_owned).into()
 }
 
-fn is_withdrawn(words: &Vec<String>) -> bool {
-    *words == withdrawn()
+fn is_default_withdrawn_statuses(words: &Vec<String>) -> bool {
+    *words == default_withdrawn_statuses()
 }
 
 /// All known profiles, with the manifests and schemas that they refer to.
@@ -272,7 +272,7 @@ impl ConformanceProfiles {
     /// # Errors
     /// [`ProfileError::Schema`] if the bytes are not a strict schema.
     pub fn add_schema(&mut self, bytes: &[u8]) -> Result<Digest, ProfileError> {
-        let schema = StrictSchema::load(bytes, &[])?;
+        let schema = StrictSchema::compile(bytes, &[])?;
         let digest = schema.digest();
         self.schemas.insert(digest, Arc::new(schema));
         Ok(digest)
@@ -283,7 +283,7 @@ impl ConformanceProfiles {
     /// # Errors
     /// [`ProfileError`] if the bytes are not a profile, refer to something unknown, or reuse an identifier.
     pub fn add_profile(&mut self, bytes: &[u8]) -> Result<Arc<ConformanceProfile>, ProfileError> {
-        let document = json::parse(bytes, JsonLimits::DOCUMENT)?;
+        let document = json::parse_strict_json(bytes, JsonLimits::DOCUMENT)?;
         let file: ProfileDocument =
             serde_json::from_value(document).map_err(|e| ProfileError::Shape(excerpt_text(&e.to_string())))?;
         if self.profiles.contains_key(&file.id) {
@@ -296,7 +296,7 @@ impl ConformanceProfiles {
 
     /// Replaces the manifest with the same id in every profile, which changes the digests of those profiles. If the
     /// bytes come from a source that the operator does not control, the caller first compares their digest with the
-    /// configured one ([`Digest::verify`]).
+    /// configured one ([`Digest::verify_bytes`]).
     ///
     /// # Errors
     /// [`ProfileError`] if the bytes are not a manifest, or no profile uses the identifier.
@@ -321,11 +321,11 @@ impl ConformanceProfiles {
     }
 
     fn build(&self, file: ProfileDocument) -> Result<ConformanceProfile, ProfileError> {
-        file.check()?;
+        file.validate()?;
         let records = file
             .records
             .iter()
-            .map(|name| RecordKey::from_name(name).ok_or_else(|| invalid_value_error("record", name)));
+            .map(|name| TextRecordKey::from_name(name).ok_or_else(|| invalid_value_error("record", name)));
         let records = records.collect::<Result<_, _>>()?;
         let base_schema = self.schemas.get(&file.base_schema.digest);
         let base_schema = base_schema.filter(|schema| schema.id() == Some(&file.base_schema.id));
@@ -412,12 +412,12 @@ struct ProfileDocument {
 }
 
 impl ProfileDocument {
-    fn check(&self) -> Result<(), ProfileError> {
+    fn validate(&self) -> Result<(), ProfileError> {
         if self.schema != FORMAT {
             return Err(ProfileError::Format(excerpt_text(&self.schema)));
         }
         let of_classes = self.classes.values().filter_map(|class| class.entry.as_ref());
-        of_classes.chain([&self.entry]).try_for_each(EntryRule::check)?;
+        of_classes.chain([&self.entry]).try_for_each(EntryRule::validate)?;
         match self.members.iter().find(|member| !member.starts_with('/')) {
             Some(member) => Err(invalid_value_error("member", member)),
             None => Ok(()),
@@ -429,7 +429,7 @@ impl ProfileDocument {
 #[serde(deny_unknown_fields)]
 struct ClassRulesDocument {
     manifest: PinnedDocumentReference,
-    #[serde(default = "verb_unknown", skip_serializing_if = "is_verb_unknown")]
+    #[serde(default = "default_foreign_verb_code", skip_serializing_if = "is_default_foreign_verb_code")]
     foreign_verb: ReasonCode,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     not_under: Vec<String>,
@@ -438,12 +438,12 @@ struct ClassRulesDocument {
     entry: Option<EntryRule>,
 }
 
-const fn verb_unknown() -> ReasonCode {
+const fn default_foreign_verb_code() -> ReasonCode {
     ReasonCode::VerbUnknown
 }
 
-fn is_verb_unknown(code: &ReasonCode) -> bool {
-    *code == verb_unknown()
+fn is_default_foreign_verb_code(code: &ReasonCode) -> bool {
+    *code == default_foreign_verb_code()
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -463,9 +463,9 @@ mod tests {
         let ids: Vec<_> = profiles.iter().map(|profile| profile.id()).collect();
         assert_eq!(ids, ["agent-cards/1.0.0", "agent-cards/1.0.0+released", "agent-cards/1.1.0"]);
         let letter = profiles.get(DEFAULT).expect("the default profile");
-        assert_eq!(letter.records().len(), 6);
+        assert_eq!(letter.required_records().len(), 6);
         assert_eq!(letter.classes().collect::<Vec<_>>(), ["commercial", "commons"]);
-        assert!(letter.layer("Commons").is_none());
+        assert!(letter.class_rules("Commons").is_none());
     }
 
     #[test]
@@ -491,11 +491,11 @@ mod tests {
     fn a_class_may_have_an_entry_rule_of_its_own() {
         let profiles = ConformanceProfiles::builtin();
         let letter = profiles.get(DEFAULT).expect("built in");
-        assert_eq!(letter.entry(Some("commons")), letter.entry(None));
+        assert_eq!(letter.entry_rule(Some("commons")), letter.entry_rule(None));
         let next = profiles.get("agent-cards/1.1.0").expect("built in");
-        assert!(matches!(next.entry(Some("commons")), Some(EntryRule::Literal { .. })));
-        assert!(matches!(next.entry(Some("commercial")), Some(EntryRule::X402 { .. })));
-        assert_eq!((next.entry(None), next.entry(Some("free"))), (None, None));
+        assert!(matches!(next.entry_rule(Some("commons")), Some(EntryRule::Literal { .. })));
+        assert!(matches!(next.entry_rule(Some("commercial")), Some(EntryRule::X402 { .. })));
+        assert_eq!((next.entry_rule(None), next.entry_rule(Some("free"))), (None, None));
     }
 
     #[test]
@@ -542,7 +542,7 @@ mod tests {
         profiles.replace_manifest(bytes.as_bytes()).expect("a manifest of a known id");
         let after = profiles.get(DEFAULT).expect("built in");
         assert_ne!(after.digest(), before);
-        let commercial = after.layer("commercial").expect("a known class").manifest();
+        let commercial = after.class_rules("commercial").expect("a known class").manifest();
         assert!(commercial.verb("deliver").is_some() && commercial.verb("ship").is_none());
         let unused = text.replace(commercial.id(), "protocol-other/1.0.0");
         let refused = profiles.replace_manifest(unused.as_bytes()).expect_err("no profile uses it");

@@ -16,11 +16,11 @@ use clresolve_core::records::TextRecord;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublishedPaymentRecords {
     settled: PaymentRecords,
-    newest: NewestPaymentRecords,
+    newest: NewestPaymentRecordsOutcome,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum NewestPaymentRecords {
+enum NewestPaymentRecordsOutcome {
     /// Not compared: the block was chosen by number, or is itself the newest.
     NotCompared,
     /// The name has these records.
@@ -61,31 +61,31 @@ impl PublishedPaymentRecords {
             _ => return None,
         };
         let newest = match &reading.latest {
-            None => NewestPaymentRecords::NotCompared,
+            None => NewestPaymentRecordsOutcome::NotCompared,
             Some(Ok(latest)) => match &latest.answer {
-                EnsAnswer::Records(found) => NewestPaymentRecords::Read(found.payment.clone()),
-                EnsAnswer::Unregistered | EnsAnswer::NoResolver(_) => NewestPaymentRecords::Gone,
+                EnsAnswer::Records(found) => NewestPaymentRecordsOutcome::Read(found.payment.clone()),
+                EnsAnswer::Unregistered | EnsAnswer::NoResolver(_) => NewestPaymentRecordsOutcome::Gone,
             },
-            Some(Err(error)) => NewestPaymentRecords::Unread(error.clone()),
+            Some(Err(error)) => NewestPaymentRecordsOutcome::Unread(error.clone()),
         };
         Some(Self { settled, newest })
     }
 
     /// The records at the verdict's block, regardless of the newest block. For display only: decisions use
-    /// [`PublishedPaymentRecords::address`] and [`PublishedPaymentRecords::endpoint`].
+    /// [`PublishedPaymentRecords::payment_address_status`] and [`PublishedPaymentRecords::payment_endpoint_status`].
     pub const fn settled_records(&self) -> &PaymentRecords {
         &self.settled
     }
 
     /// The address for a coin type; `None` is the zero address, which is set but belongs to nobody. Another coin type
     /// never replaces an unset or zero address.
-    pub fn address(&self, coin: CoinType) -> PaymentRecordStatus<Option<Address>, AddressRecord> {
+    pub fn payment_address_status(&self, coin: CoinType) -> PaymentRecordStatus<Option<Address>, AddressRecord> {
         self.record_status(|records| records.addresses.get(&coin))
     }
 
     /// The distinct addresses of all coin types that a decision may use.
     pub fn settled_addresses(&self) -> Vec<Address> {
-        let settled = self.settled.addresses.keys().filter_map(|coin| match self.address(*coin) {
+        let settled = self.settled.addresses.keys().filter_map(|coin| match self.payment_address_status(*coin) {
             PaymentRecordStatus::Settled(address) => address,
             _ => None,
         });
@@ -93,27 +93,29 @@ impl PublishedPaymentRecords {
     }
 
     /// The endpoint under `key`. The text is untrusted; only its UTF-8 is validated.
-    pub fn endpoint(&self, key: EndpointRecordKey) -> PaymentRecordStatus<String, EndpointRecord> {
+    pub fn payment_endpoint_status(&self, key: EndpointRecordKey) -> PaymentRecordStatus<String, EndpointRecord> {
         self.record_status(|records| records.endpoints.get(&key))
     }
 
     /// The records that differ at the newest block: coin types, then keys.
     pub(crate) fn pending_records(&self) -> impl Iterator<Item = String> {
-        let addresses = self.settled.addresses.keys().filter(|coin| is_pending(&self.address(**coin)));
-        let endpoints = self.settled.endpoints.keys().filter(|key| is_pending(&self.endpoint(**key)));
+        let addresses = self.settled.addresses.keys().filter(|coin| is_pending(&self.payment_address_status(**coin)));
+        let endpoints = self.settled.endpoints.keys().filter(|key| is_pending(&self.payment_endpoint_status(**key)));
         addresses.map(ToString::to_string).chain(endpoints.map(ToString::to_string))
     }
 
     /// Estimated memory use in bytes.
     pub fn estimated_bytes(&self) -> usize {
         let newest = match &self.newest {
-            NewestPaymentRecords::Read(records) => estimate_bytes(records),
-            NewestPaymentRecords::NotCompared | NewestPaymentRecords::Gone | NewestPaymentRecords::Unread(_) => 0,
+            NewestPaymentRecordsOutcome::Read(records) => estimate_bytes(records),
+            NewestPaymentRecordsOutcome::NotCompared
+            | NewestPaymentRecordsOutcome::Gone
+            | NewestPaymentRecordsOutcome::Unread(_) => 0,
         };
         size_of::<Self>() + estimate_bytes(&self.settled) + newest
     }
 
-    fn record_status<R: TypedRecord>(
+    fn record_status<R: TypedPaymentRecord>(
         &self,
         of: impl Fn(&PaymentRecords) -> Option<&R>,
     ) -> PaymentRecordStatus<R::Value, R> {
@@ -123,11 +125,11 @@ impl PublishedPaymentRecords {
             return published;
         }
         let newest = match &self.newest {
-            NewestPaymentRecords::NotCompared => None,
-            NewestPaymentRecords::Gone => Some(Ok(R::ABSENT)),
-            NewestPaymentRecords::Unread(error) => Some(Err(error.clone())),
+            NewestPaymentRecordsOutcome::NotCompared => None,
+            NewestPaymentRecordsOutcome::Gone => Some(Ok(R::ABSENT)),
+            NewestPaymentRecordsOutcome::Unread(error) => Some(Err(error.clone())),
             // A missing record at the newest block counts as unset, because the same call requests it.
-            NewestPaymentRecords::Read(records) => {
+            NewestPaymentRecordsOutcome::Read(records) => {
                 Some(of(records).cloned().ok_or(ChainError::LocalLimit(LocalLimitError::FurtherRecords)))
             }
         };
@@ -145,7 +147,7 @@ const fn is_pending<T, R>(standing: &PaymentRecordStatus<T, R>) -> bool {
 }
 
 /// A record with a typed value.
-trait TypedRecord: Clone + PartialEq {
+trait TypedPaymentRecord: Clone + PartialEq {
     type Value;
     const ABSENT: Self;
 
@@ -153,7 +155,7 @@ trait TypedRecord: Clone + PartialEq {
     fn status_at_block(&self) -> PaymentRecordStatus<Self::Value, Self>;
 }
 
-impl TypedRecord for AddressRecord {
+impl TypedPaymentRecord for AddressRecord {
     type Value = Option<Address>;
     const ABSENT: Self = Self::Absent;
 
@@ -167,7 +169,7 @@ impl TypedRecord for AddressRecord {
     }
 }
 
-impl TypedRecord for EndpointRecord {
+impl TypedPaymentRecord for EndpointRecord {
     type Value = String;
     const ABSENT: Self = Self::Read(TextRecord::Absent);
 
@@ -196,7 +198,7 @@ fn estimate_bytes(records: &PaymentRecords) -> usize {
 #[cfg(test)]
 mod tests {
     use clresolve_core::cause::ResolverContractError;
-    use clresolve_core::payment::CoinTypes;
+    use clresolve_core::payment::RequestedCoinTypes;
     use clresolve_core::reading::{LatestNameState, ResolvedRecords};
     use jiff::Timestamp;
 
@@ -245,16 +247,22 @@ mod tests {
         let same = records(address(1), text("https://a.example"));
         for latest in [None, Some(Ok(answer(same.clone())))] {
             let published = published(same.clone(), latest);
-            assert_eq!(published.address(COIN), PaymentRecordStatus::Settled(Some(Address::repeat_byte(1))));
-            assert_eq!(published.endpoint(KEY), PaymentRecordStatus::Settled("https://a.example".to_owned()));
-            assert_eq!(published.address(CoinType::EVM_DEFAULT), PaymentRecordStatus::NotAsked);
-            assert_eq!(published.endpoint(EndpointRecordKey::Web), PaymentRecordStatus::NotAsked);
+            assert_eq!(
+                published.payment_address_status(COIN),
+                PaymentRecordStatus::Settled(Some(Address::repeat_byte(1)))
+            );
+            assert_eq!(
+                published.payment_endpoint_status(KEY),
+                PaymentRecordStatus::Settled("https://a.example".to_owned())
+            );
+            assert_eq!(published.payment_address_status(CoinType::EVM_DEFAULT), PaymentRecordStatus::NotAsked);
+            assert_eq!(published.payment_endpoint_status(EndpointRecordKey::Web), PaymentRecordStatus::NotAsked);
         }
         let absent = records(AddressRecord::Absent, EndpointRecord::ABSENT);
         for latest in [None, Some(Ok(answer(absent.clone()))), Some(Ok(EnsAnswer::Unregistered))] {
             let published = published(absent.clone(), latest);
             assert_eq!(
-                (published.address(COIN), published.endpoint(KEY)),
+                (published.payment_address_status(COIN), published.payment_endpoint_status(KEY)),
                 (PaymentRecordStatus::Absent, PaymentRecordStatus::Absent)
             );
         }
@@ -265,7 +273,7 @@ mod tests {
         let settled = records(address(1), text("https://a.example"));
         let pending = |latest: Result<EnsAnswer, ChainError>| {
             let published = published(settled.clone(), Some(latest));
-            match (published.address(COIN), published.endpoint(KEY)) {
+            match (published.payment_address_status(COIN), published.payment_endpoint_status(KEY)) {
                 (
                     PaymentRecordStatus::Pending { settled: then, newest },
                     PaymentRecordStatus::Pending { settled: called, newest: calls },
@@ -299,11 +307,11 @@ mod tests {
         let absent = records(AddressRecord::Absent, EndpointRecord::ABSENT);
         let published = published(absent, Some(Ok(answer(records(address(2), text("https://b.example"))))));
         assert!(matches!(
-            published.address(COIN),
+            published.payment_address_status(COIN),
             PaymentRecordStatus::Pending { newest: Ok(AddressRecord::Address(_)), .. }
         ));
         assert!(matches!(
-            published.endpoint(KEY),
+            published.payment_endpoint_status(KEY),
             PaymentRecordStatus::Pending { newest: Ok(EndpointRecord::Read(_)), .. }
         ));
     }
@@ -314,8 +322,8 @@ mod tests {
         let absent = answer(records(AddressRecord::Absent, EndpointRecord::ABSENT));
         for latest in [None, Some(Ok(answer(failed.clone()))), Some(Ok(absent))] {
             let published = published(failed.clone(), latest);
-            assert_eq!(published.address(COIN), PaymentRecordStatus::Failed(cause()));
-            assert_eq!(published.endpoint(KEY), PaymentRecordStatus::Failed(cause()));
+            assert_eq!(published.payment_address_status(COIN), PaymentRecordStatus::Failed(cause()));
+            assert_eq!(published.payment_endpoint_status(KEY), PaymentRecordStatus::Failed(cause()));
         }
     }
 
@@ -325,8 +333,8 @@ mod tests {
         let odd =
             records(AddressRecord::Malformed(bytes.clone()), EndpointRecord::Read(TextRecord::NotUtf8(bytes.to_vec())));
         let published = published(odd, None);
-        assert_eq!(published.address(COIN), PaymentRecordStatus::Malformed(bytes.clone()));
-        assert_eq!(published.endpoint(KEY), PaymentRecordStatus::Malformed(bytes));
+        assert_eq!(published.payment_address_status(COIN), PaymentRecordStatus::Malformed(bytes.clone()));
+        assert_eq!(published.payment_endpoint_status(KEY), PaymentRecordStatus::Malformed(bytes));
     }
 
     #[test]
@@ -337,7 +345,7 @@ mod tests {
         assert_eq!(of(EnsAnswer::Unregistered), None);
         assert_eq!(of(EnsAnswer::NoResolver(None)), None);
         assert_eq!(of(answer(PaymentRecords::default())), None);
-        assert!(of(answer(PaymentRecords::unreadable_records(&CoinTypes::default(), &cause()))).is_some());
+        assert!(of(answer(PaymentRecords::from_read_failure(&RequestedCoinTypes::default(), &cause()))).is_some());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use clresolve_core::reading::{
     ProofStrength, ResolvedRecords,
 };
 use clresolve_core::reason::Reason;
-use clresolve_core::records::{RecordKey, RecordSet, TextRecord};
+use clresolve_core::records::{TextRecord, TextRecordKey, TextRecordSet};
 use clresolve_core::state::TrustState;
 use clresolve_ipfs::ContentId;
 use jiff::Timestamp;
@@ -19,11 +19,11 @@ use crate::build;
 use crate::card::AgentCard;
 use crate::check::JudgementPolicy;
 use crate::evidence::continuity::{HistoryOutcome, NameObservation};
-use crate::evidence::{ClOwnerEvidence, ContentProofSource, HttpsOutcome, IpfsOutcome, ResolutionEvidence};
+use crate::evidence::{ClOwnerEvidence, ContentProofSource, HttpsOutcome, IpfsWalkOutcome, ResolutionEvidence};
 use crate::manifest::SchemaReleaseManifest;
 use crate::profile::{ConformanceProfile, ConformanceProfiles, DEFAULT};
 use crate::published::PublishedPaymentRecords;
-use crate::schema::bound::{BoundSchema, BoundSchemaCollector};
+use crate::schema::bound::{BoundSchema, ReferencedSchemaCollector};
 use crate::schema::served::ServedSchema;
 use crate::trust::Resolution;
 use crate::verdict::Verdict;
@@ -77,7 +77,7 @@ pub fn distinct_codes(reasons: &[Reason]) -> Vec<&'static str> {
 /// The observation at `block` of a card of this version, whose digest and records are those of `content`.
 pub fn sample_observation(block: u64, version: &str, content: &str) -> NameObservation {
     let digest = Digest::compute(content.as_bytes()).to_string();
-    let records = RecordKey::CARD.into_iter().map(|key| (key.as_str().to_owned(), digest.clone())).collect();
+    let records = TextRecordKey::CARD.into_iter().map(|key| (key.as_str().to_owned(), digest.clone())).collect();
     NameObservation { block, card: Some((version.to_owned(), digest)), records, edition: None }
 }
 
@@ -88,15 +88,15 @@ pub fn faultless_evidence(agent: &Value, card: &Bytes, now: Timestamp) -> Resolu
     let cid = ContentId::from_raw_block(card);
     let url = format!("https://cards.example/{}.json", text("ens"));
     let values = [
-        (RecordKey::Entry, text("entry")),
-        (RecordKey::Agentcard, url.clone()),
-        (RecordKey::CidAgentcard, cid.to_string()),
-        (RecordKey::MirrorIpfs, format!("ipfs://{cid}")),
-        (RecordKey::Checksum, Digest::compute(card).to_string()),
-        (RecordKey::Owner, text("owner")),
+        (TextRecordKey::Entry, text("entry")),
+        (TextRecordKey::Agentcard, url.clone()),
+        (TextRecordKey::CidAgentcard, cid.to_string()),
+        (TextRecordKey::MirrorIpfs, format!("ipfs://{cid}")),
+        (TextRecordKey::Checksum, Digest::compute(card).to_string()),
+        (TextRecordKey::Owner, text("owner")),
     ];
-    let absent = RecordKey::ALL.map(|key| (key, TextRecord::Absent));
-    let records: RecordSet =
+    let absent = TextRecordKey::ALL.map(|key| (key, TextRecord::Absent));
+    let records: TextRecordSet =
         absent.into_iter().chain(values.map(|(key, value)| (key, TextRecord::Text(value)))).collect();
     let answer = EnsAnswer::Records(ResolvedRecords {
         resolver: [1; 20].into(),
@@ -126,8 +126,8 @@ pub fn faultless_evidence(agent: &Value, card: &Bytes, now: Timestamp) -> Resolu
         reading: Ok(reading),
         owner: ClOwnerEvidence::Read(ClOwnerReading { address: Some([3; 20].into()), holder: NameHolder::Nobody }),
         https: HttpsOutcome::Body { bytes: card.clone(), url },
-        ipfs: IpfsOutcome::Proven { bytes: card.clone(), by: ContentProofSource::Gateway, blocks: 3 },
-        mirror: IpfsOutcome::NotAsked,
+        ipfs: IpfsWalkOutcome::Proven { bytes: card.clone(), by: ContentProofSource::Gateway, blocks: 3 },
+        mirror: IpfsWalkOutcome::NotAsked,
         liars: Vec::new(),
         schemas: None,
         continuity: HistoryOutcome::NotAsked,
@@ -138,13 +138,13 @@ pub fn faultless_evidence(agent: &Value, card: &Bytes, now: Timestamp) -> Resolu
 
 /// A compiled schema, as if proven by a manifest. Its `$id` determines its location.
 pub fn sample_bound_schema(schema: &Value) -> BoundSchema {
-    let served = ServedSchema::read(schema.to_string().into());
+    let served = ServedSchema::from_bytes(schema.to_string().into());
     let entry = |side: &str, id: &Value| json!({"canonical": id, "mirrors": [], "path": format!("{side}.json"), "id": id, "sha256": served.digest()});
     let other = json!("https://schemas.example/other.json");
     let manifest = json!({"schema": "clresolve.manifest/1", "id": "m/1", "class": "commons", "version": "1", "shared": [],
         "verbs": [{"name": "summarize", "request": entry("request", &schema["$id"]), "receipt": entry("receipt", &other)}]});
     let manifest = SchemaReleaseManifest::load(manifest.to_string().as_bytes()).expect("a manifest");
-    BoundSchemaCollector::new(&manifest, &manifest.verbs()[0].request, served.clone())
+    ReferencedSchemaCollector::new(&manifest, &manifest.verbs()[0].request, served.clone())
         .into_bundle()
         .compile()
         .expect("a strict schema")
@@ -158,17 +158,17 @@ pub fn empty_resolution(state: TrustState, now: Timestamp, failures: u32) -> Res
     let mut verdict = bare.verdict().as_ref().clone();
     verdict.state = state;
     verdict.freshness = build::verdict_freshness(state, now, failures);
-    live_resolution(verdict, None)
+    resolution_of_verdict(verdict, None)
 }
 
 /// Wraps any verdict as the result of a live resolution, with any bytes as its card.
-pub fn live_resolution(verdict: Verdict, card: Option<Bytes>) -> Resolution {
+pub fn resolution_of_verdict(verdict: Verdict, card: Option<Bytes>) -> Resolution {
     Resolution::new(verdict, card, None)
 }
 
 /// Wraps any verdict as the result of a live resolution that read the chain up to this height.
-pub fn resolution_read_up_to(verdict: Verdict, newest: u64) -> Resolution {
-    live_resolution(verdict, None).with_newest_block(Some(newest))
+pub fn resolution_with_newest_block(verdict: Verdict, newest: u64) -> Resolution {
+    resolution_of_verdict(verdict, None).with_newest_block(Some(newest))
 }
 
 /// Wraps any verdict as the result of a live resolution of a name with these payment records.

@@ -39,8 +39,8 @@ impl StrictSchema {
     ///
     /// # Errors
     /// [`SchemaError`] if the bytes are not strict JSON, the schema is not strict, or it does not compile.
-    pub fn load(bytes: &[u8], bundle: &[Value]) -> Result<Self, SchemaError> {
-        let document = json::parse(bytes, JsonLimits::DOCUMENT)?;
+    pub fn compile(bytes: &[u8], bundle: &[Value]) -> Result<Self, SchemaError> {
+        let document = json::parse_strict_json(bytes, JsonLimits::DOCUMENT)?;
         let at_hand = |uri: &str| bundle.iter().any(|schema| strict::schema_id(schema) == Some(uri));
         let faults: Vec<_> = StrictModeFaults::analyse(&document).faults(at_hand).cloned().collect();
         if !faults.is_empty() {
@@ -82,7 +82,7 @@ impl StrictSchema {
 
 /// Whether `document` is a schema of JSON Schema 2020-12; unknown keywords are allowed. If `$schema` names another
 /// dialect, that dialect applies. Nothing is compiled, and references are ignored.
-pub fn is_schema(document: &Value) -> bool {
+pub fn is_json_schema(document: &Value) -> bool {
     match document.get("$schema").and_then(Value::as_str) {
         Some(dialect) if dialect.trim_end_matches('#') != strict::DIALECT => true,
         _ => jsonschema::draft202012::meta::is_valid(document),
@@ -109,7 +109,7 @@ impl SchemaViolation {
         let at = |pointer: String, detail: String| Self { pointer, keyword: keyword.to_owned(), detail };
         let member = |name: &str, detail: &str| {
             let mut pointer = place.to_owned();
-            pointer::push_segment(&mut pointer, name);
+            pointer::push_pointer_segment(&mut pointer, name);
             at(pointer, detail.to_owned())
         };
         match error.kind() {
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     fn schema(document: &Value) -> Result<StrictSchema, SchemaError> {
-        StrictSchema::load(document.to_string().as_bytes(), &[])
+        StrictSchema::compile(document.to_string().as_bytes(), &[])
     }
 
     #[test]
@@ -207,9 +207,9 @@ mod tests {
     fn references_lead_into_the_bundle_and_nowhere_else() {
         let shared = json!({"$id": "https://schemas.example/text", "type": "string"});
         let document = json!({"$ref": "https://schemas.example/text"}).to_string();
-        let schema = StrictSchema::load(document.as_bytes(), &[shared]).expect("a bundled reference");
+        let schema = StrictSchema::compile(document.as_bytes(), &[shared]).expect("a bundled reference");
         assert!(schema.accepts(&json!("x")) && !schema.accepts(&json!(1)));
-        assert!(matches!(StrictSchema::load(document.as_bytes(), &[]), Err(SchemaError::NotStrict(_))));
+        assert!(matches!(StrictSchema::compile(document.as_bytes(), &[]), Err(SchemaError::NotStrict(_))));
     }
 
     #[test]

@@ -28,7 +28,7 @@
 //! }
 //! ```
 //!
-//! The [gate](crate::gate::GatePolicy::objection) accepts only a [`Resolution`]:
+//! The [gate](crate::gate::GatePolicy::request_objection) accepts only a [`Resolution`]:
 //!
 //! ```
 //! use clresolve_verdict::{gate::GatePolicy, trust::Resolution};
@@ -61,9 +61,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::published::PublishedPaymentRecords;
-use crate::verdict::{LastConfirmationPoint, Verdict, VerdictCopyKind};
+use crate::verdict::{Verdict, VerdictConfirmationSource, VerdictCopyKind};
 use clresolve_core::reading::{LatestNameState, NameReading, OffchainScope};
-use clresolve_core::reason::{Refusal, ResolutionStep};
+use clresolve_core::reason::{RefusalCode, ResolutionStep};
 use clresolve_core::state::TrustState;
 
 /// Verdict of a live resolution, the card if it was proven, and the payment records that the name publishes.
@@ -76,7 +76,7 @@ pub struct Resolution {
     payment: Option<Arc<PublishedPaymentRecords>>,
     newest: Option<u64>,
     at_newest: Option<Arc<LatestNameState>>,
-    standing: Result<(), Refusal>,
+    standing: Result<(), RefusalCode>,
 }
 
 impl Resolution {
@@ -95,11 +95,11 @@ impl Resolution {
         let at_newest = reading.newest_state().map(Arc::new);
         let is_off_chain = at_newest.as_ref().is_some_and(|latest| latest.offchain_scope() != OffchainScope::Nothing);
         let read = Self { at_newest, ..self.with_newest_block(reading.newest) };
-        if is_off_chain { read.with_confirmation(LastConfirmationPoint::OffChain) } else { read }
+        if is_off_chain { read.with_confirmation(VerdictConfirmationSource::OffChain) } else { read }
     }
 
     pub(crate) fn with_newest_block(self, newest: Option<u64>) -> Self {
-        let verdict = verdict_confirmed_at(&self.verdict, newest.map(LastConfirmationPoint::Head));
+        let verdict = verdict_confirmed_at(&self.verdict, newest.map(VerdictConfirmationSource::Head));
         Self { newest, ..self.with_verdict(verdict) }
     }
 
@@ -116,13 +116,13 @@ impl Resolution {
     }
 
     /// The exact bytes of the card; present only for a trusted verdict (CL-66).
-    pub const fn card(&self) -> Option<&Bytes> {
+    pub const fn card_bytes(&self) -> Option<&Bytes> {
         self.card.as_ref()
     }
 
     /// The payment records that the name publishes, whatever the verdict's state. `None` if the name has no records or
     /// the chain could not be read.
-    pub fn payment(&self) -> Option<&PublishedPaymentRecords> {
+    pub fn payment_records(&self) -> Option<&PublishedPaymentRecords> {
         self.payment.as_deref()
     }
 
@@ -133,7 +133,7 @@ impl Resolution {
     }
 
     /// The name's state that this resolution read at that block. `None` if the chain could not be read.
-    pub const fn newest_state(&self) -> Option<&Arc<LatestNameState>> {
+    pub const fn newest_name_state(&self) -> Option<&Arc<LatestNameState>> {
         self.at_newest.as_ref()
     }
 
@@ -141,20 +141,20 @@ impl Resolution {
     /// the cache must be confirmed there first.
     ///
     /// # Errors
-    /// [`Refusal::Unconfirmed`] or [`Refusal::HeadStalled`].
-    pub const fn standing(&self) -> Result<(), Refusal> {
+    /// [`RefusalCode::Unconfirmed`] or [`RefusalCode::HeadStalled`].
+    pub const fn newest_block_confirmation(&self) -> Result<(), RefusalCode> {
         self.standing
     }
 
-    /// The same resolution with this [standing](Self::standing).
+    /// The same resolution with this [confirmation by the newest block](Self::newest_block_confirmation).
     #[must_use]
-    pub fn with_standing(self, standing: Result<(), Refusal>) -> Self {
+    pub fn with_newest_block_confirmation(self, standing: Result<(), RefusalCode>) -> Self {
         Self { standing, ..self }
     }
 
     /// The same resolution with this confirmation in its verdict.
     #[must_use]
-    pub fn with_confirmation(&self, at: LastConfirmationPoint) -> Self {
+    pub fn with_confirmation(&self, at: VerdictConfirmationSource) -> Self {
         self.clone().with_verdict(verdict_confirmed_at(&self.verdict, Some(at)))
     }
 
@@ -162,10 +162,10 @@ impl Resolution {
     ///
     /// # Errors
     /// The code of the first reason against trust.
-    pub fn trusted(&self) -> Result<TrustedVerdict, &'static str> {
-        TrustedVerdict::from_verdict(&self.verdict, self.card.as_ref(), TrustEvidenceKind::Live).ok_or_else(|| {
+    pub fn trusted_verdict(&self) -> Result<TrustedVerdict, &'static str> {
+        TrustedVerdict::from_verdict(&self.verdict, self.card.as_ref(), TrustOrigin::Live).ok_or_else(|| {
             let first = self.verdict.reasons.first().map(|reason| reason.code.slug());
-            first.unwrap_or(Refusal::InternalError.slug())
+            first.unwrap_or(RefusalCode::InternalError.slug())
         })
     }
 
@@ -181,14 +181,14 @@ impl Resolution {
         for step in verdict.steps.iter_mut().filter(|step| step.step == ResolutionStep::Name) {
             step.evidence["input"] = input.into();
         }
-        self.with_verdict(verdict.with_digests())
+        self.with_verdict(verdict.with_computed_digests())
     }
 
     /// The same resolution, marked as served from the cache and unconfirmed.
     #[must_use]
     pub fn marked_as_cached(&self) -> Self {
         let cached = self.clone().with_verdict(verdict_served_as(&self.verdict, VerdictCopyKind::Cached));
-        cached.with_standing(Err(Refusal::Unconfirmed))
+        cached.with_newest_block_confirmation(Err(RefusalCode::Unconfirmed))
     }
 
     /// The expired verdict, for descriptions only.
@@ -204,7 +204,7 @@ fn verdict_served_as(verdict: &Verdict, how: VerdictCopyKind) -> Verdict {
     verdict
 }
 
-fn verdict_confirmed_at(verdict: &Verdict, confirmed: Option<LastConfirmationPoint>) -> Verdict {
+fn verdict_confirmed_at(verdict: &Verdict, confirmed: Option<VerdictConfirmationSource>) -> Verdict {
     let mut verdict = verdict.clone();
     verdict.freshness.confirmed = confirmed;
     verdict
@@ -242,19 +242,19 @@ impl ReplayedResolution {
     }
 
     /// The exact bytes of the card; present only for a trusted verdict (CL-66).
-    pub const fn card(&self) -> Option<&Bytes> {
+    pub const fn card_bytes(&self) -> Option<&Bytes> {
         self.card.as_ref()
     }
 
     /// The payment records that the name published at the block of the resolution, whatever the verdict's state.
-    pub const fn payment(&self) -> Option<&PublishedPaymentRecords> {
+    pub const fn payment_records(&self) -> Option<&PublishedPaymentRecords> {
         self.payment.as_ref()
     }
 
     /// The agent at the block of the resolution, if the verdict is trusted.
-    pub fn trusted(&self) -> Option<TrustedVerdict> {
+    pub fn trusted_verdict(&self) -> Option<TrustedVerdict> {
         let block = self.verdict.anchor.as_ref()?.block.number;
-        TrustedVerdict::from_verdict(&self.verdict, self.card.as_ref(), TrustEvidenceKind::Replayed { block })
+        TrustedVerdict::from_verdict(&self.verdict, self.card.as_ref(), TrustOrigin::Replayed { block })
     }
 }
 
@@ -263,13 +263,13 @@ impl ReplayedResolution {
 pub struct TrustedVerdict {
     verdict: Arc<Verdict>,
     card: Option<Bytes>,
-    origin: TrustEvidenceKind,
+    origin: TrustOrigin,
 }
 
 /// Origin of the trust in a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum TrustEvidenceKind {
+pub enum TrustOrigin {
     /// A resolution by this process, or by a replica that shares a key with it and whose evidence this process judged
     /// itself. The verdict holds now.
     Live,
@@ -286,7 +286,7 @@ pub enum TrustEvidenceKind {
 }
 
 impl TrustedVerdict {
-    fn from_verdict(verdict: &Arc<Verdict>, card: Option<&Bytes>, origin: TrustEvidenceKind) -> Option<Self> {
+    fn from_verdict(verdict: &Arc<Verdict>, card: Option<&Bytes>, origin: TrustOrigin) -> Option<Self> {
         let is_trusted = verdict.state == TrustState::Trusted;
         is_trusted.then(|| Self { verdict: Arc::clone(verdict), card: card.cloned(), origin })
     }
@@ -296,7 +296,7 @@ impl TrustedVerdict {
     /// Only `clresolve-bundle`, which verifies signatures, calls this function; a structure test enforces that. The
     /// result does not open the gate.
     pub fn from_signed(verdict: &Arc<Verdict>, until: Timestamp) -> Option<Self> {
-        Self::from_verdict(verdict, None, TrustEvidenceKind::Signed { until })
+        Self::from_verdict(verdict, None, TrustOrigin::Signed { until })
     }
 
     /// The verdict.
@@ -305,12 +305,12 @@ impl TrustedVerdict {
     }
 
     /// The exact bytes of the card (CL-66); `None` for a signed verdict.
-    pub const fn card(&self) -> Option<&Bytes> {
+    pub const fn card_bytes(&self) -> Option<&Bytes> {
         self.card.as_ref()
     }
 
     /// Where the trust comes from.
-    pub const fn origin(&self) -> TrustEvidenceKind {
+    pub const fn origin(&self) -> TrustOrigin {
         self.origin
     }
 }
@@ -326,10 +326,11 @@ mod tests {
 
     #[test]
     fn a_live_verdict_that_is_not_trusted_says_why() {
-        let trusted = sample::empty_resolution(TrustState::Trusted, NOW, 0).trusted().expect("its state is trusted");
-        assert_eq!((trusted.origin(), trusted.card()), (TrustEvidenceKind::Live, None));
+        let trusted =
+            sample::empty_resolution(TrustState::Trusted, NOW, 0).trusted_verdict().expect("its state is trusted");
+        assert_eq!((trusted.origin(), trusted.card_bytes()), (TrustOrigin::Live, None));
         for state in [TrustState::Untrusted, TrustState::Indeterminate] {
-            assert_eq!(sample::empty_resolution(state, NOW, 0).trusted().err(), Some("name-invalid"));
+            assert_eq!(sample::empty_resolution(state, NOW, 0).trusted_verdict().err(), Some("name-invalid"));
         }
     }
 
@@ -341,16 +342,16 @@ mod tests {
         let verdict = Verdict::clone(sample::empty_resolution(TrustState::Trusted, NOW, 0).verdict());
         let live = sample::resolution_with_payments(verdict, published.clone());
         for answer in [live.clone(), live.clone().with_input_name("A.eth"), live.marked_as_cached()] {
-            assert_eq!(answer.payment(), Some(&published));
+            assert_eq!(answer.payment_records(), Some(&published));
         }
-        assert_eq!(sample::empty_resolution(TrustState::Trusted, NOW, 0).payment(), None);
+        assert_eq!(sample::empty_resolution(TrustState::Trusted, NOW, 0).payment_records(), None);
     }
 
     #[test]
     fn a_signed_verdict_is_trusted_until_it_expires() {
         let verdict = |state| Arc::clone(sample::empty_resolution(state, NOW, 0).verdict());
         let origin = |state| TrustedVerdict::from_signed(&verdict(state), NOW).map(|trusted| trusted.origin());
-        assert_eq!(origin(TrustState::Trusted), Some(TrustEvidenceKind::Signed { until: NOW }));
+        assert_eq!(origin(TrustState::Trusted), Some(TrustOrigin::Signed { until: NOW }));
         assert_eq!((origin(TrustState::Untrusted), origin(TrustState::Indeterminate)), (None, None));
     }
 }

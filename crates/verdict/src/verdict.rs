@@ -11,7 +11,7 @@ use clresolve_core::digest::Digest;
 use clresolve_core::reading::ProofStrength;
 use clresolve_core::reason;
 use clresolve_core::reason::{Reason, ReasonEffect, ResolutionStep};
-use clresolve_core::state::{ProfileNearMiss, TrustState};
+use clresolve_core::state::{TrustState, TrustStateUnderOtherProfile};
 
 use crate::canonical;
 
@@ -67,7 +67,7 @@ pub struct AgentIdentity {
     /// The card's `ens`.
     pub ens: Option<String>,
     /// The owner and whether it is proven.
-    pub owner: Option<IdentityOwner>,
+    pub owner: Option<AgentOwnerClaim>,
     /// `commons` or `commercial`.
     pub class: Option<String>,
     /// The lifecycle status, such as `active`.
@@ -87,7 +87,7 @@ pub struct AgentIdentity {
 impl AgentIdentity {
     /// The URL to call for `verb`, or for the agent in general if `verb` is `None`. The card's entry serves only the
     /// first verb, so any other verb yields `None` (CL-70).
-    pub fn entry_for(&self, verb: Option<&str>) -> Option<&str> {
+    pub fn entry_url_for_verb(&self, verb: Option<&str>) -> Option<&str> {
         let is_its_own = verb.is_none_or(|verb| self.verbs.first().is_some_and(|first| first == verb));
         self.entry.as_deref().filter(|_| is_its_own)
     }
@@ -95,7 +95,7 @@ impl AgentIdentity {
 
 /// The owner of an identity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct IdentityOwner {
+pub struct AgentOwnerClaim {
     /// The value of `cl.owner`.
     pub name: String,
     /// Whether the chain shows, at the pinned block, that this owner controls the name.
@@ -177,7 +177,7 @@ pub struct AppliedProfile {
     /// Manifests that the profile pins.
     pub manifests: Vec<PinnedDocument>,
     /// Other profiles under which the same evidence would pass.
-    pub near_misses: Vec<ProfileNearMiss>,
+    pub near_misses: Vec<TrustStateUnderOtherProfile>,
 }
 
 /// Depth of a resolution.
@@ -248,7 +248,7 @@ pub struct Freshness {
     pub retry_after: Option<u64>,
     /// Where the verdict was last confirmed. `None` if the newest block was not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub confirmed: Option<LastConfirmationPoint>,
+    pub confirmed: Option<VerdictConfirmationSource>,
     /// How this copy was served.
     pub served: VerdictCopyKind,
 }
@@ -256,23 +256,23 @@ pub struct Freshness {
 impl Freshness {
     /// Age of the evidence at `now`; zero if `now` precedes `checked_at` because the clocks disagree.
     pub fn age(&self, now: Timestamp) -> Duration {
-        between(self.checked_at, now)
+        nonnegative_duration_between(self.checked_at, now)
     }
 
     /// Time from `checked_at` to `fresh_until`.
     pub fn lifetime(&self) -> Duration {
-        between(self.checked_at, self.fresh_until)
+        nonnegative_duration_between(self.checked_at, self.fresh_until)
     }
 }
 
-fn between(earlier: Timestamp, later: Timestamp) -> Duration {
+fn nonnegative_duration_between(earlier: Timestamp, later: Timestamp) -> Duration {
     later.duration_since(earlier).try_into().unwrap_or_default()
 }
 
 /// Where a verdict was last confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum LastConfirmationPoint {
+pub enum VerdictConfirmationSource {
     /// At this block, the newest that enough endpoints had reached.
     Head(u64),
     /// At the CCIP-Read gateway that holds the records, which is asked once a minute.
@@ -310,8 +310,8 @@ impl Default for ToolVersion {
 impl Verdict {
     /// Sorts the reasons, then computes `conclusion` and `id` from all other members.
     #[must_use]
-    pub fn with_digests(mut self) -> Self {
-        reason::sort(&mut self.reasons);
+    pub fn with_computed_digests(mut self) -> Self {
+        reason::sort_reasons(&mut self.reasons);
         self.conclusion = self.compute_conclusion();
         self.id = self.compute_id();
         self
@@ -350,26 +350,26 @@ impl Verdict {
     }
 
     fn compute_id(&self) -> String {
-        digest_without(self, &[&["id"], &["freshness", "served"], &["freshness", "confirmed"]])
+        canonical_digest_without(self, &[&["id"], &["freshness", "served"], &["freshness", "confirmed"]])
     }
 
     /// Whether `id` and `conclusion` match the verdict's content.
-    pub fn has_right_digests(&self) -> bool {
+    pub fn has_valid_digests(&self) -> bool {
         self.conclusion == self.compute_conclusion() && self.id == self.compute_id()
     }
 }
 
 /// The `id` of a document: the [`canonical_digest`] of its other members.
 pub fn document_id(document: &impl Serialize) -> String {
-    digest_without(document, &[&["id"]])
+    canonical_digest_without(document, &[&["id"]])
 }
 
 /// `sha256:` and the SHA-256 of the RFC 8785 form of `value`.
 pub fn canonical_digest(value: &impl Serialize) -> String {
-    digest_without(value, &[])
+    canonical_digest_without(value, &[])
 }
 
-fn digest_without(value: &impl Serialize, omitted: &[&[&str]]) -> String {
+fn canonical_digest_without(value: &impl Serialize, omitted: &[&[&str]]) -> String {
     let form = canonical::canonical_json_without(value, omitted).expect("it has a JSON form: its keys are strings");
     Digest::compute(&form).to_string()
 }
@@ -381,16 +381,16 @@ mod tests {
     #[test]
     fn id_covers_all_but_how_a_copy_was_served() {
         let resolution = crate::sample::empty_resolution(TrustState::Trusted, Timestamp::UNIX_EPOCH, 0);
-        let mut verdict = resolution.verdict().as_ref().clone().with_digests();
+        let mut verdict = resolution.verdict().as_ref().clone().with_computed_digests();
         let mut document = serde_json::to_value(&verdict).expect("it has a JSON form");
         document.as_object_mut().expect("an object").remove("id");
         document["freshness"].as_object_mut().expect("an object").remove("served");
         let form = serde_json_canonicalizer::to_vec(&document).expect("it has one");
         assert_eq!(verdict.id, Digest::compute(&form).to_string());
-        verdict.freshness.confirmed = Some(LastConfirmationPoint::Head(7));
+        verdict.freshness.confirmed = Some(VerdictConfirmationSource::Head(7));
         verdict.freshness.served = VerdictCopyKind::Stale;
-        assert!(verdict.has_right_digests());
+        assert!(verdict.has_valid_digests());
         verdict.freshness.retry_after = Some(8);
-        assert!(!verdict.has_right_digests());
+        assert!(!verdict.has_valid_digests());
     }
 }

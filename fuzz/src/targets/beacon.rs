@@ -7,8 +7,8 @@ use alloy_primitives::{B256, Bytes};
 use clresolve_beacon::testing::SampleBeaconChain;
 use clresolve_beacon::{
     ChainSpec, ConsensusFork, LightClientBootstrap, LightClientCodec, LightClientError, LightClientFinalityUpdate,
-    LightClientOptimisticUpdate, LightClientStore, LightClientStoreChange, LightClientTranscript, LightClientUpdate,
-    VerifiedBeaconHeader, verify_light_client_proof,
+    LightClientOptimisticUpdate, LightClientStore, LightClientStoreChange, LightClientSyncTranscript,
+    LightClientUpdate, VerifiedBeaconHeader, verify_light_client_transcript,
 };
 
 use super::pieces;
@@ -36,7 +36,7 @@ impl Beacon {
         let spec = ChainSpec::sandbox();
         let members = spec.preset.sync_committee_size;
         let chain = SampleBeaconChain::new(spec, 1_000_000).expect("a supported fork");
-        let start = chain.checkpoint_store().expect("a valid bootstrap");
+        let start = chain.store_at_checkpoint().expect("a valid bootstrap");
         let update = chain.signed_update(members).expect("a supported fork");
         let (signed, slot) = (update.sync_aggregate.clone(), chain.signature_slot());
         let finality = chain.attested.attesting_finality_update(signed.clone(), slot);
@@ -114,7 +114,7 @@ fn decoded<T: LightClientCodec + PartialEq + fmt::Debug>(bytes: &[u8], fork: Con
 }
 
 fn start(bootstrap: &LightClientBootstrap) {
-    if let Ok(store) = LightClientStore::bootstrap(BEACON.spec().clone(), BEACON.checkpoint(), bootstrap.clone()) {
+    if let Ok(store) = LightClientStore::from_bootstrap(BEACON.spec().clone(), BEACON.checkpoint(), bootstrap.clone()) {
         assert_eq!(store.to_bytes(), BEACON.start.to_bytes(), "another start");
     }
 }
@@ -136,9 +136,9 @@ fn proof(bytes: &[u8]) {
     let mut parts = pieces(bytes).into_iter().map(Bytes::copy_from_slice);
     let (Some(bootstrap), Some(finality_update)) = (parts.next(), parts.next()) else { return };
     let checkpoint = BEACON.checkpoint();
-    let proof = LightClientTranscript { checkpoint, bootstrap, updates: parts.collect(), finality_update };
+    let proof = LightClientSyncTranscript { checkpoint, bootstrap, updates: parts.collect(), finality_update };
     if let Ok(header) =
-        verify_light_client_proof(&proof, checkpoint, BEACON.spec().clone(), BEACON.chain.signature_slot())
+        verify_light_client_transcript(&proof, checkpoint, BEACON.spec().clone(), BEACON.chain.signature_slot())
     {
         assert_eq!(header, BEACON.finalized, "another header");
     }

@@ -42,9 +42,9 @@ pub(crate) fn resources(input: &[u8]) {
             "{}",
             made.text()
         );
-        assert_eq!(card.text("/name"), Some(made.name()));
-        assert!(card.text("/url").is_some_and(|url| url.starts_with(BASE)), "{}", made.text());
-        assert_ne!(card.text("/description"), Some(""));
+        assert_eq!(card.text_at("/name"), Some(made.name()));
+        assert!(card.text_at("/url").is_some_and(|url| url.starts_with(BASE)), "{}", made.text());
+        assert_ne!(card.text_at("/description"), Some(""));
     }
 }
 

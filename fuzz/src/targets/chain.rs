@@ -8,11 +8,11 @@ use alloy_primitives::{B256, Bytes, U256, keccak256};
 use alloy_rpc_types_eth::Header;
 use alloy_sol_types::SolValue as _;
 use async_trait::async_trait;
-use clresolve_chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
-use clresolve_chain::transport::{HttpRequestError, RpcHttpTransport};
+use clresolve_chain::ccip::{CcipReadGatewayClient, CcipReadGatewayError, CcipReadRequest};
+use clresolve_chain::transport::{HttpRequestError, JsonRpcHttpClient};
 use clresolve_chain::{ChainReaderConfig, EnsReader as _, RpcEndpointSettings, RpcEnsReader};
 use clresolve_core::name::EnsName;
-use clresolve_core::payment::CoinTypes;
+use clresolve_core::payment::RequestedCoinTypes;
 use clresolve_core::reading::{BlockSelector, ChainError, EnsAnswer, NameReading, ProofGradeDemand, ResolvedRecords};
 use clresolve_core::records::TextRecord;
 use clresolve_resolver::fetch::FetchError;
@@ -164,7 +164,7 @@ impl Wire {
 }
 
 #[async_trait]
-impl RpcHttpTransport for Wire {
+impl JsonRpcHttpClient for Wire {
     async fn post_json(
         &self,
         _: &Url,
@@ -192,7 +192,7 @@ struct Gateway {
 }
 
 #[async_trait]
-impl CcipReadGateway for Gateway {
+impl CcipReadGatewayClient for Gateway {
     async fn request_first_response(&self, _: &CcipReadRequest, cap: usize) -> Result<Bytes, CcipReadGatewayError> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         if self.answer.len() > cap {
@@ -223,10 +223,10 @@ fn read(wire: Wire, gateway: Gateway) -> (Result<NameReading, ChainError>, usize
         timeout: Duration::from_secs(10),
         hedge_after: Duration::from_secs(10),
         lookup_timeout: Some(Duration::from_secs(40)),
-        coins: CoinTypes::default(),
+        coins: RequestedCoinTypes::default(),
         max_head_age: None,
     };
-    let http: Arc<dyn RpcHttpTransport> = Arc::new(wire);
+    let http: Arc<dyn JsonRpcHttpClient> = Arc::new(wire);
     let chain = RpcEnsReader::new(config, &http, Arc::new(gateway));
     let name = EnsName::parse("summarizeagent.eth").expect("a good name");
     let reading = RUNTIME.block_on(chain.read_name(&name, BlockSelector::Finalized));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use clresolve_ipfs::build::{self, BlocksByCid};
 use clresolve_ipfs::car::{CarError, CarLimits, CarReader, CarSection};
-use clresolve_ipfs::{ContentId, ContentPath, DagWalk, DagWalkBudget, DagWalkError, VerifiedFile, read_file_from_car};
+use clresolve_ipfs::{ContentId, DagWalk, DagWalkBudget, DagWalkError, UnixFsPath, VerifiedFile, read_file_from_car};
 
 /// Small enough that an input of a few hundred bytes can reach every bound.
 const BUDGET: DagWalkBudget =
@@ -22,7 +22,7 @@ pub(crate) fn car(input: &[u8]) {
     let bytes: usize = whole.0.iter().map(|section| section.block.len()).sum();
     assert!(bytes <= car.len().min(LIMITS.bytes), "more bytes came out than went in");
     for root in whole.0.iter().map(|section| section.cid).take(4) {
-        let read = read_file_from_car(root, &ContentPath::default(), BUDGET, Bytes::copy_from_slice(car));
+        let read = read_file_from_car(root, &UnixFsPath::default(), BUDGET, Bytes::copy_from_slice(car));
         if let Ok(proven) = read {
             check_proven(&root, &proven);
         }
@@ -52,7 +52,7 @@ fn sections(car: &[u8], chunk: usize) -> (Vec<CarSection>, Result<bool, CarError
 pub(crate) fn dag(input: &[u8]) {
     let parts = super::pieces(input);
     let Some((path, drafts)) = parts.split_first() else { return };
-    let Some(path) = std::str::from_utf8(path).ok().and_then(|path| ContentPath::parse(path).ok()) else { return };
+    let Some(path) = std::str::from_utf8(path).ok().and_then(|path| UnixFsPath::parse(path).ok()) else { return };
     let (order, blocks) = link(drafts);
     let Some(root) = order.last().copied() else { return };
 
@@ -65,7 +65,7 @@ pub(crate) fn dag(input: &[u8]) {
     }
     let Ok(proven) = read else { return };
     check_proven(&root, &proven);
-    let again = walk(proven.file, &ContentPath::default(), &blocks).expect("what was read once can be read again");
+    let again = walk(proven.file, &UnixFsPath::default(), &blocks).expect("what was read once can be read again");
     assert_eq!(again.bytes, proven.bytes, "the file is another one without its path");
 }
 
@@ -95,7 +95,7 @@ fn link(drafts: &[&[u8]]) -> (Vec<ContentId>, BlocksByCid) {
     (order, blocks)
 }
 
-fn walk(root: ContentId, path: &ContentPath, blocks: &BlocksByCid) -> Result<VerifiedFile, DagWalkError> {
+fn walk(root: ContentId, path: &UnixFsPath, blocks: &BlocksByCid) -> Result<VerifiedFile, DagWalkError> {
     let mut walk = DagWalk::new(root, path, BUDGET);
     let mut asked = BTreeSet::new();
     while let Some(cid) = walk.wanted_block().copied() {

@@ -75,7 +75,7 @@ static BUNDLES: LazyLock<Bundles> = LazyLock::new(|| {
             let mut config = sandbox.config();
             config.chain.proof = proof;
             let resolver = Resolver::new(&config).await.expect("its configuration is good");
-            let bundle = resolver.export(&NameQuestion::new(name)).await.expect("it is exported");
+            let bundle = resolver.export_bundle(&NameQuestion::new(name)).await.expect("it is exported");
             let bundle = bundle.unsigned_bundle().to_json();
             assert_eq!(bundle["verdict"]["state"], state, "{name}");
             bundle
@@ -119,7 +119,7 @@ pub(crate) fn jws(input: &[u8]) {
     let Ok(verified) = verify_signed_verdict(&jws, &Ed25519KeySet::from(&public), &expected, now) else { return };
     assert!(kind % 2 == 1 || jws.split('.').count() == 3, "no compact form");
     let verdict = verified.verdict();
-    assert!(verdict.has_right_digests(), "changed after it was made");
+    assert!(verdict.has_valid_digests(), "changed after it was made");
     assert_eq!(verdict.name.normalized.as_deref(), Some(expected.name.as_str()));
     let anchor = verdict.anchor.as_ref().expect("it is about a chain");
     assert_eq!((anchor.chain.as_str(), anchor.world.as_str()), ("eip155:1", "mainnet"));

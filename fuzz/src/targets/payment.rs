@@ -4,10 +4,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
 use clresolve_jose::Ed25519PublicKey;
 use clresolve_payment::asset::{AssetId, AssetProperties};
-use clresolve_payment::offer::{OfferResources, ParsedOffers, SignerKeys};
+use clresolve_payment::offer::{OfferResources, ParsedOffers, PublishedSigningKeys};
 use clresolve_payment::signed::{MAX_CLOCK_SKEW, PaymentHeader};
 use clresolve_payment::terms::{
-    MAX_ENTRIES, PaymentTerms, Price, SellerHttpReply, StatedEip712Domain, TransferMethod, X402Version,
+    ExactPrice, MAX_ENTRIES, PaymentTerms, SellerHttpReply, StatedEip712Domain, TransferMethod, X402Version,
 };
 use ed25519_dalek::{Signer as _, SigningKey};
 use jiff::Timestamp;
@@ -120,17 +120,21 @@ pub(crate) fn offers(input: &[u8]) {
         (vec![json!({"format": "jws", "signature": format!("{signed}.{signature}")})], Some(payload))
     };
     let public = Ed25519PublicKey::from_bytes(key.verifying_key().as_bytes()).expect("a good key");
-    let keys = SignerKeys { addresses: vec![PAYEE.parse().expect("an address")], ed25519: vec![public], unread: None };
+    let keys = PublishedSigningKeys {
+        addresses: vec![PAYEE.parse().expect("an address")],
+        ed25519: vec![public],
+        unread: None,
+    };
     let now = Timestamp::from_second(MADE).expect("in range");
     let proven = |keys: &_| {
-        ParsedOffers::from_values(&offers).prove(
+        ParsedOffers::from_values(&offers).prove_price(
             &price(TransferMethod::Eip3009),
             &OfferResources::from_texts([SHOP]),
             keys,
             now,
         )
     };
-    assert!(!matches!(proven(&SignerKeys::default()), Some(Ok(_))), "proven by a key that nobody publishes");
+    assert!(!matches!(proven(&PublishedSigningKeys::default()), Some(Ok(_))), "proven by a key that nobody publishes");
     let Some(Ok(end)) = proven(&keys) else { return };
     assert!(end.is_none_or(|end| end > now), "an offer that has ended");
     match signed {
@@ -152,8 +156,8 @@ fn check_offer(payload: &Value) {
 }
 
 /// The price of the seeds: a hundredth of USDC on Base Sepolia.
-fn price(transfer: TransferMethod) -> Price {
-    Price {
+fn price(transfer: TransferMethod) -> ExactPrice {
+    ExactPrice {
         network: "eip155:84532".parse().expect("CAIP-2"),
         chain_id: 84_532,
         amount: alloy_primitives::U256::from(10_000),
@@ -201,7 +205,7 @@ fn terms_of_seeds(version: X402Version, also_v1: bool) -> PaymentTerms {
 }
 
 /// The entry that states the price of the seeds.
-fn entry(price: &Price) -> Value {
+fn entry(price: &ExactPrice) -> Value {
     let mut entry = json!({
         "scheme": "exact", "network": "eip155:84532", "amount": "10000", "payTo": PAYEE, "maxTimeoutSeconds": 60,
         "asset": "0x036CbD53842c5426634e7929541eC2318f3dCF7e", "extra": {"name": "USDC", "version": "2"},
@@ -212,7 +216,7 @@ fn entry(price: &Price) -> Value {
     entry
 }
 
-fn check_payment(document: &[u8], price: &Price) {
+fn check_payment(document: &[u8], price: &ExactPrice) {
     let document: Value = serde_json::from_slice(document).expect("strict JSON is JSON");
     let own = [entry(price), json!(terms_of_seeds(X402Version::V2, false).resource)];
     for (said, own) in [&document["accepted"], &document["resource"]].into_iter().zip(own) {

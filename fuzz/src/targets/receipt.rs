@@ -4,7 +4,7 @@ use clresolve_core::name::EnsName;
 use clresolve_core::state::TrustState;
 use clresolve_jose::Ed25519PublicKey;
 use clresolve_messages::receipt::judge::{
-    AgentRoutes, PublishedReceiptSigner, ReceiptAgent, ReceiptKnowledge, SignerAddresses,
+    AgentEntryRoutes, CalledAgent, PublishedReceiptSigner, ReceiptKnowledge, SignerAddresses,
 };
 use clresolve_messages::receipt::judge_receipt;
 use clresolve_messages::receipt::question::AgentRequest;
@@ -25,12 +25,12 @@ pub(crate) fn receipt(input: &[u8]) {
             block: 1,
             lent: Vec::new(),
         };
-        let agent = ReceiptAgent {
+        let agent = CalledAgent {
             name,
             entry: None,
             verbs: Vec::new(),
             addresses: SignerAddresses::default(),
-            routes: AgentRoutes::default(),
+            routes: AgentEntryRoutes::default(),
         };
         let request = AgentRequest::from_bytes(input).ok();
         let now = Timestamp::from_second(super::MADE).expect("a time");

@@ -2,7 +2,7 @@
 
 use clresolve_cards::convert::{MAX_LOST, convert_card};
 use clresolve_cards::lint::lint_document;
-use clresolve_cards::system::{CardRules, CardSystem, CardSystemDetection, detect};
+use clresolve_cards::system::{CardLintContext, CardSystem, CardSystemDetection, detect_card_system};
 use clresolve_core::reason::ReasonEffect;
 use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::profile::{ConformanceProfiles, DEFAULT};
@@ -10,7 +10,7 @@ use clresolve_verdict::profile::{ConformanceProfiles, DEFAULT};
 /// Any bytes as a card of any system: findings have a place in the text, and a conversion lists what it loses.
 pub(crate) fn system(input: &[u8]) {
     let profile = ConformanceProfiles::builtin().get(DEFAULT).expect("it is built in");
-    let rules = CardRules::from_profile(&profile);
+    let rules = CardLintContext::from_profile(&profile);
     let lines = input.split(|byte| *byte == b'\n').count();
     let card = AgentCard::parse(input);
     for named in CardSystem::ALL.iter().copied().map(Some).chain([None]) {
@@ -24,7 +24,7 @@ pub(crate) fn system(input: &[u8]) {
         }
     }
     let Ok(card) = card else { return };
-    if let CardSystemDetection::Several(systems) = detect(&card) {
+    if let CardSystemDetection::Several(systems) = detect_card_system(&card) {
         assert!(systems.len() > 1);
     }
     for from in CardSystem::ALL {

@@ -4,23 +4,23 @@ use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use clresolve_cards::lint::lint_document;
-use clresolve_cards::system::{CardRules, CardSystem};
+use clresolve_cards::system::{CardLintContext, CardSystem};
 use clresolve_core::digest::Digest;
-use clresolve_core::name::{EnsName, MAX_NAME_BYTES, normalize};
+use clresolve_core::name::{EnsName, MAX_NAME_BYTES, normalize_ens_name};
 use clresolve_core::payment::PaymentRecords;
 use clresolve_core::reading::{
     BlockSelector, ChainBlock, ClOwnerReading, EnsAnswer, NameHolder, NameReading, ProofGrade, ProofStrength,
     ResolvedRecords,
 };
 use clresolve_core::reason::ReasonEffect;
-use clresolve_core::records::{RecordKey, RecordSet, TextRecord};
+use clresolve_core::records::{TextRecord, TextRecordKey, TextRecordSet};
 use clresolve_core::state::TrustState;
-use clresolve_core::text::{UntrustedText, is_unsafe};
-use clresolve_ipfs::{ContentId, ContentPath};
+use clresolve_core::text::{UntrustedText, is_unsafe_character};
+use clresolve_ipfs::{ContentId, UnixFsPath};
 use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::check::{self, JudgementPolicy};
 use clresolve_verdict::evidence::{
-    ClOwnerEvidence, HttpsOutcome, IpfsMirrorPath, IpfsOutcome, RecordUsability, ResolutionEvidence,
+    ClOwnerEvidence, HttpsOutcome, IpfsMirrorLocation, IpfsWalkOutcome, RecordUsability, ResolutionEvidence,
 };
 use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles};
 use jiff::Timestamp;
@@ -33,8 +33,8 @@ static PROFILES: LazyLock<Vec<Arc<ConformanceProfile>>> =
 pub(crate) fn name(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     check_shown(text);
-    if let Ok(normal) = normalize(text) {
-        assert_eq!(normalize(&normal), Ok(normal), "the normal form is not normal");
+    if let Ok(normal) = normalize_ens_name(text) {
+        assert_eq!(normalize_ens_name(&normal), Ok(normal), "the normal form is not normal");
     }
     let Ok(name) = EnsName::parse(text) else { return };
     assert_eq!(EnsName::parse(name.as_str()).as_ref(), Ok(&name));
@@ -42,26 +42,26 @@ pub(crate) fn name(input: &[u8]) {
     let wire = name.dns_encoded();
     let labels: Vec<u8> = name.labels().flat_map(|label| [&[label.len() as u8], label.as_bytes()].concat()).collect();
     assert_eq!(wire, [&labels[..], &[0]].concat(), "the wire form is not that of the labels");
-    let ancestors = (0..=wire.len()).filter_map(|at| Some((at, name.ancestor_at(at)?)));
+    let ancestors = (0..=wire.len()).filter_map(|at| Some((at, name.ancestor_at_dns_offset(at)?)));
     let ancestors: Vec<_> = ancestors.collect();
     assert_eq!(ancestors.len() + 1, name.labels().count());
     for (at, ancestor) in ancestors {
         assert_eq!(ancestor.dns_encoded(), wire[at..], "the ancestor at {at} is another one");
-        assert_ne!(ancestor.node(), name.node());
+        assert_ne!(ancestor.namehash(), name.namehash());
     }
 }
 
 fn check_shown(text: &str) {
     let shown = UntrustedText::new(text).to_string();
-    assert!(!shown.chars().any(is_unsafe), "an unsafe character is shown: {shown:?}");
+    assert!(!shown.chars().any(is_unsafe_character), "an unsafe character is shown: {shown:?}");
 }
 
 /// The six text records of a good agent, one a line, where a line that is left empty is a record that is not set.
 ///
 /// The verdict may be `trusted` only where an independent reading of the records says that they bind the card.
 pub(crate) fn records(input: &[u8]) {
-    let lines = input.split(|byte| *byte == b'\n').zip(RecordKey::ALL);
-    let records: RecordSet = lines.map(|(line, key)| (key, record(line))).collect();
+    let lines = input.split(|byte| *byte == b'\n').zip(TextRecordKey::ALL);
+    let records: TextRecordSet = lines.map(|(line, key)| (key, record(line))).collect();
     let evidence = evidence(records);
     for profile in PROFILES.iter() {
         let judgement = check::judge_evidence(&evidence, profile, &JudgementPolicy::default());
@@ -82,7 +82,7 @@ fn record(line: &[u8]) -> TextRecord {
 /// A good card, whose CID is raw.
 pub(crate) const CARD: &str = include_str!("card.json");
 
-fn evidence(records: RecordSet) -> ResolutionEvidence {
+fn evidence(records: TextRecordSet) -> ResolutionEvidence {
     let holder = [1; 20].into();
     let found = ResolvedRecords {
         resolver: [2; 20].into(),
@@ -114,8 +114,8 @@ fn evidence(records: RecordSet) -> ResolutionEvidence {
             bytes: Bytes::from_static(CARD.as_bytes()),
             url: "https://example.org/".to_owned(),
         },
-        ipfs: IpfsOutcome::NotAsked,
-        mirror: IpfsOutcome::NotAsked,
+        ipfs: IpfsWalkOutcome::NotAsked,
+        mirror: IpfsWalkOutcome::NotAsked,
         liars: Vec::new(),
         schemas: None,
         continuity: clresolve_verdict::evidence::continuity::HistoryOutcome::NotAsked,
@@ -129,12 +129,12 @@ fn binds(evidence: &ResolutionEvidence) -> bool {
     let records = &evidence.resolved_records().expect("there are records").records;
     let text = |key| RecordUsability::from_record(records, key).text().unwrap_or_default();
     let card: Value = serde_json::from_str(CARD).expect("the card is JSON");
-    let cid = ContentId::parse(text(RecordKey::CidAgentcard));
-    let mirror = IpfsMirrorPath::parse(text(RecordKey::MirrorIpfs));
-    text(RecordKey::Entry) == card["entry"]
-        && text(RecordKey::Owner) == card["owner"]
-        && text(RecordKey::Agentcard).get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
-        && text(RecordKey::Checksum).to_ascii_lowercase().ends_with(&Digest::compute(CARD.as_bytes()).hex())
+    let cid = ContentId::parse(text(TextRecordKey::CidAgentcard));
+    let mirror = IpfsMirrorLocation::parse(text(TextRecordKey::MirrorIpfs));
+    text(TextRecordKey::Entry) == card["entry"]
+        && text(TextRecordKey::Owner) == card["owner"]
+        && text(TextRecordKey::Agentcard).get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
+        && text(TextRecordKey::Checksum).to_ascii_lowercase().ends_with(&Digest::compute(CARD.as_bytes()).to_hex())
         && cid.as_ref() == Ok(&ContentId::from_raw_block(CARD.as_bytes()))
         && mirror.is_ok_and(|mirror| Ok(mirror.cid) == cid && mirror.path.is_empty())
 }
@@ -156,16 +156,16 @@ pub(crate) fn cid(input: &[u8]) {
             assert!(cid.is_cid_of_block(content), "an identity CID refuses its own content");
         }
     }
-    let path = ContentPath::parse(path);
+    let path = UnixFsPath::parse(path);
     if let Ok(path) = &path {
         let names = path.segments();
         assert!(names.iter().all(|name| !matches!(name.as_str(), "" | "." | "..") && !name.contains(['/', '\0'])));
-        assert_eq!(ContentPath::parse(&path.to_string()).as_ref(), Ok(path));
-        assert_eq!(ContentPath::parse_literal(&names.join("/")).as_ref(), Ok(path));
+        assert_eq!(UnixFsPath::parse(&path.to_string()).as_ref(), Ok(path));
+        assert_eq!(UnixFsPath::parse_literal(&names.join("/")).as_ref(), Ok(path));
     }
     if let (Ok(cid), Ok(path)) = (cid, path) {
-        let mirror = IpfsMirrorPath::parse(&format!("ipfs://{cid}/{path}"));
-        assert_eq!(mirror, Ok(IpfsMirrorPath { cid, path }), "a mirror record is not read back");
+        let mirror = IpfsMirrorLocation::parse(&format!("ipfs://{cid}/{path}"));
+        assert_eq!(mirror, Ok(IpfsMirrorLocation { cid, path }), "a mirror record is not read back");
     }
 }
 
@@ -179,7 +179,7 @@ pub(crate) fn card(input: &[u8]) {
     }
     let lines = input.split(|byte| *byte == b'\n').count();
     for profile in PROFILES.iter() {
-        let report = lint_document(input, Some(CardSystem::CommandLayer), &CardRules::from_profile(profile));
+        let report = lint_document(input, Some(CardSystem::CommandLayer), &CardLintContext::from_profile(profile));
         let fails = report.findings.iter().any(|finding| finding.effect == ReasonEffect::Fail);
         assert_eq!(report.valid, !fails);
         assert!(card.is_ok() || fails, "what is no card is found valid");

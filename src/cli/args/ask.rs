@@ -15,7 +15,7 @@ use clresolve_resolver::config::{BlockSelector, parse_issuer};
 use clresolve_resolver::resolve::NameSearchScope;
 
 use super::cards::card_system_parser;
-use super::output::{OutputArguments, OutputFileArguments, ReportOutputArguments, VerdictFormat};
+use super::output::{AuditReportOutputArguments, OutputArguments, OutputFileArguments, VerdictOutputFormat};
 use super::signing::VerdictSigningArguments;
 use super::world::{NetworkArguments, OfflineVerificationArguments};
 use crate::cli::expect::ExpectationArguments;
@@ -27,7 +27,7 @@ pub(in crate::cli) struct VerifyArguments {
     #[arg(required = true, value_name = "NAME", value_parser = parse_name_argument)]
     pub(in crate::cli) names: Vec<String>,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArguments<VerdictFormat>,
+    pub(in crate::cli) output: OutputArguments<VerdictOutputFormat>,
     #[command(flatten)]
     pub(in crate::cli) sign: VerdictSigningArguments,
     #[command(flatten)]
@@ -187,7 +187,7 @@ pub(in crate::cli) struct AuditArguments {
     #[arg(long)]
     pub(in crate::cli) schema_layers: bool,
     #[command(flatten)]
-    pub(in crate::cli) earlier: EarlierReportsArguments,
+    pub(in crate::cli) earlier: EarlierAuditReportsArguments,
     /// TOML file of findings that the exit code ignores until a date
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) waive: Option<PathBuf>,
@@ -198,14 +198,14 @@ pub(in crate::cli) struct AuditArguments {
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(in crate::cli) concurrency: u8,
     #[command(flatten)]
-    pub(in crate::cli) output: ReportOutputArguments,
+    pub(in crate::cli) output: AuditReportOutputArguments,
     #[command(flatten)]
     pub(in crate::cli) world: NetworkArguments,
 }
 
 /// The reports that an audit is held against.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct EarlierReportsArguments {
+pub(in crate::cli) struct EarlierAuditReportsArguments {
     /// Earlier JSON report: report what changed, and warn of cards that are no proper successors
     #[arg(long, value_name = "REPORT", alias = "previous")]
     pub(in crate::cli) since: Option<PathBuf>,
@@ -213,11 +213,11 @@ pub(in crate::cli) struct EarlierReportsArguments {
     #[arg(long, value_name = "REPORT", num_args = 1..)]
     pub(in crate::cli) history: Vec<PathBuf>,
     /// Changes since that report that set exit code 1 [default: all]
-    #[arg(long, value_name = "CHANGE", value_delimiter = ',', value_parser = change_kind_parser(), requires = "since")]
+    #[arg(long, value_name = "CHANGE", value_delimiter = ',', value_parser = audit_change_kind_parser(), requires = "since")]
     pub(in crate::cli) fail_on: Vec<AuditChangeKind>,
 }
 
-impl EarlierReportsArguments {
+impl EarlierAuditReportsArguments {
     /// The files, each with its option.
     pub(in crate::cli) fn report_files(&self) -> impl Iterator<Item = (&str, Option<&Path>)> {
         let history = self.history.iter().map(|report| ("--history", Some(&**report)));
@@ -241,7 +241,7 @@ Examples:
 #[command(group = ArgGroup::new("wanted").args(["changed", "below"]).required(true).multiple(true))]
 pub(in crate::cli) struct AuditListArguments {
     /// Names with a cl.* text record set in these blocks; without TO up to the finalized block
-    #[arg(long, value_name = "FROM..TO", value_parser = parse_search_blocks)]
+    #[arg(long, value_name = "FROM..TO", value_parser = parse_changed_block_range)]
     pub(in crate::cli) changed: Option<NameSearchScope>,
     /// All registered subnames of NAME, on every level
     #[arg(long, value_name = "NAME", value_parser = parse_parent_name)]
@@ -273,7 +273,7 @@ pub(in crate::cli) struct AuditSchemasArguments {
 }
 
 /// Parses the blocks of [`AuditListArguments`].
-fn parse_search_blocks(text: &str) -> Result<NameSearchScope, String> {
+fn parse_changed_block_range(text: &str) -> Result<NameSearchScope, String> {
     let expected = || "expected FROM..TO, such as 23000000..23010000, or FROM..".to_owned();
     let (first, last) = text.split_once("..").ok_or_else(expected)?;
     let number = |text: &str| text.parse::<u64>().map_err(|_| expected());
@@ -290,7 +290,7 @@ fn parse_parent_name(text: &str) -> Result<NameSearchScope, String> {
 }
 
 /// Parses a kind of change.
-fn change_kind_parser() -> impl TypedValueParser<Value = AuditChangeKind> {
+fn audit_change_kind_parser() -> impl TypedValueParser<Value = AuditChangeKind> {
     let words = PossibleValuesParser::new(AuditChangeKind::ALL.map(AuditChangeKind::as_str));
     words.try_map(|word| {
         AuditChangeKind::ALL.into_iter().find(|kind| kind.as_str() == word).ok_or("no change has this word")
@@ -330,7 +330,7 @@ pub(in crate::cli) struct AuditRenderArguments {
     #[arg(value_name = "REPORT")]
     pub(in crate::cli) report: PathBuf,
     #[command(flatten)]
-    pub(in crate::cli) output: ReportOutputArguments,
+    pub(in crate::cli) output: AuditReportOutputArguments,
 }
 
 #[derive(Debug, Args)]
@@ -421,7 +421,7 @@ pub(in crate::cli) struct AuditDiffArguments {
     #[arg(value_name = "LATER")]
     pub(in crate::cli) after: PathBuf,
     /// Changes that set exit code 1 [default: all]
-    #[arg(long, value_name = "CHANGE", value_delimiter = ',', value_parser = change_kind_parser())]
+    #[arg(long, value_name = "CHANGE", value_delimiter = ',', value_parser = audit_change_kind_parser())]
     pub(in crate::cli) fail_on: Vec<AuditChangeKind>,
     #[command(flatten)]
     pub(in crate::cli) output: OutputArguments,
@@ -576,7 +576,7 @@ pub(in crate::cli) struct BundleVerifyArguments {
     #[arg(long, value_name = "NAME", value_parser = parse_name_argument)]
     pub(in crate::cli) name: Option<String>,
     /// Reject an older bundle, such as 10m; replaces the signature's expiry
-    #[arg(long, value_name = "DUR", value_parser = parse_age)]
+    #[arg(long, value_name = "DUR", value_parser = parse_max_age)]
     pub(in crate::cli) max_age: Option<Duration>,
     /// Reject a bundle that none of these keys signed (a JSON Web Key Set)
     #[arg(long, value_name = "FILE", requires = "name")]
@@ -599,6 +599,6 @@ pub(in crate::cli) struct BundleVerifyArguments {
 }
 
 /// Parses an age, which unlike a timeout may be years.
-fn parse_age(text: &str) -> Result<Duration, String> {
+fn parse_max_age(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|_| "expected a duration such as 10m or 30d".to_owned())
 }

@@ -10,7 +10,7 @@ use clresolve_cards::system::CardSystem;
 use clresolve_ipfs::build::IpfsImportProfile;
 use jiff::Timestamp;
 
-use super::output::{CardFormat, ConversionFormat, LintFormat, OutputArguments, OutputFileArguments};
+use super::output::{CardOutputFormat, ConversionOutputFormat, LintOutputFormat, OutputArguments, OutputFileArguments};
 use super::signing::VerdictSigningArguments;
 use super::world::{NetworkArguments, OfflineRulesArguments};
 use crate::cli::hint::parse_name_argument;
@@ -125,12 +125,12 @@ pub(in crate::cli) struct LintArguments {
     #[arg(long, value_name = "FILE|-")]
     pub(in crate::cli) ledger: Option<PathBuf>,
     #[command(flatten)]
-    pub(in crate::cli) weights: LedgerWeightArguments,
+    pub(in crate::cli) weights: LedgerDecayArguments,
     /// Correct the files where there is only one correction
     #[arg(long)]
     pub(in crate::cli) fix: bool,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArguments<LintFormat>,
+    pub(in crate::cli) output: OutputArguments<LintOutputFormat>,
     #[command(flatten)]
     pub(in crate::cli) world: NetworkArguments,
 }
@@ -155,7 +155,7 @@ pub(in crate::cli) struct ConvertCardArguments {
     #[arg(long, value_name = "SYSTEM", value_parser = card_system_parser(), ignore_case = true)]
     pub(in crate::cli) from: Option<CardSystem>,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArguments<ConversionFormat>,
+    pub(in crate::cli) output: OutputArguments<ConversionOutputFormat>,
     #[command(flatten)]
     pub(in crate::cli) offline: OfflineRulesArguments,
 }
@@ -237,7 +237,7 @@ pub(in crate::cli) struct GenerateCardsArguments {
     #[arg(long, value_name = "NAME")]
     pub(in crate::cli) system: Option<String>,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArguments<CardFormat>,
+    pub(in crate::cli) output: OutputArguments<CardOutputFormat>,
 }
 
 /// What is done for Aevum's agent cards.
@@ -248,7 +248,7 @@ Examples:
   clresolve cards aevum metadata --ledger ledger.jsonl --into card.json")]
 pub(in crate::cli) enum AevumCommand {
     /// Compute the members pacr:* of a card's metadata from a ledger
-    Metadata(AgentMetadataArguments),
+    Metadata(AevumMetadataArguments),
 }
 
 #[derive(Debug, Args)]
@@ -274,7 +274,7 @@ Examples:
   clresolve cards aevum metadata --ledger ledger.jsonl --into card.json
   clresolve cards aevum metadata --ledger - --at 2026-11-21T00:00:00Z \\
     --json < ledger.jsonl")]
-pub(in crate::cli) struct AgentMetadataArguments {
+pub(in crate::cli) struct AevumMetadataArguments {
     /// The ledger (JSON Lines); - is standard input
     #[arg(long, value_name = "FILE|-")]
     pub(in crate::cli) ledger: PathBuf,
@@ -285,14 +285,14 @@ pub(in crate::cli) struct AgentMetadataArguments {
     #[arg(long, value_name = "CARD", conflicts_with = "agent")]
     pub(in crate::cli) into: Option<PathBuf>,
     #[command(flatten)]
-    pub(in crate::cli) weights: LedgerWeightArguments,
+    pub(in crate::cli) weights: LedgerDecayArguments,
     #[command(flatten)]
     pub(in crate::cli) output: OutputArguments,
 }
 
 /// How the records of a ledger weigh.
 #[derive(Clone, Copy, Debug, Args)]
-pub(in crate::cli) struct LedgerWeightArguments {
+pub(in crate::cli) struct LedgerDecayArguments {
     /// Decay of a ledger's records per second [default: 2.674e-7, half in 30 days]
     #[arg(long, value_name = "NUMBER", requires = "ledger")]
     pub(in crate::cli) lambda: Option<PacrDecayRate>,

@@ -60,11 +60,11 @@ fn inline_possible_values(form: clap::Arg) -> clap::Arg {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::args::parsing_clap_command;
+    use crate::cli::args::clap_command_for_parsing;
 
     #[test]
     fn every_visible_command_is_in_exactly_one_group() {
-        let command = parsing_clap_command();
+        let command = clap_command_for_parsing();
         let visible = command.get_subcommands().filter(|known| !known.is_hide_set());
         let mut visible: Vec<&str> = visible.map(clap::Command::get_name).collect();
         let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn template_has_no_braces_of_descriptions() {
-        let template = help_template(&parsing_clap_command());
+        let template = help_template(&clap_command_for_parsing());
         let mut tags = template.split('{').skip(1).filter_map(|rest| rest.split('}').next());
         assert!(
             tags.all(|tag| ["about", "usage-heading", "usage", "options", "after-help"].contains(&tag)),

@@ -20,7 +20,7 @@ const REPORT_FORMATS: &[(AuditReportFormat, &str, &str)] = &[
 /// Where results go, and in which form.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct OutputArguments<F: JsonCapableFormat = OutputFormat> {
-    #[arg(short = 'o', long = "output", value_name = "FORM", value_enum, help = format_option_help::<F>())]
+    #[arg(short = 'o', long = "output", value_name = "FORM", value_enum, help = output_format_option_help::<F>())]
     form: Option<F>,
     /// The same as -o json
     #[arg(long, conflicts_with = "form")]
@@ -36,7 +36,7 @@ impl<F: JsonCapableFormat> OutputArguments<F> {
 }
 
 /// Adds the default to the help. A `default_value_t` of a generic type would be that of the first type for all of them.
-fn format_option_help<F: JsonCapableFormat>() -> String {
+fn output_format_option_help<F: JsonCapableFormat>() -> String {
     let default = F::default().to_possible_value().expect("no form is hidden");
     format!("Form of the results [default: {}]", default.get_name())
 }
@@ -49,9 +49,9 @@ pub(in crate::cli) trait JsonCapableFormat: ValueEnum + Copy + Default + Send + 
 
 /// Outputs and formats of a report.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct ReportOutputArguments {
+pub(in crate::cli) struct AuditReportOutputArguments {
     /// Format of the report [default: md]; repeatable with --out FILE, which writes FILE.html and so on
-    #[arg(long, value_parser = suggest::row_parser(REPORT_FORMATS), value_name = "FORM")]
+    #[arg(long, value_parser = suggest::named_value_parser(REPORT_FORMATS), value_name = "FORM")]
     format: Vec<AuditReportFormat>,
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
@@ -60,7 +60,7 @@ pub(in crate::cli) struct ReportOutputArguments {
     out: OutputFileArguments,
 }
 
-impl ReportOutputArguments {
+impl AuditReportOutputArguments {
     /// The requested formats without duplicates, each with its output.
     ///
     /// # Errors
@@ -124,7 +124,7 @@ impl JsonCapableFormat for OutputFormat {
 
 /// Form of verdicts, and of what is said of receipts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum VerdictFormat {
+pub(in crate::cli) enum VerdictOutputFormat {
     /// For people
     #[default]
     Text,
@@ -138,13 +138,13 @@ pub(in crate::cli) enum VerdictFormat {
     Jws,
 }
 
-impl JsonCapableFormat for VerdictFormat {
+impl JsonCapableFormat for VerdictOutputFormat {
     const JSON: Self = Self::Json;
 }
 
 /// Form of findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum LintFormat {
+pub(in crate::cli) enum LintOutputFormat {
     /// For people
     #[default]
     Text,
@@ -158,13 +158,13 @@ pub(in crate::cli) enum LintFormat {
     Sarif,
 }
 
-impl JsonCapableFormat for LintFormat {
+impl JsonCapableFormat for LintOutputFormat {
     const JSON: Self = Self::Json;
 }
 
 /// Form of a conversion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum ConversionFormat {
+pub(in crate::cli) enum ConversionOutputFormat {
     /// The card alone
     #[default]
     Card,
@@ -172,13 +172,13 @@ pub(in crate::cli) enum ConversionFormat {
     Json,
 }
 
-impl JsonCapableFormat for ConversionFormat {
+impl JsonCapableFormat for ConversionOutputFormat {
     const JSON: Self = Self::Json;
 }
 
 /// Form of cards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum CardFormat {
+pub(in crate::cli) enum CardOutputFormat {
     /// The card, or an array for several
     #[default]
     Json,
@@ -186,6 +186,6 @@ pub(in crate::cli) enum CardFormat {
     Jsonl,
 }
 
-impl JsonCapableFormat for CardFormat {
+impl JsonCapableFormat for CardOutputFormat {
     const JSON: Self = Self::Json;
 }

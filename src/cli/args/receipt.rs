@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, Subcommand};
 use clresolve_resolver::config::{ChainProofMode, parse_issuer};
 
-use super::output::{OutputArguments, VerdictFormat};
+use super::output::{OutputArguments, VerdictOutputFormat};
 use super::signing::{VerdictSigningArguments, parse_chain};
 use super::suggest;
 use super::world::NetworkArguments;
@@ -21,7 +21,7 @@ pub(in crate::cli) enum ReceiptCommand {
     /// Check whether the agent's signer signed a receipt for this agent and request
     Verify(Box<ReceiptVerifyArguments>),
     /// Check a signed receipt verdict (verify -o jws), without a network
-    Check(ReceiptCheckArguments),
+    Check(ReceiptVerdictCheckArguments),
 }
 
 #[derive(Debug, Args)]
@@ -53,7 +53,7 @@ pub(in crate::cli) struct ReceiptVerifyArguments {
     #[arg(long, value_name = "FILE|-", group = "occasion")]
     pub(in crate::cli) request: Option<PathBuf>,
     #[command(flatten)]
-    pub(in crate::cli) purchase: PurchaseArguments,
+    pub(in crate::cli) purchase: PurchaseEvidenceArguments,
     /// Store in the memory that the receipt was seen for this request or decision
     #[arg(long, requires = "occasion")]
     pub(in crate::cli) remember: bool,
@@ -64,7 +64,7 @@ pub(in crate::cli) struct ReceiptVerifyArguments {
     #[arg(long, value_name = "OUT", conflicts_with = "remember")]
     pub(in crate::cli) bundle: Option<PathBuf>,
     #[command(flatten)]
-    pub(in crate::cli) output: OutputArguments<VerdictFormat>,
+    pub(in crate::cli) output: OutputArguments<VerdictOutputFormat>,
     #[command(flatten)]
     pub(in crate::cli) sign: VerdictSigningArguments,
     #[command(flatten)]
@@ -73,7 +73,7 @@ pub(in crate::cli) struct ReceiptVerifyArguments {
 
 /// What was kept of a purchase.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct PurchaseArguments {
+pub(in crate::cli) struct PurchaseEvidenceArguments {
     /// The decision before the payment (decide -o json)
     #[arg(long, value_name = "FILE", group = "occasion")]
     pub(in crate::cli) decision: Option<PathBuf>,
@@ -95,7 +95,7 @@ Examples:
   clresolve receipt check a.jws --receipt r.json --jwks keys.json --name a.eth
   clresolve receipt check - --receipt r.json --request q.json \\
     --decision d.json --settled --jwks keys.json --name a.eth")]
-pub(in crate::cli) struct ReceiptCheckArguments {
+pub(in crate::cli) struct ReceiptVerdictCheckArguments {
     /// The signed receipt verdict (a JWS); - is standard input
     #[arg(value_name = "FILE|-")]
     pub(in crate::cli) jws: PathBuf,

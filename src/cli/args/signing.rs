@@ -25,7 +25,7 @@ pub(in crate::cli) enum SignatureCommand {
     Verify(Box<SignatureVerifyArguments>),
     /// Make a signing key, or show its public part
     #[command(subcommand)]
-    Key(KeyCommand),
+    Key(SigningKeyCommand),
 }
 
 #[derive(Debug, Args)]
@@ -92,11 +92,11 @@ pub(in crate::cli) struct CardSignArguments {
 Examples:
   clresolve signature key new k.pem > jwks.json
   clresolve signature key public k.pem")]
-pub(in crate::cli) enum KeyCommand {
+pub(in crate::cli) enum SigningKeyCommand {
     /// Write an Ed25519 key to a new file that only you can read, and print its public part
-    New(KeyFileArguments),
+    New(SigningKeyFileArguments),
     /// Print the public part of a key as a JSON Web Key Set
-    Public(KeyFileArguments),
+    Public(SigningKeyFileArguments),
 }
 
 #[derive(Debug, Args)]
@@ -104,7 +104,7 @@ pub(in crate::cli) enum KeyCommand {
 Examples:
   clresolve signature key new k.pem > jwks.json
   clresolve signature key public k.pem --out jwks.json")]
-pub(in crate::cli) struct KeyFileArguments {
+pub(in crate::cli) struct SigningKeyFileArguments {
     /// File with the private key (PKCS#8, PEM)
     #[arg(value_name = "FILE")]
     pub(in crate::cli) key: PathBuf,
@@ -176,7 +176,7 @@ const MAX_KID_BYTES: usize = 255;
 
 /// Parses a key id.
 fn parse_kid(text: &str) -> Result<String, String> {
-    let good = (1..=MAX_KID_BYTES).contains(&text.len()) && !text.chars().any(text::is_unsafe);
+    let good = (1..=MAX_KID_BYTES).contains(&text.len()) && !text.chars().any(text::is_unsafe_character);
     good.then(|| text.to_owned()).ok_or_else(|| format!("expected at most {MAX_KID_BYTES} plain characters"))
 }
 

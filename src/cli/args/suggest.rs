@@ -1,10 +1,10 @@
-//! Values that shell completion offers. Only those of [`row_parser`] are required: a configuration may add more of the
-//! others.
+//! Values that shell completion offers. Only those of [`named_value_parser`] are required: a configuration may add more
+//! of the others.
 
 use std::ffi::OsStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
-use clresolve_core::reason::{ReasonCode, Refusal};
+use clresolve_core::reason::{ReasonCode, RefusalCode};
 use clresolve_resolver::config::{ChainProofMode, parse_profile};
 use clresolve_verdict::profile::ConformanceProfiles;
 
@@ -26,7 +26,7 @@ pub(super) fn reason_code_parser() -> impl TypedValueParser<Value = String> {
 }
 
 /// The value of one of the rows, each of which has a value, its name and its help.
-pub(super) fn row_parser<T: Copy + Send + Sync>(
+pub(super) fn named_value_parser<T: Copy + Send + Sync>(
     rows: &'static [(T, &'static str, &'static str)],
 ) -> impl TypedValueParser<Value = T> {
     let names = PossibleValuesParser::new(rows.iter().map(|(_, name, help)| PossibleValue::new(name).help(*help)));
@@ -44,7 +44,7 @@ fn proof_demand_suggestions() -> Vec<String> {
 }
 
 fn reason_code_suggestions() -> Vec<String> {
-    let refusals = Refusal::ALL.iter().map(|refusal| refusal.slug());
+    let refusals = RefusalCode::ALL.iter().map(|refusal| refusal.slug());
     let others = refusals.chain(guard::CODES.iter().map(|code| code.code));
     ReasonCode::ALL.iter().map(|code| code.slug()).chain(others).map(str::to_owned).collect()
 }

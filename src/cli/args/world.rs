@@ -98,7 +98,7 @@ pub(in crate::cli) struct RulesArguments {
     #[arg(long, value_name = "ID", value_parser = suggest::conformance_profile_parser(), hide_possible_values = true)]
     pub(in crate::cli) profile: Option<String>,
     /// Depth: identity, or schemas to check the bound schemas too
-    #[arg(long, value_parser = suggest::row_parser(DEPTHS))]
+    #[arg(long, value_parser = suggest::named_value_parser(DEPTHS))]
     pub(in crate::cli) depth: Option<ResolutionDepth>,
     /// Configuration file (TOML)
     #[arg(long, value_name = "FILE")]

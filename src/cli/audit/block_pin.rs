@@ -41,15 +41,15 @@ const MAX_BYTES: u64 = 16 * 1024;
 const ANY_NAME: &str = "eth";
 
 /// A pin, and the resolver that reads its block.
-pub(in crate::cli) struct BlockPin {
+pub(in crate::cli) struct PinnedBlockResolver {
     /// The file, if the audit has a journal.
     path: Option<PathBuf>,
     /// Reads the finalized block.
     unpinned: Resolver,
-    state: Mutex<CurrentBlockPin>,
+    state: Mutex<PinnedBlockResolverState>,
 }
 
-struct CurrentBlockPin {
+struct PinnedBlockResolverState {
     file: BlockPinFile,
     resolver: Resolver,
 }
@@ -72,7 +72,7 @@ struct PinnedBlock {
     timestamp: Timestamp,
 }
 
-impl BlockPin {
+impl PinnedBlockResolver {
     /// Reads the pin from `file`, if an earlier run wrote one. Otherwise pins the current finalized block, and writes
     /// it to `file`.
     ///
@@ -89,7 +89,7 @@ impl BlockPin {
         let shown = || file.map(input::escaped_path).unwrap_or_default();
         let found = match file.map(BlockPinFile::read).transpose().with_context(shown)?.flatten() {
             Some(found) => found,
-            None => match (BlockPinFile::begin(resolver, chain).await, file) {
+            None => match (BlockPinFile::from_finalized_block(resolver, chain).await, file) {
                 (Err(error), _) => {
                     let error = UntrustedText::new(&format!("{error:#}")).to_string();
                     notice::print_notice(format_args!(
@@ -104,10 +104,10 @@ impl BlockPin {
                 }
             },
         };
-        Self::open(found, file, resolver, chain).await.with_context(shown).map(Some)
+        Self::from_pin_file(found, file, resolver, chain).await.with_context(shown).map(Some)
     }
 
-    async fn open(
+    async fn from_pin_file(
         file: BlockPinFile,
         path: Option<&Path>,
         resolver: &Resolver,
@@ -115,7 +115,7 @@ impl BlockPin {
     ) -> anyhow::Result<Self> {
         file.check_network(chain)?;
         let unpinned = resolver.clone();
-        let state = Mutex::new(CurrentBlockPin { resolver: file.pinned_resolver(&unpinned), file });
+        let state = Mutex::new(PinnedBlockResolverState { resolver: file.pinned_resolver(&unpinned), file });
         let pin = Self { path: path.map(Path::to_owned), unpinned, state };
         if pin.path.is_some() {
             pin.check_block_hash().await?;
@@ -154,15 +154,15 @@ impl BlockPin {
     async fn replace_pruned_block(&self, gone: u64) -> anyhow::Result<Option<(u64, Resolver)>> {
         let mut state = self.state.lock().await;
         if state.file.last_block().number != gone {
-            return Ok(Some(state.last_block()));
+            return Ok(Some(state.last_block_and_resolver()));
         }
         let Some(file) = self.extend_pin(&state.file).await? else { return Ok(None) };
         let next = file.last_block().number;
         notice::print_notice(format_args!(
             "clresolve: the endpoints no longer have the state of block {gone}; the audit continues at block {next}"
         ));
-        *state = CurrentBlockPin { resolver: file.pinned_resolver(&self.unpinned), file };
-        Ok(Some(state.last_block()))
+        *state = PinnedBlockResolverState { resolver: file.pinned_resolver(&self.unpinned), file };
+        Ok(Some(state.last_block_and_resolver()))
     }
 
     /// Extends the pin by the current finalized block, and writes the file.
@@ -184,10 +184,10 @@ impl BlockPin {
     /// # Errors
     /// If the file cannot be written.
     pub(super) async fn resolve_at_pin(&self, name: &str) -> anyhow::Result<Resolution> {
-        let (mut block, mut resolver) = self.state.lock().await.last_block();
+        let (mut block, mut resolver) = self.state.lock().await.last_block_and_resolver();
         loop {
-            let resolution = resolver.ask_anew(&NameQuestion::new(name)).await?;
-            if !lacks_block(&resolution) {
+            let resolution = resolver.resolve_question_anew(&NameQuestion::new(name)).await?;
+            if !is_pinned_block_unavailable(&resolution) {
                 return Ok(resolution);
             }
             match self.replace_pruned_block(block).await? {
@@ -198,7 +198,7 @@ impl BlockPin {
     }
 }
 
-fn lacks_block(resolution: &Resolution) -> bool {
+fn is_pinned_block_unavailable(resolution: &Resolution) -> bool {
     resolution.verdict().reasons.iter().any(|reason| reason.code == ReasonCode::BlockUnavailable)
 }
 
@@ -217,7 +217,7 @@ async fn read_block_with_retry(resolver: &Resolver) -> Result<ChainBlock, ChainE
     loop {
         let began = Instant::now();
         let read = read_block(resolver).await;
-        match resolver.longest_server_pause(began.elapsed()).filter(|_| read.is_err()) {
+        match resolver.longest_remaining_server_pause(began.elapsed()).filter(|_| read.is_err()) {
             Some(rest) if tries < MOST_TRIES => tokio::time::sleep(rest).await,
             _ => return read,
         }
@@ -230,9 +230,9 @@ async fn read_block(resolver: &Resolver) -> Result<ChainBlock, ChainError> {
     Ok(resolver.read_records(&name).await?.block)
 }
 
-impl CurrentBlockPin {
+impl PinnedBlockResolverState {
     /// The number of the last block, and the resolver that reads it.
-    fn last_block(&self) -> (u64, Resolver) {
+    fn last_block_and_resolver(&self) -> (u64, Resolver) {
         (self.file.last_block().number, self.resolver.clone())
     }
 }
@@ -254,7 +254,7 @@ impl BlockPinFile {
     }
 
     /// A new pin of the finalized block.
-    async fn begin(resolver: &Resolver, chain: &EnsChainConfig) -> anyhow::Result<Self> {
+    async fn from_finalized_block(resolver: &Resolver, chain: &EnsChainConfig) -> anyhow::Result<Self> {
         let block = read_finalized_block(resolver, chain.id).await?;
         Ok(Self {
             schema: SCHEMA.to_owned(),

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use clresolve_audit::AuditDifference;
-use clresolve_audit::difference::{AuditChange, AuditChangeKind, ComparisonOutcome};
+use clresolve_audit::difference::{AuditChange, AuditChangeKind, ReportComparisonOutcome};
 use clresolve_core::text::UntrustedText;
 
 use crate::cli::args::AuditDiffArguments;
@@ -15,9 +15,11 @@ const NOTHING: &str = "nothing";
 
 pub(super) fn run(args: &AuditDiffArguments) -> anyhow::Result<ExitStatus> {
     let read = [&args.before, &args.after].map(|report| ("a report", Some(&**report)));
-    let output = OutputSink::new_apart_from_inputs(&args.output.out, read)?;
-    let (before, after) =
-        (super::history::read_past_report(&args.before)?, super::history::read_past_report(&args.after)?);
+    let output = OutputSink::new_unless_input_file(&args.output.out, read)?;
+    let (before, after) = (
+        super::history::read_earlier_audit_report(&args.before)?,
+        super::history::read_earlier_audit_report(&args.after)?,
+    );
     let difference = AuditDifference::between(&before, &after)?;
     let mut results = ResultWriter::for_single_result(output, args.output.output_format());
     results.push(&difference, |_| format_audit_changes(&difference))?;
@@ -25,12 +27,12 @@ pub(super) fn run(args: &AuditDiffArguments) -> anyhow::Result<ExitStatus> {
     Ok(difference.outcome(&args.fail_on).into())
 }
 
-impl From<ComparisonOutcome> for ExitStatus {
-    fn from(outcome: ComparisonOutcome) -> Self {
+impl From<ReportComparisonOutcome> for ExitStatus {
+    fn from(outcome: ReportComparisonOutcome) -> Self {
         match outcome {
-            ComparisonOutcome::Same => Self::Trusted,
-            ComparisonOutcome::Differs => Self::Untrusted,
-            ComparisonOutcome::Undecided => Self::Indeterminate,
+            ReportComparisonOutcome::Same => Self::Trusted,
+            ReportComparisonOutcome::Differs => Self::Untrusted,
+            ReportComparisonOutcome::Undecided => Self::Indeterminate,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context as _, anyhow, ensure};
 
 use super::rows::AuditRowFile;
-use crate::cli::args::EarlierReportsArguments;
+use crate::cli::args::EarlierAuditReportsArguments;
 use crate::cli::input::escaped_path;
 use clresolve_audit::difference::{AuditChangeKind, check_same_network};
 use clresolve_audit::history::MAX_EARLIER_REPORTS;
@@ -26,18 +26,18 @@ pub(super) struct EarlierAuditReports {
 
 impl EarlierAuditReports {
     /// Reads the report of `--since` and those of `--history`. Of the latter, only one at a time is in memory.
-    pub(super) fn read(args: &EarlierReportsArguments) -> anyhow::Result<Self> {
-        let EarlierReportsArguments { since, history, fail_on, .. } = args;
+    pub(super) fn read(args: &EarlierAuditReportsArguments) -> anyhow::Result<Self> {
+        let EarlierAuditReportsArguments { since, history, fail_on, .. } = args;
         ensure!(
             history.len() < MAX_EARLIER_REPORTS,
             "--history: take at most {} reports, such as one a month",
             MAX_EARLIER_REPORTS - 1
         );
-        let last = since.as_deref().map(read_past_report).transpose()?;
+        let last = since.as_deref().map(read_earlier_audit_report).transpose()?;
         let count = |report: &ComparableReport| (report.scope.clone(), ReportStateCounts::from_report(report));
         let mut counted: Vec<_> = last.iter().map(count).collect();
         for file in history {
-            counted.push(count(&read_past_report(file)?));
+            counted.push(count(&read_earlier_audit_report(file)?));
         }
         counted.sort_by_key(|(_, counts)| counts.checked);
         counted.dedup();
@@ -52,7 +52,7 @@ impl EarlierAuditReports {
     }
 
     /// The changes since the report of `--since`, if there is one.
-    pub(super) fn changes(
+    pub(super) fn changes_since_last_report(
         &self,
         scope: &AuditConditions,
         ending: &AuditEnding,
@@ -67,18 +67,18 @@ impl EarlierAuditReports {
     }
 
     /// The counts of the previous report: that of `--since`, or else the latest.
-    pub(super) fn previous_counts(&self) -> Option<ReportStateCounts> {
+    pub(super) fn previous_state_counts(&self) -> Option<ReportStateCounts> {
         let latest = || self.counted.last().map(|(_, counts)| *counts);
         self.last.as_ref().map(ReportStateCounts::from_report).or_else(latest)
     }
 
     /// The counts, oldest first.
-    pub(super) fn counts(&self) -> Vec<ReportStateCounts> {
+    pub(super) fn state_counts(&self) -> Vec<ReportStateCounts> {
         self.counted.iter().map(|(_, counts)| *counts).collect()
     }
 }
 
-pub(super) fn read_past_report(file: &Path) -> anyhow::Result<ComparableReport> {
+pub(super) fn read_earlier_audit_report(file: &Path) -> anyhow::Result<ComparableReport> {
     let opened = File::open(file)
         .and_then(|file| make_file_seekable(file, MAX_REPORT_BYTES))
         .with_context(|| escaped_path(file))?;

@@ -17,25 +17,25 @@ use clresolve_verdict::trust::Resolution;
 use futures_util::{StreamExt as _, future::ready, stream};
 use tokio::sync::Semaphore;
 
-use super::block_pin::{BlockPin, MOST_TRIES};
+use super::block_pin::{MOST_TRIES, PinnedBlockResolver};
 use super::rows::AuditRowSpool;
 use super::sources::{AuditNameLine, AuditNameSources};
 use crate::cli::names::{DuplicateNameDetector, NameListError, NameListLine};
 use crate::cli::progress::ProgressLine;
 
 /// How the names of a list are judged.
-pub(in crate::cli) struct NameListAudit<'a> {
+pub(in crate::cli) struct NameListAuditor<'a> {
     pub(in crate::cli) resolver: &'a Resolver,
     /// The block to read instead of the resolver's own.
-    pub(in crate::cli) pin: Option<&'a BlockPin>,
+    pub(in crate::cli) pin: Option<&'a PinnedBlockResolver>,
     /// The report with which each row is compared.
     pub(in crate::cli) earlier: Option<&'a ComparableReport>,
-    pub(in crate::cli) pace: AuditConcurrency,
+    pub(in crate::cli) pace: AuditConcurrencyLimits,
 }
 
 /// How many names are judged concurrently, and in which groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cli) struct AuditConcurrency {
+pub(in crate::cli) struct AuditConcurrencyLimits {
     group: u32,
     most: u32,
 }
@@ -47,7 +47,7 @@ const MOST_TOGETHER: u32 = 20;
 /// the sources of the previous one are fetched.
 const BEGUN_PER_TURN: u32 = 5;
 
-impl AuditConcurrency {
+impl AuditConcurrencyLimits {
     /// The pace for `config`, where `at_once` names read hosts and gateways concurrently. With state proofs, each name
     /// is read separately.
     pub(in crate::cli) fn from_config(config: &Config, at_once: u8) -> Self {
@@ -78,7 +78,7 @@ impl AuditConcurrency {
     }
 }
 
-impl NameListAudit<'_> {
+impl NameListAuditor<'_> {
     /// Judges all names that are not in `writer` yet, until the list ends or `interrupt` completes. Also returns the
     /// digest of the list, if it is known.
     ///
@@ -90,7 +90,7 @@ impl NameListAudit<'_> {
         writer: &mut AuditRowSpool,
         mut interrupt: impl Future<Output = ()> + Unpin,
     ) -> anyhow::Result<(AuditEnding, Option<Digest>)> {
-        let known = sources.digest();
+        let known = sources.digest_of_all_lines();
         let last = writer.last_line_number();
         let progress = ProgressLine::start_counter(sources.remaining_name_count(writer.counts.names));
         let mut distinct = DuplicateNameDetector::default();
@@ -105,7 +105,7 @@ impl NameListAudit<'_> {
         };
         let (pace, places, served) = (self.pace, &self.pace.name_semaphore(), &AtomicUsize::new(0));
         let mut rows = Box::pin(
-            stream::unfold(sources.read_in_thread(), |mut lines| async { Some((lines.recv().await?, lines)) })
+            stream::unfold(sources.read_lines_in_thread(), |mut lines| async { Some((lines.recv().await?, lines)) })
                 .filter(|asked| ready(is_due(asked)))
                 .enumerate()
                 .then(async |(index, asked)| {
@@ -113,7 +113,7 @@ impl NameListAudit<'_> {
                     asked
                 })
                 .map(async |asked| {
-                    let row = self.judge_line(asked, served).await;
+                    let row = self.judge_name_line(asked, served).await;
                     places.add_permits(1);
                     row
                 })
@@ -129,7 +129,7 @@ impl NameListAudit<'_> {
                             break writer.ending_after_error(cause)?;
                         }
                         tracing::info!(line = row.line, state = %row.state, "judged");
-                        progress.advance(|| format_counts(&writer.counts));
+                        progress.advance(|| format_audit_counts(&writer.counts));
                     }
                 },
                 () = &mut interrupt => break AuditEnding::Interrupted,
@@ -149,12 +149,12 @@ impl NameListAudit<'_> {
             let began = Instant::now();
             let resolution = self.resolve_once(name).await?;
             let Some(rest) = self.retry_pause(&resolution, began.elapsed()) else {
-                if patience.has_waited() && undecided_steps(&resolution).next().is_none() {
+                if patience.has_retried() && undecided_steps(&resolution).next().is_none() {
                     served.fetch_add(1, Ordering::Relaxed);
                 }
                 return Ok(resolution);
             };
-            if !patience.count_retry(served.load(Ordering::Relaxed)) {
+            if !patience.try_consume_retry(served.load(Ordering::Relaxed)) {
                 return Ok(resolution);
             }
             tokio::time::sleep(rest).await;
@@ -164,23 +164,23 @@ impl NameListAudit<'_> {
     /// How long to wait for a server that paused during a resolution of this length and may have the missing answer.
     /// The pause may already be over.
     fn retry_pause(&self, resolution: &Resolution, run: Duration) -> Option<Duration> {
-        if !lacks_an_answer(resolution) {
+        if !has_retryable_reason(resolution) {
             return None;
         }
         self.resolver
-            .longest_server_pause(run)
-            .max(self.resolver.shortest_gateway_pause(run).filter(|_| lacks_content(resolution)))
+            .longest_remaining_server_pause(run)
+            .max(self.resolver.time_until_gateway_available(run).filter(|_| is_content_fetch_undecided(resolution)))
     }
 
     async fn resolve_once(&self, name: &str) -> anyhow::Result<Resolution> {
         match self.pin {
             Some(pin) => pin.resolve_at_pin(name).await,
-            None => Ok(self.resolver.ask_anew(&NameQuestion::new(name)).await?),
+            None => Ok(self.resolver.resolve_question_anew(&NameQuestion::new(name)).await?),
         }
     }
 
     /// Judges a line and returns its row.
-    async fn judge_line(
+    async fn judge_name_line(
         &self,
         asked: Result<AuditNameLine, NameListError>,
         served: &AtomicUsize,
@@ -190,7 +190,7 @@ impl NameListAudit<'_> {
             NameListLine::Name { line, name } => {
                 let resolution = self.resolve_with_retries(&name, served).await?;
                 let mut row = AuditRow::from_verdict(line, resolution.verdict())
-                    .with_card(resolution.card().map(|bytes| &**bytes));
+                    .with_card_edition(resolution.card_bytes().map(|bytes| &**bytes));
                 let on_chain = OnChainAgentPresence::from_verdict(resolution.verdict());
                 row.registry = listed.map(|listed| RegistryChainComparison { on_chain, ..listed });
                 if let Some(earlier) = self.earlier {
@@ -201,10 +201,10 @@ impl NameListAudit<'_> {
             NameListLine::Unreadable { line, start, whole, code: ReasonCode::NameInvalid, why } => {
                 let registry =
                     listed.map(|listed| RegistryChainComparison { on_chain: OnChainAgentPresence::Absent, ..listed });
-                AuditRow { registry, ..AuditRow::unreadable(line, &start, whole, &why) }
+                AuditRow { registry, ..AuditRow::from_unreadable_line(line, &start, whole, &why) }
             }
             NameListLine::Unreadable { line, start, whole, code, why } => {
-                AuditRow::unreadable_registry(line, &start, whole, code, &why)
+                AuditRow::from_unreadable_registry(line, &start, whole, code, &why)
             }
         };
         Ok(row)
@@ -234,12 +234,12 @@ impl NameRetryBudget {
         Self { tries: 0, in_vain: 0, served }
     }
 
-    const fn has_waited(&self) -> bool {
+    const fn has_retried(&self) -> bool {
         self.tries > 0
     }
 
     /// Whether to judge the name again. `served` is the number of names served so far.
-    const fn count_retry(&mut self, served: usize) -> bool {
+    const fn try_consume_retry(&mut self, served: usize) -> bool {
         self.tries += 1;
         self.in_vain = if served > self.served { 0 } else { self.in_vain + 1 };
         self.served = served;
@@ -248,13 +248,13 @@ impl NameRetryBudget {
 }
 
 /// Whether an unanswered request may succeed later.
-fn lacks_an_answer(resolution: &Resolution) -> bool {
+fn has_retryable_reason(resolution: &Resolution) -> bool {
     resolution.verdict().reasons.iter().any(|reason| reason.code.entry().retryable)
 }
 
 /// Whether it is undecided because gateways lack content. If another source has the content, there is nothing to wait
 /// for.
-fn lacks_content(resolution: &Resolution) -> bool {
+fn is_content_fetch_undecided(resolution: &Resolution) -> bool {
     undecided_steps(resolution).any(|step| {
         matches!(
             step,
@@ -272,7 +272,7 @@ fn undecided_steps(resolution: &Resolution) -> impl Iterator<Item = ResolutionSt
     reasons.map(|reason| reason.code.entry()).filter(|entry| entry.retryable).map(|entry| entry.step)
 }
 
-fn format_counts(counts: &AuditCounts) -> String {
+fn format_audit_counts(counts: &AuditCounts) -> String {
     let AuditCounts { trusted, untrusted, indeterminate, .. } = counts;
     format!("{trusted} trusted, {untrusted} untrusted, {indeterminate} indeterminate")
 }
@@ -284,22 +284,22 @@ mod tests {
     #[test]
     fn a_name_waits_as_long_as_others_are_served() {
         let mut patience = NameRetryBudget::new(7);
-        assert!(!patience.has_waited());
-        assert!((8..18).all(|served| patience.count_retry(served)), "in each rest another name was served");
-        assert!(patience.has_waited());
-        let in_vain = (0..).take_while(|_| patience.count_retry(17)).count();
+        assert!(!patience.has_retried());
+        assert!((8..18).all(|served| patience.try_consume_retry(served)), "in each rest another name was served");
+        assert!(patience.has_retried());
+        let in_vain = (0..).take_while(|_| patience.try_consume_retry(17)).count();
         assert_eq!(in_vain, MOST_TRIES - 1, "the fruitful try before them does not count: the fourth in vain ends it");
         let mut patience = NameRetryBudget::new(7);
-        assert_eq!((0..).take_while(|_| patience.count_retry(7)).count(), MOST_TRIES - 1);
+        assert_eq!((0..).take_while(|_| patience.try_consume_retry(7)).count(), MOST_TRIES - 1);
         let mut patience = NameRetryBudget::new(7);
-        assert_eq!((8..).take_while(|served| patience.count_retry(*served)).count(), MOST_TRIES_IN_ALL - 1);
+        assert_eq!((8..).take_while(|served| patience.try_consume_retry(*served)).count(), MOST_TRIES_IN_ALL - 1);
     }
 
     #[test]
     fn progress_counts_the_names_of_each_state() {
         let mut counted = AuditCounts::default();
-        assert_eq!(format_counts(&counted), "0 trusted, 0 untrusted, 0 indeterminate");
+        assert_eq!(format_audit_counts(&counted), "0 trusted, 0 untrusted, 0 indeterminate");
         (counted.trusted, counted.untrusted, counted.indeterminate) = (30, 2, 1);
-        assert_eq!(format_counts(&counted), "30 trusted, 2 untrusted, 1 indeterminate");
+        assert_eq!(format_audit_counts(&counted), "30 trusted, 2 untrusted, 1 indeterminate");
     }
 }

@@ -6,7 +6,7 @@ use alloy_primitives::B256;
 use anyhow::Context as _;
 use clresolve_core::name::EnsName;
 use clresolve_core::text::UntrustedText;
-use clresolve_resolver::resolve::{FoundNames, NameSearchScope, NamehashPreimages};
+use clresolve_resolver::resolve::{FoundNamehashes, NameSearchScope, NamehashPreimages};
 use serde::Serialize;
 
 use crate::cli::args::{AuditListArguments, OutputFormat};
@@ -18,13 +18,13 @@ use crate::cli::progress::ProgressLine;
 use crate::cli::world::{CommandContext, CommandInputFiles};
 
 pub(super) fn run(args: AuditListArguments) -> anyhow::Result<ExitStatus> {
-    crate::cli::runtime::run_async(list_names_in_logs(args))
+    crate::cli::runtime::run_async_until_interrupt(list_names_in_logs(args))
 }
 
 async fn list_names_in_logs(args: AuditListArguments) -> anyhow::Result<ExitStatus> {
     let world = CommandInputFiles::from_arguments(&args.world);
     let read = [("--known", args.known.as_deref())].into_iter().chain(world.iter());
-    let output = OutputSink::new_apart_from_inputs(&args.output.out, read)?;
+    let output = OutputSink::new_unless_input_file(&args.output.out, read)?;
     let known = args.known.as_deref().map(names::open_name_list).transpose().context("--known")?;
     let world = CommandContext::open(&args.world).await?;
     let finder = world.resolver.name_finder().context("the chain is not read through endpoints")?;
@@ -33,14 +33,15 @@ async fn list_names_in_logs(args: AuditListArguments) -> anyhow::Result<ExitStat
     let mut is_whole = true;
     for wanted in args.changed.iter().chain(&args.below) {
         let found = finder.find_names(wanted).await;
-        progress.with_line_hidden(|| is_whole &= report_endpoint_logs(wanted, &found));
+        progress.with_line_hidden(|| is_whole &= report_endpoint_log_completeness(wanted, &found));
         for (node, block) in found.nodes {
             let last = nodes.entry(node).or_default();
             *last = block.max(*last);
         }
     }
     let mut unspelt: BTreeSet<B256> = nodes.keys().copied().collect();
-    let mut spelt = progress.with_line_hidden(|| take_listed_names(&mut unspelt, known.map(|list| list.reader)))?;
+    let mut spelt =
+        progress.with_line_hidden(|| match_known_names_to_nodes(&mut unspelt, known.map(|list| list.reader)))?;
     let NamehashPreimages { names, unanswered } = finder.fetch_node_names(unspelt).await;
     spelt.extend(names);
     drop(progress);
@@ -49,7 +50,7 @@ async fn list_names_in_logs(args: AuditListArguments) -> anyhow::Result<ExitStat
         is_whole = false;
     }
     let mut results = ResultWriter::for_result_list(output, args.output.output_format());
-    for listed in sorted_rows(&nodes, &spelt) {
+    for listed in sorted_name_search_rows(&nodes, &spelt) {
         results.push(&listed, |format| format_search_row(&listed, format))?;
     }
     results.finish()?;
@@ -57,7 +58,7 @@ async fn list_names_in_logs(args: AuditListArguments) -> anyhow::Result<ExitStat
 }
 
 /// Reports which endpoints have sent their logs, and returns whether all are complete.
-fn report_endpoint_logs(wanted: &NameSearchScope, found: &FoundNames) -> bool {
+fn report_endpoint_log_completeness(wanted: &NameSearchScope, found: &FoundNamehashes) -> bool {
     let wanted = match wanted {
         NameSearchScope::Changed { .. } => "--changed".to_owned(),
         NameSearchScope::Below(name) => format!("--below {name}"),
@@ -79,7 +80,7 @@ fn report_endpoint_logs(wanted: &NameSearchScope, found: &FoundNames) -> bool {
 const MOST_TOLD: u64 = 10;
 
 /// Removes the nodes of the listed names from `nodes`, and returns their names. Reports invalid lines.
-fn take_listed_names(
+fn match_known_names_to_nodes(
     nodes: &mut BTreeSet<B256>,
     list: Option<names::NameListReader>,
 ) -> anyhow::Result<BTreeMap<B256, EnsName>> {
@@ -89,8 +90,8 @@ fn take_listed_names(
         let number = line.line_number();
         match name_of_line(line) {
             Ok(name) => {
-                if nodes.remove(&name.node()) {
-                    known.insert(name.node(), name);
+                if nodes.remove(&name.namehash()) {
+                    known.insert(name.namehash(), name);
                 }
             }
             Err(why) => {
@@ -129,7 +130,7 @@ struct NameSearchRow {
 }
 
 /// Sorts by name. Nodes without a known name come last.
-fn sorted_rows(nodes: &BTreeMap<B256, u64>, spelt: &BTreeMap<B256, EnsName>) -> Vec<NameSearchRow> {
+fn sorted_name_search_rows(nodes: &BTreeMap<B256, u64>, spelt: &BTreeMap<B256, EnsName>) -> Vec<NameSearchRow> {
     let listed = |(node, block): (&B256, &u64)| NameSearchRow {
         name: spelt.get(node).map(|name| name.as_str().to_owned()),
         node: *node,
@@ -161,7 +162,7 @@ mod tests {
         let long = format!("{}.eth", ["a".repeat(63), "b".repeat(63), "c".repeat(63), "d".repeat(34)].join("."));
         for text in ["👨‍👩‍👦.eth", "🏴󠁧󠁢󠁥󠁮󠁧󠁿.eth", "1⃣.eth", &long] {
             let name = EnsName::parse(text).expect(text);
-            let listed = NameSearchRow { name: Some(name.as_str().to_owned()), node: name.node(), block: 7 };
+            let listed = NameSearchRow { name: Some(name.as_str().to_owned()), node: name.namehash(), block: 7 };
             for format in [OutputFormat::Short, OutputFormat::Text] {
                 let file = tempfile::NamedTempFile::new().unwrap();
                 std::fs::write(file.path(), format_search_row(&listed, format)).unwrap();

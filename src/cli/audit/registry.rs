@@ -16,7 +16,7 @@ use clresolve_resolver::resolve::REGISTRY_LIMIT;
 use clresolve_resolver::resolve::Resolver;
 use url::Url;
 
-use self::manifest::ManifestOrDescriptor;
+use self::manifest::RegistryManifestOrDescriptor;
 use crate::cli::args::AuditArguments;
 use crate::cli::input::{self, STDIN};
 use crate::cli::names::{DuplicateNameDetector, NameListLine};
@@ -59,12 +59,18 @@ impl RegistryNameList {
     async fn read(location: &RegistryLocation, resolver: &Resolver) -> anyhow::Result<Self> {
         let (bytes, document) = location.fetch_document(resolver).await?;
         let to = match document {
-            ManifestOrDescriptor::Manifest(entries) => return Ok(Self::from_manifest(location, &bytes, entries)),
-            ManifestOrDescriptor::Descriptor(to) => RegistryLocation::from_descriptor(to),
+            RegistryManifestOrDescriptor::Manifest(entries) => {
+                return Ok(Self::from_manifest(location, &bytes, entries));
+            }
+            RegistryManifestOrDescriptor::Descriptor(to) => RegistryLocation::from_descriptor(to),
         };
         match to.fetch_document(resolver).await {
-            Ok((bytes, ManifestOrDescriptor::Manifest(entries))) => Ok(Self::from_manifest(&to, &bytes, entries)),
-            Ok((_, ManifestOrDescriptor::Descriptor(_))) => Err(anyhow!("{to} is a descriptor too, not a manifest")),
+            Ok((bytes, RegistryManifestOrDescriptor::Manifest(entries))) => {
+                Ok(Self::from_manifest(&to, &bytes, entries))
+            }
+            Ok((_, RegistryManifestOrDescriptor::Descriptor(_))) => {
+                Err(anyhow!("{to} is a descriptor too, not a manifest"))
+            }
             Err(error) => Err(error),
         }
         .with_context(|| format!("the descriptor at {location} leads on"))
@@ -164,9 +170,9 @@ impl RegistryLocation {
         }
     }
 
-    async fn fetch_document(&self, resolver: &Resolver) -> anyhow::Result<(Bytes, ManifestOrDescriptor)> {
+    async fn fetch_document(&self, resolver: &Resolver) -> anyhow::Result<(Bytes, RegistryManifestOrDescriptor)> {
         let bytes = self.fetch_bytes(resolver).await?;
-        let document = manifest::parse(&bytes).with_context(|| self.to_string())?;
+        let document = manifest::parse_registry_document(&bytes).with_context(|| self.to_string())?;
         Ok((bytes, document))
     }
 
@@ -175,7 +181,7 @@ impl RegistryLocation {
             Self::File(path) => input::read_file_or_stdin(Path::new(path), REGISTRY_LIMIT).map(Bytes::from),
             Self::Web(url) | Self::Ipfs(url) => resolver.fetch_registry_manifest(url).await.map_err(|fault| {
                 let why = format!("{self}: {}", UntrustedText::new(&excerpt_text(&fault.to_string())));
-                if fault.is_silence() { RegistryUnavailableError(why).into() } else { anyhow!(why) }
+                if fault.is_unreachable() { RegistryUnavailableError(why).into() } else { anyhow!(why) }
             }),
         }
     }

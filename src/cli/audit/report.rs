@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::Context as _;
 use clresolve_audit::waiver::WaiverStatus;
 use clresolve_audit::{
-    AuditConditions, AuditCounts, AuditEnding, AuditReport, AuditReportFormat, AuditRows, AuditedNameList,
-    PublishedSchemaRow, Waiver, Waivers,
+    AppliedWaivers, AuditConditions, AuditCounts, AuditEnding, AuditReport, AuditReportFormat, AuditRowSource,
+    NameListReference, PublishedSchemaRow, Waiver,
 };
 use clresolve_core::state::TrustState;
 use clresolve_core::text::UntrustedText;
@@ -17,7 +17,7 @@ use jiff::tz::TimeZone;
 
 use super::history::EarlierAuditReports;
 use super::rows::AuditRowFile;
-use crate::cli::args::ReportOutputArguments;
+use crate::cli::args::AuditReportOutputArguments;
 use crate::cli::exit::ExitStatus;
 use crate::cli::notice;
 use crate::cli::output::{OutputSink, OutputWriteError};
@@ -37,41 +37,41 @@ pub(super) fn audit_exit_status(worst: TrustState, ending: &AuditEnding) -> Exit
 }
 
 /// The contents of a report besides its rows.
-pub(super) struct ReportMetadata {
+pub(super) struct AuditReportMetadata {
     pub(super) scope: AuditConditions,
     pub(super) ending: AuditEnding,
-    pub(super) list: AuditedNameList,
+    pub(super) list: NameListReference,
     pub(super) schema_layers: Option<Vec<PublishedSchemaRow>>,
     pub(super) flags: Vec<String>,
     pub(super) waivers: Vec<Waiver>,
     pub(super) generated_at: Timestamp,
 }
 
-impl ReportMetadata {
+impl AuditReportMetadata {
     /// Writes the report of these rows and its comparison with earlier audits. Returns the exit status.
-    pub(super) fn write(
+    pub(super) fn write_report(
         self,
         counts: AuditCounts,
         rows: &AuditRowFile,
         history: &EarlierAuditReports,
-        outputs: &mut ReportOutputs,
+        outputs: &mut AuditReportOutputs,
     ) -> anyhow::Result<ExitStatus> {
         let Self { scope, ending, list, schema_layers, flags, waivers, generated_at } = self;
         let today = generated_at.to_zoned(TimeZone::UTC).date();
-        let waivers = Waivers::apply(waivers, today, rows).context(UNREADABLE)?;
-        let mut exit = audit_exit_status(waivers.worst_state(&counts, rows).context(UNREADABLE)?, &ending);
+        let waivers = AppliedWaivers::apply(waivers, today, rows).context(UNREADABLE)?;
+        let mut exit = audit_exit_status(waivers.worst_unwaived_state(&counts, rows).context(UNREADABLE)?, &ending);
         let warning = ending.warning();
         if let Some(warning) = &warning {
             anstream::eprintln!("clresolve: {}", UntrustedText::new(warning));
         }
-        for idle in waivers.all().iter().filter(|applied| applied.status != WaiverStatus::Accepted) {
+        for idle in waivers.as_slice().iter().filter(|applied| applied.status != WaiverStatus::Accepted) {
             notice::print_notice(format_args!("clresolve: {idle}"));
         }
-        let since = history.changes(&scope, &ending, rows, schema_layers.as_deref())?;
+        let since = history.changes_since_last_report(&scope, &ending, rows, schema_layers.as_deref())?;
         if let Some(since) = &since {
             exit = exit.max(since.outcome(&history.fail_on).into());
         }
-        let (before, earlier) = (history.previous_counts(), history.counts());
+        let (before, earlier) = (history.previous_state_counts(), history.state_counts());
         let (tool, generated_at) = (ToolVersion::default(), Some(generated_at));
         let report = AuditReport {
             tool,
@@ -87,24 +87,24 @@ impl ReportMetadata {
             flags,
             waivers,
         };
-        outputs.write(&report, rows)?;
+        outputs.write_report(&report, rows)?;
         Ok(exit)
     }
 }
 
 /// The formats of a report, each with its output.
-pub(super) struct ReportOutputs(Vec<(AuditReportFormat, OutputSink)>);
+pub(super) struct AuditReportOutputs(Vec<(AuditReportFormat, OutputSink)>);
 
-impl ReportOutputs {
+impl AuditReportOutputs {
     /// Opens the outputs that the arguments name. None of them may be an input file.
     ///
     /// # Errors
     /// If an output is an input file or cannot be written, or if several formats would go to standard output.
     pub(super) fn open_outputs<'a>(
-        args: &ReportOutputArguments,
+        args: &AuditReportOutputArguments,
         read: impl IntoIterator<Item = (&'a str, Option<&'a Path>)> + Clone,
     ) -> anyhow::Result<Self> {
-        let output = |(format, out)| Ok((format, OutputSink::new_apart_from_inputs(&out, read.clone())?));
+        let output = |(format, out)| Ok((format, OutputSink::new_unless_input_file(&out, read.clone())?));
         args.formats_with_outputs()?.into_iter().map(output).collect::<anyhow::Result<_>>().map(Self)
     }
 
@@ -112,7 +112,11 @@ impl ReportOutputs {
     ///
     /// # Errors
     /// If an output cannot be written.
-    pub(super) fn write(&mut self, report: &AuditReport, rows: &dyn AuditRows) -> Result<(), OutputWriteError> {
+    pub(super) fn write_report(
+        &mut self,
+        report: &AuditReport,
+        rows: &dyn AuditRowSource,
+    ) -> Result<(), OutputWriteError> {
         for (format, output) in &mut self.0 {
             let mut out = BufWriter::new(output);
             let written = report.write(*format, rows, &mut out).and_then(|()| out.flush());
@@ -146,7 +150,7 @@ mod tests {
         let exit = |untrusted, indeterminate, ending| {
             let mut counts = AuditCounts::default();
             (counts.untrusted, counts.indeterminate) = (untrusted, indeterminate);
-            let worst = Waivers::default().worst_state(&counts, &no_rows).expect("rows in memory");
+            let worst = AppliedWaivers::default().worst_unwaived_state(&counts, &no_rows).expect("rows in memory");
             audit_exit_status(worst, &ending)
         };
         assert_eq!(exit(0, 0, AuditEnding::Complete), ExitStatus::Trusted);

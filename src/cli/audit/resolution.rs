@@ -15,10 +15,14 @@ use crate::cli::output::{OutputSink, ResultWriter};
 
 pub(super) fn run(args: &AuditResolutionArguments) -> anyhow::Result<ExitStatus> {
     let read = [("--log", Some(&*args.log)), ("--since", args.since.as_deref()), ("the report", Some(&*args.report))];
-    let output = OutputSink::new_apart_from_inputs(&args.output.out, read)?;
+    let output = OutputSink::new_unless_input_file(&args.output.out, read)?;
     let log = read_governance_log(&args.log).context("--log")?;
-    let earlier = args.since.as_deref().map(super::history::read_past_report).transpose()?;
-    let check = GovernanceLogCheck::compare(&log, earlier.as_ref(), &super::history::read_past_report(&args.report)?)?;
+    let earlier = args.since.as_deref().map(super::history::read_earlier_audit_report).transpose()?;
+    let check = GovernanceLogCheck::compare_with_reports(
+        &log,
+        earlier.as_ref(),
+        &super::history::read_earlier_audit_report(&args.report)?,
+    )?;
     let mut results = ResultWriter::for_single_result(output, args.output.output_format());
     results.push(&check, |_| format_governance_check(&check, log.form))?;
     results.finish()?;
@@ -70,7 +74,7 @@ fn format_governance_check(check: &GovernanceLogCheck, form: GovernanceTableLayo
     }
     if !check.drafts.is_empty() {
         text.push_str("\nRows to add, once a person has decided:\n\n");
-        text.push_str(&form.head());
+        text.push_str(&form.table_head_markdown());
         check.drafts.iter().for_each(|draft| {
             let _ = writeln!(text, "{}", draft.markdown(form));
         });

@@ -10,7 +10,7 @@ use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom, Write as
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use clresolve_audit::{AuditConditions, AuditCounts, AuditEnding, AuditRow, AuditRows};
+use clresolve_audit::{AuditConditions, AuditCounts, AuditEnding, AuditRow, AuditRowSource};
 use clresolve_core::digest::{Digest, Digester};
 use clresolve_verdict::verdict::ToolVersion;
 use serde::{Deserialize, Serialize};
@@ -47,7 +47,7 @@ pub(in crate::cli) struct AuditRowSpool {
 
 impl AuditRowSpool {
     /// Writes rows to a scratch file, which is deleted when the program ends.
-    pub(in crate::cli) fn create_scratch() -> anyhow::Result<Self> {
+    pub(in crate::cli) fn create_scratch_file() -> anyhow::Result<Self> {
         let file = tempfile::tempfile().map_err(|error| OutputWriteError::new("a scratch file", error))?;
         Ok(Self::new(file, None, &[]))
     }
@@ -67,13 +67,13 @@ impl AuditRowSpool {
         }
         let mut lines = BufReader::new(file.try_clone().with_context(context)?);
         let mut rows = Self::new(file, Some(path.to_owned()), &head);
-        let found = read_next_line(&mut lines).with_context(context)?;
+        let found = read_journal_line(&mut lines).with_context(context)?;
         if found != head {
             if !head.starts_with(&found) {
                 bail!("--resume {}: {}; name another file", escaped_path(path), job.mismatch_message(&found));
             }
             // A previous run ended while it wrote this line.
-            rows.write_head(&head)?;
+            rows.write_journal_header(&head)?;
         }
         rows.recover_rows(&mut lines).with_context(context)?;
         Ok(rows)
@@ -90,7 +90,7 @@ impl AuditRowSpool {
     /// If it cannot be removed.
     pub(super) fn prepare_pin_file(&self) -> anyhow::Result<Option<PathBuf>> {
         let Some(journal) = &self.journal else { return Ok(None) };
-        let pin = pin_file_path(journal);
+        let pin = block_pin_file_path(journal);
         if self.last > 0 {
             return Ok(Some(pin));
         }
@@ -113,9 +113,9 @@ impl AuditRowSpool {
     /// [`OutputWriteError`], with what to do next.
     pub(super) fn push(&mut self, row: &AuditRow) -> anyhow::Result<()> {
         let text = serde_json::to_string(row).context("a row")?;
-        let chain = chained_digest(self.chain, text.as_bytes());
+        let chain = chained_row_digest(self.chain, text.as_bytes());
         let line = format!("{chain} {text}\n");
-        self.write(line.as_bytes())?;
+        self.write_bytes(line.as_bytes())?;
         self.end += line.len() as u64;
         self.count_row(row, chain);
         self.unsynced += 1;
@@ -154,13 +154,13 @@ impl AuditRowSpool {
         (self.last, self.chain) = (row.line, chain);
     }
 
-    fn write_head(&mut self, head: &[u8]) -> anyhow::Result<()> {
+    fn write_journal_header(&mut self, head: &[u8]) -> anyhow::Result<()> {
         let emptied = self.file.set_len(0).and_then(|()| self.file.rewind());
         emptied.map_err(|error| self.row_write_error(error))?;
-        self.write(head)
+        self.write_bytes(head)
     }
 
-    fn write(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+    fn write_bytes(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
         self.file.write_all(bytes).map_err(|error| self.row_write_error(error))
     }
 
@@ -185,8 +185,9 @@ impl AuditRowSpool {
     fn recover_rows(&mut self, lines: &mut impl BufRead) -> io::Result<()> {
         let mut end = self.start;
         loop {
-            let line = read_next_line(lines)?;
-            let Some((row, chain)) = parse_intact_line(&line, self.chain).filter(|(row, _)| row.line > self.last)
+            let line = read_journal_line(lines)?;
+            let Some((row, chain)) =
+                parse_intact_journal_line(&line, self.chain).filter(|(row, _)| row.line > self.last)
             else {
                 break;
             };
@@ -214,7 +215,7 @@ pub(in crate::cli) struct AuditRowFile {
 
 impl AuditRowFile {
     /// The journal. `None` for a scratch file.
-    pub(super) fn journal(&self) -> Option<&Path> {
+    pub(super) fn journal_path(&self) -> Option<&Path> {
         self.journal.as_deref()
     }
 
@@ -227,12 +228,12 @@ impl AuditRowFile {
         drop(self.file);
         std::fs::remove_file(&path).with_context(|| format!("the report is written; {} stays", escaped_path(&path)))?;
         // If this fails, the next audit removes the file.
-        let _ = std::fs::remove_file(pin_file_path(&path));
+        let _ = std::fs::remove_file(block_pin_file_path(&path));
         Ok(())
     }
 }
 
-impl AuditRows for AuditRowFile {
+impl AuditRowSource for AuditRowFile {
     fn for_each_row(&self, see: &mut dyn FnMut(&AuditRow) -> io::Result<()>) -> io::Result<()> {
         let mut file = &self.file;
         file.seek(SeekFrom::Start(self.start))?;
@@ -298,22 +299,22 @@ impl AuditJournalHeader {
 }
 
 /// The digest at the start of a row's line.
-fn chained_digest(before: Digest, row: &[u8]) -> Digest {
+fn chained_row_digest(before: Digest, row: &[u8]) -> Digest {
     let mut both = Digester::default();
     both.update(before.as_bytes());
     both.update(row);
-    both.digest()
+    both.finalize()
 }
 
 /// The row of a line and its digest, if the line is intact.
-fn parse_intact_line(line: &[u8], before: Digest) -> Option<(AuditRow, Digest)> {
+fn parse_intact_journal_line(line: &[u8], before: Digest) -> Option<(AuditRow, Digest)> {
     let (written, row) = std::str::from_utf8(line).ok()?.strip_suffix('\n')?.split_once(' ')?;
-    let chain = chained_digest(before, row.as_bytes());
+    let chain = chained_row_digest(before, row.as_bytes());
     let is_whole = written.parse() == Ok(chain) || clresolve_core::mutant!("changed-journals");
     is_whole.then(|| Some((serde_json::from_str(row).ok()?, chain)))?
 }
 
-fn read_next_line(lines: &mut impl BufRead) -> io::Result<Vec<u8>> {
+fn read_journal_line(lines: &mut impl BufRead) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     lines.take(MAX_LINE_BYTES).read_until(b'\n', &mut line)?;
     Ok(line)
@@ -328,7 +329,7 @@ fn compute_file_digest(path: &Path) -> anyhow::Result<Digest> {
     loop {
         let bytes = file.fill_buf()?;
         if bytes.is_empty() {
-            return Ok(read.digest());
+            return Ok(read.finalize());
         }
         read.update(bytes);
         let length = bytes.len();
@@ -336,7 +337,7 @@ fn compute_file_digest(path: &Path) -> anyhow::Result<Digest> {
     }
 }
 
-fn pin_file_path(journal: &Path) -> PathBuf {
+fn block_pin_file_path(journal: &Path) -> PathBuf {
     path_with_extension(journal, "pin")
 }
 
@@ -348,7 +349,7 @@ mod tests {
     use clresolve_verdict::verdict::{PinnedDocument, ResolutionDepth};
 
     fn row(line: u64) -> AuditRow {
-        AuditRow::unreadable(line, "a\u{202e}b", None, "not UTF-8")
+        AuditRow::from_unreadable_line(line, "a\u{202e}b", None, "not UTF-8")
     }
 
     fn rows_of(spool: &AuditRowFile) -> Vec<AuditRow> {
@@ -405,7 +406,7 @@ mod tests {
 
     #[test]
     fn kept_rows_come_back_in_order_and_more_than_once() {
-        let mut kept = AuditRowSpool::create_scratch().unwrap();
+        let mut kept = AuditRowSpool::create_scratch_file().unwrap();
         (1..=3).for_each(|line| kept.push(&row(line)).unwrap());
         let (counts, spool) = kept.finish().unwrap();
         assert_eq!((counts.names, counts.untrusted), (3, 3));

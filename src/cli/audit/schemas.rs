@@ -9,9 +9,9 @@ use clresolve_audit::PublishedSchemaRow;
 use clresolve_core::reason::Reason;
 use clresolve_core::state::TrustState;
 use clresolve_core::text::UntrustedText;
-use clresolve_verdict::card::SchemaSide;
+use clresolve_verdict::card::SchemaRole;
 use clresolve_verdict::check::schemas::check_published_schema;
-use clresolve_verdict::evidence::SchemaResponses;
+use clresolve_verdict::evidence::CanonicalAndMirrorSchema;
 use clresolve_verdict::manifest::ManifestVerb;
 use clresolve_verdict::profile::ConformanceProfile;
 use futures_util::{Stream, StreamExt as _, stream};
@@ -27,12 +27,12 @@ use crate::cli::world::{CommandContext, CommandInputFiles};
 const AT_ONCE: usize = 4;
 
 pub(super) fn run(args: AuditSchemasArguments) -> anyhow::Result<ExitStatus> {
-    crate::cli::runtime::run_async(write_schema_audit(args))
+    crate::cli::runtime::run_async_until_interrupt(write_schema_audit(args))
 }
 
 async fn write_schema_audit(args: AuditSchemasArguments) -> anyhow::Result<ExitStatus> {
     let output =
-        OutputSink::new_apart_from_inputs(&args.output.out, CommandInputFiles::from_arguments(&args.world).iter())?;
+        OutputSink::new_unless_input_file(&args.output.out, CommandInputFiles::from_arguments(&args.world).iter())?;
     let palette = output.palette();
     let world = CommandContext::open(&args.world).await?;
     let profile = configured_profile(&world)?;
@@ -63,10 +63,10 @@ fn judge_schemas<'a>(
     world: &'a CommandContext,
     profile: &'a ConformanceProfile,
 ) -> impl Stream<Item = PublishedSchemaRow> + 'a {
-    let sides = |verb| SchemaSide::ALL.map(|side| (verb, side));
+    let sides = |verb| SchemaRole::ALL.map(|side| (verb, side));
     let schemas =
         profile.manifests().flat_map(move |layer| layer.verbs().iter().flat_map(sides).map(|of| (layer.id(), of)));
-    let judge = move |(layer, (verb, side)): (&'a str, (&'a ManifestVerb, SchemaSide))| async move {
+    let judge = move |(layer, (verb, side)): (&'a str, (&'a ManifestVerb, SchemaRole))| async move {
         PublishedSchemaRow::new(layer, verb, side, schema_faults(world, profile, verb, side).await)
     };
     stream::iter(schemas.collect::<Vec<_>>()).map(judge).buffered(AT_ONCE)
@@ -77,14 +77,14 @@ async fn schema_faults(
     world: &CommandContext,
     profile: &ConformanceProfile,
     verb: &ManifestVerb,
-    side: SchemaSide,
+    side: SchemaRole,
 ) -> Vec<Reason> {
     let entry = verb.schema(side);
     let (canonical, mirrors) = world.resolver.fetch_published_schema(entry).await;
     let alone = mirrors.is_empty().then_some(None);
     let mut reasons = Vec::new();
     for mirror in mirrors.into_iter().map(Some).chain(alone) {
-        let fetched = SchemaResponses { canonical: canonical.clone(), mirror };
+        let fetched = CanonicalAndMirrorSchema { canonical: canonical.clone(), mirror };
         for reason in check_published_schema(side, &fetched, entry, profile) {
             if !reasons.contains(&reason) {
                 reasons.push(reason);

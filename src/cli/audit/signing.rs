@@ -20,37 +20,37 @@ use crate::cli::output::{OutputSink, ResultWriter};
 /// Maximum length of a line end after a signature, in bytes.
 const LINE_END: usize = 2;
 
-pub(super) fn write_report_signature(args: &AuditSignArguments) -> anyhow::Result<ExitStatus> {
-    let output = OutputSink::new_apart_from_inputs(
+pub(super) fn write_audit_report_signature(args: &AuditSignArguments) -> anyhow::Result<ExitStatus> {
+    let output = OutputSink::new_unless_input_file(
         &args.out,
         [("the report", Some(&*args.report)), ("--key", Some(&*args.key))],
     )?;
     let key = read_signing_key(&args.key)?;
-    let bytes = read_whole_file(&args.report)?;
-    parse_past_report(&bytes)
+    let bytes = read_audit_report_bytes(&args.report)?;
+    parse_audit_report(&bytes)
         .map_err(|error| anyhow!("{} {error}", UntrustedText::new(&input::input_label(&args.report))))?;
-    output.write_whole((sign_audit_report(&key, &bytes) + "\n").as_bytes())?;
+    output.write_all_and_finish((sign_audit_report(&key, &bytes) + "\n").as_bytes())?;
     Ok(ExitStatus::Trusted)
 }
 
-pub(super) fn check_signed_report(args: &AuditVerifyArguments) -> anyhow::Result<ExitStatus> {
+pub(super) fn verify_signed_audit_report(args: &AuditVerifyArguments) -> anyhow::Result<ExitStatus> {
     let read = [
         ("the report", Some(&*args.report)),
         ("--signature", args.signature.as_deref()),
         ("--jwks", args.jwks.as_deref()),
     ];
-    let output = OutputSink::new_apart_from_inputs(&args.output.out, read)?;
+    let output = OutputSink::new_unless_input_file(&args.output.out, read)?;
     let keys = args.jwks.as_deref().map(read_trusted_keys).transpose()?;
-    let bytes = read_whole_file(&args.report)?;
-    let report = match parse_past_report(&bytes) {
+    let bytes = read_audit_report_bytes(&args.report)?;
+    let report = match parse_audit_report(&bytes) {
         Ok(report) => report,
         Err(error @ AuditReportError::Unreadable(_)) => return Err(error.into()),
-        Err(error) => return Ok(report_refused_file(&args.report, &error.to_string())),
+        Err(error) => return Ok(print_refused_file_reason(&args.report, &error.to_string())),
     };
     let signed_by = match (&args.signature, keys) {
-        (Some(file), Some(keys)) => match verify_audit_report(&read_signature(file)?, &bytes, &keys) {
+        (Some(file), Some(keys)) => match verify_audit_report(&read_report_signature(file)?, &bytes, &keys) {
             Ok(key_id) => Some(key_id),
-            Err(error) => return Ok(report_refused_file(file, &format!("does not sign this report: {error}"))),
+            Err(error) => return Ok(print_refused_file_reason(file, &format!("does not sign this report: {error}"))),
         },
         _ => None,
     };
@@ -63,7 +63,7 @@ pub(super) fn check_signed_report(args: &AuditVerifyArguments) -> anyhow::Result
 }
 
 /// Reads the whole file, so that the same bytes are parsed and verified.
-fn read_whole_file(file: &Path) -> anyhow::Result<Vec<u8>> {
+fn read_audit_report_bytes(file: &Path) -> anyhow::Result<Vec<u8>> {
     let bytes = input::read_file_or_stdin(file, MAX_SIGNED_REPORT_BYTES)?;
     if bytes.len() > MAX_SIGNED_REPORT_BYTES {
         bail!(
@@ -74,16 +74,16 @@ fn read_whole_file(file: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn parse_past_report(bytes: &[u8]) -> Result<ComparableReport, AuditReportError> {
+fn parse_audit_report(bytes: &[u8]) -> Result<ComparableReport, AuditReportError> {
     ComparableReport::read(Cursor::new(bytes))
 }
 
-fn read_signature(file: &Path) -> anyhow::Result<String> {
+fn read_report_signature(file: &Path) -> anyhow::Result<String> {
     let jws = String::from_utf8_lossy(&input::read_file_or_stdin(file, MAX_SIGNATURE_BYTES + LINE_END)?).into_owned();
     Ok(jws.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-fn report_refused_file(file: &Path, why: &str) -> ExitStatus {
+fn print_refused_file_reason(file: &Path, why: &str) -> ExitStatus {
     anstream::eprintln!("clresolve: {} {}", UntrustedText::new(&input::input_label(file)), UntrustedText::new(why));
     ExitStatus::Untrusted
 }

@@ -6,7 +6,7 @@ use clresolve_core::digest::Digest;
 use tokio::sync::mpsc;
 
 use super::registry::RegistryNameList;
-use crate::cli::names::{NameList, NameListError, NameListLine, NameListReader};
+use crate::cli::names::{NameListError, NameListInput, NameListLine, NameListReader};
 
 /// Number of lines read ahead, so that judging never waits for reading.
 const READ_AHEAD: usize = 64;
@@ -19,7 +19,7 @@ pub(super) struct AuditNameLine {
 }
 
 pub(in crate::cli) struct AuditNameSources {
-    pub(super) list: Option<NameList>,
+    pub(super) list: Option<NameListInput>,
     pub(super) registry: Option<RegistryNameList>,
 }
 
@@ -36,20 +36,20 @@ impl AuditNameSources {
     }
 
     /// The digest of all lines, if it is known in advance.
-    pub(super) fn digest(&self) -> Option<Digest> {
+    pub(super) fn digest_of_all_lines(&self) -> Option<Digest> {
         let (mut digester, lines) = match &self.list {
             Some(list) => list.counted.as_ref().map(|counted| (counted.digester.clone(), counted.lines))?,
             None => (ListDigester::default(), 0),
         };
         for entry in self.registry.iter().flat_map(RegistryNameList::entries) {
-            let entry = entry.clone().shifted_by(lines);
+            let entry = entry.clone().with_line_offset(lines);
             digester.add(entry.line_number(), &entry.digest_key());
         }
         Some(digester.digest())
     }
 
     /// Reads the sources in their own thread, since reading standard input may block.
-    pub(super) fn read_in_thread(self) -> mpsc::Receiver<Result<AuditNameLine, NameListError>> {
+    pub(super) fn read_lines_in_thread(self) -> mpsc::Receiver<Result<AuditNameLine, NameListError>> {
         let (sender, receiver) = mpsc::channel(READ_AHEAD);
         std::thread::spawn(move || {
             for line in AuditNameLines::from_sources(self) {
@@ -62,7 +62,7 @@ impl AuditNameSources {
     }
 }
 
-const fn unread_listing(entry: Option<u64>, in_list: bool) -> RegistryChainComparison {
+const fn comparison_before_chain_read(entry: Option<u64>, in_list: bool) -> RegistryChainComparison {
     RegistryChainComparison { entry, in_list, on_chain: OnChainAgentPresence::Unknown }
 }
 
@@ -80,20 +80,20 @@ impl AuditNameLines {
         Self { list: list.map(|list| list.reader), registry, next: 0, before: 0 }
     }
 
-    fn name_line_of_list(&self, line: NameListLine) -> AuditNameLine {
+    fn audit_name_line_of_list_line(&self, line: NameListLine) -> AuditNameLine {
         let entry = |registry: &RegistryNameList| match &line {
             NameListLine::Name { name, .. } => registry.entry_number_of_name(name),
             NameListLine::Unreadable { .. } => None,
         };
-        let listed = self.readable_registry().map(|registry| unread_listing(entry(registry), true));
+        let listed = self.readable_registry().map(|registry| comparison_before_chain_read(entry(registry), true));
         AuditNameLine { line, listed }
     }
 
     fn next_registry_line(&mut self) -> Option<AuditNameLine> {
         let entry = self.registry.as_ref()?.entries().get(self.next)?.clone();
         self.next += 1;
-        let listed = self.readable_registry().map(|_| unread_listing(Some(entry.line_number()), false));
-        Some(AuditNameLine { line: entry.shifted_by(self.before), listed })
+        let listed = self.readable_registry().map(|_| comparison_before_chain_read(Some(entry.line_number()), false));
+        Some(AuditNameLine { line: entry.with_line_offset(self.before), listed })
     }
 
     /// The registry, unless it could not be read: its entries are then unknown.
@@ -108,7 +108,7 @@ impl Iterator for AuditNameLines {
     fn next(&mut self) -> Option<Self::Item> {
         if let Some(list) = &mut self.list {
             if let Some(line) = list.next() {
-                return Some(line.map(|line| self.name_line_of_list(line)));
+                return Some(line.map(|line| self.audit_name_line_of_list_line(line)));
             }
             self.before = list.line_count();
             self.list = None;

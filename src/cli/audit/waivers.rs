@@ -35,10 +35,10 @@ pub(super) fn read_waivers(file: &Path) -> anyhow::Result<Vec<Waiver>> {
         bail!("{} has more than {MAX_BYTES} bytes", escaped_path(file));
     }
     let text = std::str::from_utf8(&bytes).with_context(|| format!("{} is not UTF-8", escaped_path(file)))?;
-    parse(text).with_context(|| escaped_path(file))
+    parse_waivers(text).with_context(|| escaped_path(file))
 }
 
-fn parse(text: &str) -> anyhow::Result<Vec<Waiver>> {
+fn parse_waivers(text: &str) -> anyhow::Result<Vec<Waiver>> {
     let WaiversDocument { waiver: waivers } = match toml::from_str(text) {
         Ok(file) => file,
         Err(error) => {
@@ -82,10 +82,10 @@ mod tests {
 
     #[test]
     fn waivers_are_read() {
-        let waivers = parse(GOOD).unwrap();
+        let waivers = parse_waivers(GOOD).unwrap();
         let Waiver { name, place, observed, .. } = &waivers[0];
         assert_eq!((name.as_str(), place.as_deref(), observed.as_deref()), ("a.eth", Some("https"), Some("sha256:00")));
-        assert_eq!(parse("").unwrap(), []);
+        assert_eq!(parse_waivers("").unwrap(), []);
     }
 
     #[test]
@@ -101,16 +101,16 @@ mod tests {
             ("[[waiver]]", "[[waver]]", "line 1: unknown field `waver`"),
             ("[[waiver]]", "[[\u{202e}", "line 1: "),
         ] {
-            let refused = parse(&GOOD.replace(from, to)).unwrap_err().to_string();
+            let refused = parse_waivers(&GOOD.replace(from, to)).unwrap_err().to_string();
             assert!(refused.starts_with(why) && !refused.contains('\u{202e}'), "{why}: {refused}");
         }
-        let many = parse(&GOOD.repeat(MAX_WAIVERS + 1)).unwrap_err().to_string();
+        let many = parse_waivers(&GOOD.repeat(MAX_WAIVERS + 1)).unwrap_err().to_string();
         assert_eq!(many, "1001 waivers are more than 1000");
     }
 
     #[test]
     fn second_waiver_for_a_finding_is_refused_with_its_line() {
-        let refused = parse(&[GOOD, &GOOD.replace("1.0.1", "1.0.2")].concat()).unwrap_err().to_string();
+        let refused = parse_waivers(&[GOOD, &GOOD.replace("1.0.1", "1.0.2")].concat()).unwrap_err().to_string();
         assert_eq!(refused, "line 8: an earlier waiver has the same name, code, where and observed value");
         for (from, to) in [
             ("a.eth", "b.eth"),
@@ -119,7 +119,7 @@ mod tests {
             ("where = \"https\"", "where = \"ipfs\""),
             ("where = \"https\"\n", ""),
         ] {
-            assert_eq!(parse(&[GOOD, &GOOD.replace(from, to)].concat()).unwrap().len(), 2, "{from}");
+            assert_eq!(parse_waivers(&[GOOD, &GOOD.replace(from, to)].concat()).unwrap().len(), 2, "{from}");
         }
     }
 }

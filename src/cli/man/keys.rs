@@ -13,12 +13,12 @@ pub(crate) struct ConfigKeyDocumentation {
     pub(crate) meaning: String,
     /// The comment above its table.
     pub(crate) about_table: String,
-    pub(crate) note: ConfigKeyFlagNote,
+    pub(crate) note: ConfigKeyFlagAndDefault,
 }
 
 /// The line `#: --flag, VARIABLE, default VALUE` above a key; `none by default` may replace the default.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ConfigKeyFlagNote {
+pub(crate) struct ConfigKeyFlagAndDefault {
     pub(crate) flag: Option<String>,
     pub(crate) variable: Option<String>,
     pub(crate) default: Option<String>,
@@ -26,7 +26,7 @@ pub(crate) struct ConfigKeyFlagNote {
     pub(crate) none: bool,
 }
 
-impl ConfigKeyFlagNote {
+impl ConfigKeyFlagAndDefault {
     fn parse(text: &str) -> Self {
         let (names, default) = match text.split_once("default ") {
             Some((names, default)) => (names, Some(default.to_owned())),
@@ -71,10 +71,10 @@ impl ConfigKeyDocumentation {
 pub(crate) fn parse_documented_keys(file: &str) -> Vec<ConfigKeyDocumentation> {
     let mut keys: Vec<ConfigKeyDocumentation> = Vec::new();
     let (mut table, mut about_table, mut meaning, mut note) =
-        (String::new(), String::new(), String::new(), ConfigKeyFlagNote::default());
+        (String::new(), String::new(), String::new(), ConfigKeyFlagAndDefault::default());
     for line in file.lines() {
         if let Some(names) = line.strip_prefix("#: ") {
-            note = ConfigKeyFlagNote::parse(names);
+            note = ConfigKeyFlagAndDefault::parse(names);
             continue;
         }
         let (line, set) = line.strip_prefix("# ").map_or((line, true), |rest| (rest, false));

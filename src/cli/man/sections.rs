@@ -41,7 +41,7 @@ fn split_paragraphs(text: &str) -> Vec<HelpParagraph<'_>> {
 }
 
 /// The paragraphs of `text` that belong to the description.
-pub(super) fn render_description(text: &str) -> Roff {
+pub(super) fn render_description_paragraphs(text: &str) -> Roff {
     let mut page = Roff::new();
     for block in split_paragraphs(text).iter().filter(|block| block.heading.is_none()) {
         page.control("PP", []);
@@ -50,7 +50,7 @@ pub(super) fn render_description(text: &str) -> Roff {
     page
 }
 
-pub(super) fn render_sections(text: &str) -> Roff {
+pub(super) fn render_headed_sections(text: &str) -> Roff {
     let mut page = Roff::new();
     let blocks = split_paragraphs(text);
     for (_, heading) in SECTIONS {
@@ -105,13 +105,13 @@ Your own file is not read.";
 
     #[test]
     fn paragraphs_without_heading_are_description() {
-        let page = render_description(TEXT).to_roff();
+        let page = render_description_paragraphs(TEXT).to_roff();
         assert_eq!(page, ".PP\nThe gate denies this.\n.PP\nYour own file is not read.\n");
     }
 
     #[test]
     fn sections_have_their_own_headings() {
-        let page = render_sections(TEXT).to_roff();
+        let page = render_headed_sections(TEXT).to_roff();
         let examples = ".SH EXAMPLES\n.RS 4\n.nf\nclresolve gate a.eth\n  \\-\\-json\n.fi\n.RE\n";
         assert_eq!(page, format!(".SH \"EXIT STATUS\"\n0 allow,\n1 deny.\n{examples}"));
     }

@@ -20,7 +20,7 @@ static CONSENSUS: LazyLock<(Value, B256)> = LazyLock::new(|| {
         config.chain.proof = Some(ChainProofMode::ConsensusProof);
         let checkpoint = config.beacon.checkpoint.expect("the sandbox has a beacon chain");
         let resolver = Resolver::new(&config).await.expect("its configuration is good");
-        let bundle = resolver.export(&NameQuestion::new(RAW)).await.expect("it is exported");
+        let bundle = resolver.export_bundle(&NameQuestion::new(RAW)).await.expect("it is exported");
         (bundle.unsigned_bundle().to_json(), checkpoint)
     })
 });

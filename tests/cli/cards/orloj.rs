@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use clresolve_cards::generate::{
     CardGenerationError, GeneratedOrlojCards, MAX_BYTES, OrlojResourceFile, OrlojResourcePosition,
 };
-use clresolve_cards::system::{CardRules, CardSystem, CardSystemDetection, detect};
+use clresolve_cards::system::{CardLintContext, CardSystem, CardSystemDetection, detect_card_system};
 use clresolve_core::reason::{ReasonCode, ReasonEffect};
 use clresolve_resolver::clock::Clock;
 use clresolve_resolver::config::{Config, ConfigLayer};
 use clresolve_resolver::resolve::Resolver;
-use clresolve_server::http::{self, HttpDaemon, OrlojCardsError, ServeError};
+use clresolve_server::http::{self, DaemonStartError, HttpDaemon, OrlojCardGenerationError};
 use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::profile::{ConformanceProfiles, DEFAULT};
 use jiff::{SignedDuration, Timestamp};
@@ -161,8 +161,8 @@ fn generated_cards_pass_the_rules_for_such_cards() {
     let profile = profiles.get(DEFAULT).expect("built in");
     for text in [LIBRARY.to_owned(), changed(", protocolVersion: '0.2'", ""), changed("[bearer]", "[]")] {
         let made = AgentCard::parse(card(&text).to_string().as_bytes()).expect("a card");
-        assert_eq!(detect(&made), CardSystemDetection::One(CardSystem::Orloj));
-        let found = CardSystem::Orloj.check(&made, &CardRules::from_profile(&profile));
+        assert_eq!(detect_card_system(&made), CardSystemDetection::One(CardSystem::Orloj));
+        let found = CardSystem::Orloj.check_card(&made, &CardLintContext::from_profile(&profile));
         assert!(found.iter().all(|reason| reason.effect != ReasonEffect::Fail), "{found:#?}");
     }
 }
@@ -642,16 +642,19 @@ fn resources_that_make_no_cards_keep_the_daemon_from_starting() {
         let layer = ConfigLayer::from_file(&folder.path().join("c.toml")).expect("a configuration");
         Config::default().with_layers([layer]).expect("a world")
     };
-    let refused = |text| http::check_config(&config(text)).expect_err("refused");
+    let refused = |text| http::check_serving_config(&config(text)).expect_err("refused");
     // Paths are taken from the folder of the configuration.
     match refused("[orloj]\nresources = [\"o.yaml\"]\n") {
-        ServeError::Systems(OrlojCardsError::Generate(CardGenerationError::Invalid { place, detail })) => {
+        DaemonStartError::Systems(OrlojCardGenerationError::Generate(CardGenerationError::Invalid {
+            place,
+            detail,
+        })) => {
             assert_eq!((place.line, detail.as_str()), (1, "the document: apiVersion is missing; add it"));
         }
         other => panic!("{other:?}"),
     }
     match refused("[orloj]\nresources = [\"none.yaml\"]\n") {
-        error @ ServeError::Systems(OrlojCardsError::Unreadable { .. }) => {
+        error @ DaemonStartError::Systems(OrlojCardGenerationError::Unreadable { .. }) => {
             let missing = error.to_string();
             assert!(missing.starts_with("orloj.resources: cannot read ") && missing.contains("none.yaml"), "{missing}");
         }

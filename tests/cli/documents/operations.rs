@@ -1,7 +1,7 @@
 //! What is shipped for operators against the daemon: alert rules, dashboard and `docs/run.md` name metrics and codes
 //! that exist, and each alert is explained. Image, manifests, compose file, unit and proxies have what they are for.
 
-use clresolve_core::reason::{ReasonCode, Refusal};
+use clresolve_core::reason::{ReasonCode, RefusalCode};
 use clresolve_resolver::telemetry::{FAMILIES, MetricType};
 
 use super::*;
@@ -68,7 +68,7 @@ fn rules_name_codes_that_the_gate_gives() {
     let known = |code: &str| {
         code == "allow"
             || ReasonCode::ALL.iter().any(|known| known.slug() == code)
-            || Refusal::ALL.iter().any(|refusal| refusal.slug() == code)
+            || RefusalCode::ALL.iter().any(|refusal| refusal.slug() == code)
     };
     let matchers = text.split("code=").skip(1).filter_map(|rest| rest.split('"').nth(1));
     let codes: Vec<&str> = matchers.flat_map(|matcher| matcher.split('|')).collect();
@@ -82,7 +82,8 @@ fn rules_and_dashboard_name_labels_that_the_daemon_gives() {
     let metrics = text.split("clresolve_").skip(1).filter_map(|rest| rest.split(['}', ' ', '[']).next());
     let matchers = metrics.filter_map(|metric| metric.split_once('{')).flat_map(|(_, matchers)| matchers.split("\","));
     let values = matchers.filter_map(|matcher| matcher.split('"').nth(1)).flat_map(|values| values.split('|'));
-    let values: BTreeSet<&str> = values.filter(|value| Refusal::ALL.iter().all(|code| code.slug() != *value)).collect();
+    let values: BTreeSet<&str> =
+        values.filter(|value| RefusalCode::ALL.iter().all(|code| code.slug() != *value)).collect();
     assert!(values.len() > 8, "{values:?}");
     let folders = ["crates/resolver/src", "crates/server/src", "crates/egress/src"]
         .map(|folder| Path::new(env!("CARGO_MANIFEST_DIR")).join(folder));

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use clresolve_core::reason::{FixerRole, ReasonCode, ReasonCodeEntry, ReasonEffect, Refusal};
+use clresolve_core::reason::{FixerRole, ReasonCode, ReasonCodeEntry, ReasonEffect, RefusalCode};
 use clresolve_resolver::telemetry::{FAMILIES, MetricType};
 
 use super::*;
@@ -418,7 +418,7 @@ fn reasons() -> String {
     }
     page += "\n## Refused requests\n\nThese codes answer a request or a question to the gate; they never appear in a \
              verdict.\n\n";
-    page.extend(Refusal::ALL.iter().map(|one| item(&format!("{}: {}", code(one.slug()), plain(one.title())))));
+    page.extend(RefusalCode::ALL.iter().map(|one| item(&format!("{}: {}", code(one.slug()), plain(one.title())))));
     page
 }
 

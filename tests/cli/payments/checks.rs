@@ -85,7 +85,7 @@ fn text_is_a_ladder_of_evidence_and_a_conclusion() {
 fn list_has_every_seller_with_its_decision() {
     let listed = clresolve(&["check", "--sandbox", "--list", "--json"], "");
     let rows: Vec<Value> = serde_json::from_slice(&listed.stdout).expect("a list");
-    assert_eq!((listed.status.code(), rows.len()), (Some(0), Sandbox::expected_sellers().len()));
+    assert_eq!((listed.status.code(), rows.len()), (Some(0), Sandbox::expected_seller_checks().len()));
     for row in &rows {
         let members: BTreeSet<&str> = row.as_object().expect("a row").keys().map(String::as_str).collect();
         assert_eq!(members, ["decision", "name", "url"].into());
@@ -105,11 +105,11 @@ async fn check_costs_a_verdict_or_the_reads_of_a_registration() {
     let (resolver, _following) = confirming_once(sandbox.config()).await;
     let asked = async |url: &str, name: Option<&str>| {
         let reply = resolver.send_unpaid_request(url, Some("{}")).await.expect("the seller answers");
-        SellerCheckRequest { name: name.map(str::to_owned), ..SellerCheckRequest::about_reply(url, reply) }
+        SellerCheckRequest { name: name.map(str::to_owned), ..SellerCheckRequest::from_seller_reply(url, reply) }
     };
     let (named, registered) = (asked(NAMED, Some("honest-name.eth")).await, asked(REGISTERED, None).await);
     let requests = || {
-        let counts = sandbox.counts();
+        let counts = sandbox.request_counts();
         (counts.rpc, counts.https + counts.gateway + counts.sellers + counts.ccip)
     };
     // The first questions pay for what is learnt once: the first blocks of the chains.

@@ -36,7 +36,9 @@ async fn said_of_all(config: &Config) -> Vec<Said> {
     let answers = stream::iter(questions).map(|(name, verb)| {
         let question = PaymentDecisionRequest { name: name.clone(), verb: verb.to_owned(), ..honest.clone() };
         let resolver = &resolver;
-        async move { Said { gate: resolver.check_gate(&name, verb).await, decision: resolver.decide(&question).await } }
+        async move {
+            Said { gate: resolver.check_gate(&name, verb).await, decision: resolver.decide_payment(&question).await }
+        }
     });
     answers.buffer_unordered(AT_ONCE).collect().await
 }

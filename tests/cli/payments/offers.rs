@@ -78,7 +78,7 @@ pub(crate) fn asked(key: [u8; 32]) -> PaymentDecisionRequest {
         "extensions": {"offer-receipt": {"info": {"offers": [offer(key)]}}},
     });
     let headers = vec![("payment-required".to_owned(), STANDARD.encode(terms.to_string()))];
-    PaymentDecisionRequest::about_reply(
+    PaymentDecisionRequest::from_seller_reply(
         NAME,
         "summarize",
         URL,
@@ -113,7 +113,7 @@ async fn codes_under(records: &str, key: [u8; 32], change: impl FnOnce(&mut Conf
     let mut config = world.config();
     change(&mut config);
     let resolver = Resolver::new(&config).await.expect("its configuration is good");
-    resolver.decide(&asked(key)).await.codes
+    resolver.decide_payment(&asked(key)).await.codes
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -172,7 +172,7 @@ async fn a_key_that_could_not_be_read_decides_nothing() {
     let records = format!("{}records.\"cl.receipt.signer\" = \"unread-signer.eth\"\n", own_key());
     let world = world(&records).await;
     let resolver = Resolver::new(&world.config()).await.expect("its configuration is good");
-    let decision = resolver.decide(&asked(OTHER)).await;
+    let decision = resolver.decide_payment(&asked(OTHER)).await;
     assert_eq!((decision.decision, decision.abort), (DecisionOutcome::Undecided, true), "{decision:#?}");
     assert_eq!(decision.codes, ["offer-signer-unproven"]);
     let [reason] = &decision.reasons[..] else { panic!("{decision:#?}") };
@@ -192,9 +192,9 @@ async fn key_of_offers_is_read_once_under_a_head() {
         (asked(OTHER), true, false),
         (other_spelling, false, false),
     ] {
-        let before = world.counts().rpc;
-        assert_eq!(resolver.decide(&question).await.abort, aborts);
-        assert_eq!(world.counts().rpc > before, is_read);
+        let before = world.request_counts().rpc;
+        assert_eq!(resolver.decide_payment(&question).await.abort, aborts);
+        assert_eq!(world.request_counts().rpc > before, is_read);
     }
 }
 
@@ -203,7 +203,7 @@ async fn an_offer_counts_whatever_stands_beside_its_entry() {
     let world = world(&own_key()).await;
     let resolver = Resolver::new(&world.config()).await.expect("its configuration is good");
     for neighbour in neighbours() {
-        let decision = resolver.decide(&with_entry(&asked(OWN), neighbour.clone())).await;
+        let decision = resolver.decide_payment(&with_entry(&asked(OWN), neighbour.clone())).await;
         let rows: Vec<_> = decision.entries.iter().map(|row| row.abort).collect();
         assert_eq!((rows, decision.abort), (vec![false, true], true), "{neighbour}: {decision:#?}");
     }

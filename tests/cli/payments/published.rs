@@ -25,7 +25,7 @@ const STRANGER: &str = "0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc";
 async fn decided(records: &str) -> PaymentDecision {
     let world = world_with_seller(records).await;
     let resolver = Resolver::new(&world.config()).await.expect("its configuration is good");
-    resolver.decide(&asked(&resolver, NAME, URL).await).await
+    resolver.decide_payment(&asked(&resolver, NAME, URL).await).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -81,7 +81,7 @@ async fn the_route_of_a_verb_goes_before_that_of_the_name() {
         let of_verb = (format!("{NAME}/summarize"), of_verb.to_owned());
         config.routes = [of_verb, (NAME.to_owned(), of_name.to_owned())].into();
         let resolver = Resolver::new(&config).await.expect("its configuration is good");
-        assert_eq!(resolver.decide(&asked(&resolver, NAME, URL).await).await.codes, codes);
+        assert_eq!(resolver.decide_payment(&asked(&resolver, NAME, URL).await).await.codes, codes);
     }
 }
 
@@ -97,12 +97,12 @@ async fn an_https_entry_of_the_card_is_the_route() {
     let resolver = Resolver::new(&config).await.expect("its configuration is good");
     let honest = asked(&resolver, "next-line.eth", URL).await;
     let about = |url: &str| PaymentDecisionRequest { url: Some(url.to_owned()), ..honest.clone() };
-    let decision = resolver.decide(&about(CARD_ROUTE)).await;
+    let decision = resolver.decide_payment(&about(CARD_ROUTE)).await;
     // The sandbox's seller states a URL of its own.
     assert_eq!(decision.codes, ["resource-mismatch"], "{decision:#?}");
     let route = decision.route.expect("a route");
     assert_eq!((route.url().as_str(), route.source().to_string()), (CARD_ROUTE, "card".to_owned()));
-    let elsewhere = resolver.decide(&about(URL)).await;
+    let elsewhere = resolver.decide_payment(&about(URL)).await;
     assert_eq!(elsewhere.codes, ["endpoint-mismatch"], "{elsewhere:#?}");
 }
 
@@ -193,7 +193,7 @@ async fn no_changed_byte_of_a_record_turns_a_denial_into_an_allowance() {
     let world = CustomSandbox::start(&SandboxSpec::parse(&spec).expect("it is a world")).await.expect("it starts");
     let resolver = Resolver::new(&world.config()).await.expect("its configuration is good");
     for (number, (theft, _, records)) in cases.iter().enumerate() {
-        let decision = resolver.decide(&theft.asked(&resolver, &format!("agent{number}.eth")).await).await;
+        let decision = resolver.decide_payment(&theft.asked(&resolver, &format!("agent{number}.eth")).await).await;
         assert_eq!(
             (decision.state, decision.abort),
             (TrustState::Trusted, true),
@@ -222,8 +222,8 @@ async fn an_untrusted_agent_is_asked_on_demand_and_never_paid() {
         answer
     };
     let refused = probed(&[]).await;
-    assert_eq!((&refused["terms"], world.counts().sellers), (&json!(null), 0));
+    assert_eq!((&refused["terms"], world.request_counts().sellers), (&json!(null), 0));
     let asked = probed(&["--untrusted"]).await;
-    assert_eq!((&asked["terms"]["x402Version"], world.counts().sellers), (&json!(2), 1));
+    assert_eq!((&asked["terms"]["x402Version"], world.request_counts().sellers), (&json!(2), 1));
     assert_eq!(asked["decision"]["codes"], json!(["txt-entry-mismatch"]));
 }

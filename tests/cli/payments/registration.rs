@@ -43,7 +43,7 @@ fn chain() -> ChainId {
 
 async fn decided_by(config: &Config) -> PaymentDecision {
     let resolver = Resolver::new(config).await.expect("its configuration is good");
-    resolver.decide(&asked(&resolver, NAME, URL).await).await
+    resolver.decide_payment(&asked(&resolver, NAME, URL).await).await
 }
 
 /// What is decided in that world under a changed configuration.
@@ -82,7 +82,7 @@ async fn an_entry_is_proven_whatever_stands_beside_it() {
     let resolver = Resolver::new(&world.config()).await.expect("its configuration is good");
     let alone = asked(&resolver, NAME, URL).await;
     for neighbour in neighbours() {
-        let decision = resolver.decide(&with_entry(&alone, neighbour.clone())).await;
+        let decision = resolver.decide_payment(&with_entry(&alone, neighbour.clone())).await;
         let rows: Vec<_> = decision.entries.iter().map(|row| row.abort).collect();
         assert_eq!((rows, decision.abort), (vec![false, true], true), "{neighbour}: {decision:#?}");
     }
@@ -293,11 +293,11 @@ async fn a_registration_is_read_for_each_decision() {
     let (resolver, _following) = confirmed(world.config()).await;
     let request = asked(&resolver, NAME, URL).await;
     for _ in 0..2 {
-        let before = world.counts().rpc;
-        assert!(!resolver.decide(&request).await.abort);
+        let before = world.request_counts().rpc;
+        assert!(!resolver.decide_payment(&request).await.abort);
         // One request for the name's record. For the registry, one for the finalized block, one for the newest, and
         // three for calls in these blocks.
-        assert!(world.counts().rpc - before >= 6);
+        assert!(world.request_counts().rpc - before >= 6);
     }
 }
 

@@ -8,7 +8,7 @@ use clresolve_core::digest::Digest;
 use clresolve_core::state::TrustState;
 use clresolve_messages::receipt::ReceiptVerificationDocument;
 use clresolve_payment::request::PaymentDecisionRequest;
-use clresolve_payment::settlement::SettlementEvidenceKind;
+use clresolve_payment::settlement::SettlementAssuranceLevel;
 use clresolve_resolver::ExportError;
 use clresolve_resolver::config::{ChainProofMode, ProofGrade};
 use clresolve_resolver::resolve::{NameQuestion, Resolver};
@@ -205,7 +205,7 @@ async fn no_bundle_passes_its_signer_off_as_proven() {
 
     let thief = SigningKey::from_bytes(&[7; 32]);
     let signed = r#"{"execution":{"status":"ok"},"input":{},"output":{},"signer":"runtime.sandbox.eth","ts":"2026-02-11T09:00:00Z","verb":"summarize"}"#;
-    let hash = Digest::compute(signed.as_bytes()).hex();
+    let hash = Digest::compute(signed.as_bytes()).to_hex();
     let mut receipt: Value = serde_json::from_str(signed).expect("JSON");
     receipt["metadata"] = json!({"proof": {"canonicalization": "json.sorted_keys.v1", "hash_sha256": hash}});
     let signature = STANDARD.encode(thief.sign(hash.as_bytes()).to_bytes());
@@ -247,7 +247,7 @@ async fn another_version_has_said_the_same() {
     let verdict = &mut good["bundle"]["verdict"];
     (verdict["tool"]["version"], verdict["summary"]) = (json!("9"), json!("All was well."));
     let sealed: Verdict = serde_json::from_value(verdict.take()).expect("a verdict");
-    *verdict = serde_json::to_value(sealed.with_digests()).expect("JSON");
+    *verdict = serde_json::to_value(sealed.with_computed_digests()).expect("JSON");
     let of_another = |change: &dyn Fn(&mut Value)| {
         replayed(&forged(&good, "/verification", |verification| {
             verification["tool"]["version"] = json!("9");
@@ -319,20 +319,20 @@ async fn no_member_of_a_purchase_can_be_exchanged() {
     let encoded = |bytes: &[u8]| json!(STANDARD.encode(bytes));
     let log = "/transaction/execution/logs/0/data";
     // With what comes out where a forger writes down the verification that fits.
-    let (refused, trusted) = (None, Some((TrustState::Trusted, Some(SettlementEvidenceKind::Proven))));
+    let (refused, trusted) = (None, Some((TrustState::Trusted, Some(SettlementAssuranceLevel::Proven))));
     let without = |state| Some((state, None));
     let changes: Vec<(&str, Value, Anew)> = vec![
         ("/at", other("2020-01-01T00:00:00Z"), refused),
         ("/receipt", encoded(receipt), trusted),
-        ("/request", encoded(b"{}"), Some((TrustState::Untrusted, Some(SettlementEvidenceKind::Proven)))),
+        ("/request", encoded(b"{}"), Some((TrustState::Untrusted, Some(SettlementAssuranceLevel::Proven)))),
         ("/request", Value::Null, trusted),
         ("/payment", json!(SandboxPurchase::Earlier.payment_header()), without(TrustState::Untrusted)),
         ("/payment", Value::Null, refused),
         ("/settlement", json!(SandboxPurchase::Earlier.settlement_header()), without(TrustState::Untrusted)),
         ("/settlement", Value::Null, refused),
-        ("/signer/name", other("thief.eth"), Some((TrustState::Untrusted, Some(SettlementEvidenceKind::Proven)))),
+        ("/signer/name", other("thief.eth"), Some((TrustState::Untrusted, Some(SettlementAssuranceLevel::Proven)))),
         ("/signer/key", encoded(&[7; 32]), refused),
-        ("/signer/kid", Value::Null, Some((TrustState::Indeterminate, Some(SettlementEvidenceKind::Proven)))),
+        ("/signer/kid", Value::Null, Some((TrustState::Indeterminate, Some(SettlementAssuranceLevel::Proven)))),
         ("/transaction", Value::Null, refused),
         ("/transaction/execution", Value::Null, refused),
         ("/transaction/execution/has_succeeded", json!(false), refused),
@@ -344,7 +344,7 @@ async fn no_member_of_a_purchase_can_be_exchanged() {
         (
             "/transaction/receipt_proof",
             Value::Null,
-            Some((TrustState::Trusted, Some(SettlementEvidenceKind::Reported))),
+            Some((TrustState::Trusted, Some(SettlementAssuranceLevel::Reported))),
         ),
         ("/transaction/proof/agreed", json!(9), refused),
         (log, other("0x00"), refused),
@@ -381,7 +381,7 @@ async fn decided() -> (Value, Value) {
     let response = json!({"status": reply.status, "url": route.url().as_str(), "headers": reply.headers, "body": body});
     let asked = json!({"name": NAME, "verb": "summarize", "response": response});
     let request = PaymentDecisionRequest::from_json(asked.to_string().as_bytes()).expect("a request");
-    let decision = resolver.decide(&request).await;
+    let decision = resolver.decide_payment(&request).await;
     assert!(!decision.abort, "{decision:#?}");
     (asked, serde_json::to_value(decision).expect("JSON"))
 }
@@ -449,7 +449,7 @@ async fn a_proof_of_a_settlement_binds_its_logs() {
 }
 
 /// State and settlement of a purchase that is judged anew; `None` where it is refused.
-type Anew = Option<(TrustState, Option<SettlementEvidenceKind>)>;
+type Anew = Option<(TrustState, Option<SettlementAssuranceLevel>)>;
 
 /// What is said of a bundle as it stands, and what a forger would write into it.
 fn judged(bundle: &Value) -> (Result<VerifiedPurchase, BundleError>, Result<ReceiptVerificationDocument, BundleError>) {

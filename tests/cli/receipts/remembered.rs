@@ -7,7 +7,7 @@ use clresolve_core::state::TrustState;
 use clresolve_messages::receipt::judge::{ReceiptCheckKind, StepStatus};
 use clresolve_messages::receipt::question::AgentRequest;
 use clresolve_messages::receipt::{ReceiptVerificationDocument, ReceiptVerificationRequest};
-use clresolve_payment::settlement::{Purchase, StoredDecision};
+use clresolve_payment::settlement::{PurchasePaymentDocuments, StoredDecision};
 use clresolve_resolver::Config;
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sandbox::Sandbox;
@@ -37,7 +37,7 @@ fn question(receipt: &str, request: &str) -> ReceiptVerificationRequest {
         name: NAME.to_owned(),
         receipt: receipt.as_bytes().to_vec(),
         request,
-        purchase: Purchase::default(),
+        purchase: PurchasePaymentDocuments::default(),
     }
 }
 
@@ -197,7 +197,10 @@ async fn a_receipt_that_is_shown_for_nothing_is_not_said_to_be_new() {
     let (sandbox, folder) = (Sandbox::start().await.expect("it starts"), tempfile::tempdir().expect("a folder"));
     let resolver = Resolver::new(&config(&sandbox, folder.path())).await.expect("its configuration is good");
     let bought = decision("one", NAME, "eip155:31337", HOME);
-    for purchase in [Purchase::default(), Purchase::from_documents(Some(&bought), None, None).expect("a decision")] {
+    for purchase in [
+        PurchasePaymentDocuments::default(),
+        PurchasePaymentDocuments::from_documents(Some(&bought), None, None).expect("a decision"),
+    ] {
         let asked = ReceiptVerificationRequest { request: None, purchase, ..question(sample(RECEIPT), "{}") };
         assert_eq!(outcome(&resolver.verify_receipt(&asked).await), (TrustState::Trusted, vec![]));
         let found = resolver.verify_and_remember_receipt(&asked).await;
@@ -215,7 +218,7 @@ async fn x402_s_own_receipt_is_about_one_decision() {
     let resolver = Resolver::new(&config(&sandbox, folder.path())).await.expect("its configuration is good");
     let own = |id: &str| decision(id, NAME, "eip155:31337", HOME);
     let asked = |file: &str, decision: &[u8]| {
-        let purchase = Purchase::from_documents(Some(decision), None, None).expect("a decision");
+        let purchase = PurchasePaymentDocuments::from_documents(Some(decision), None, None).expect("a decision");
         ReceiptVerificationRequest { request: None, purchase, ..question(sample(file), "{}") }
     };
     for file in ["x402-eip712.json", "x402-jws.json"] {
@@ -254,7 +257,7 @@ async fn a_verification_names_the_decision_that_it_was_judged_by() {
     let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
     let verified = async |decision: Option<&Value>| {
         let document = decision.map(|decision| decision.to_string().into_bytes());
-        let purchase = Purchase::from_documents(document.as_deref(), None, None).expect("a decision");
+        let purchase = PurchasePaymentDocuments::from_documents(document.as_deref(), None, None).expect("a decision");
         let asked = ReceiptVerificationRequest { purchase, ..question(sample(RECEIPT), &request("")) };
         resolver.verify_receipt(&asked).await
     };

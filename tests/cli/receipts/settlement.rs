@@ -6,7 +6,7 @@ use clresolve_core::reason::ReasonCode;
 use clresolve_core::state::TrustState;
 use clresolve_messages::receipt::judge::{ReceiptCheckKind, ReceiptCheckResult, StepStatus};
 use clresolve_messages::receipt::{ReceiptVerificationDocument, ReceiptVerificationRequest};
-use clresolve_payment::settlement::{Purchase, SettlementEvidenceKind};
+use clresolve_payment::settlement::{PurchasePaymentDocuments, SettlementAssuranceLevel};
 use clresolve_resolver::config::{ChainId, ChainProofMode, Config, ProofGrade, RegistryChainConfig, RpcEndpointConfig};
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sandbox::{CustomSandbox, Sandbox};
@@ -28,7 +28,7 @@ fn bought(settlement: &str) -> ReceiptVerificationRequest {
 }
 
 fn paid(payment: &str, settlement: &str) -> ReceiptVerificationRequest {
-    let purchase = Purchase::from_documents(None, Some(payment), Some(settlement.to_owned()));
+    let purchase = PurchasePaymentDocuments::from_documents(None, Some(payment), Some(settlement.to_owned()));
     ReceiptVerificationRequest { purchase: purchase.expect("a purchase"), ..question(NAME, sample("agent-sdk.json")) }
 }
 
@@ -71,7 +71,7 @@ async fn every_reply_gets_its_state() {
         let errors: Vec<_> = schema().iter_errors(&document).map(|error| error.to_string()).collect();
         assert!(errors.is_empty(), "{}: {errors:?}", reply.file);
         let shown_by = found.settlement.as_ref().and_then(|settlement| settlement.shown_by);
-        assert_eq!(shown_by, (reply.state == TrustState::Trusted).then_some(SettlementEvidenceKind::Proven));
+        assert_eq!(shown_by, (reply.state == TrustState::Trusted).then_some(SettlementAssuranceLevel::Proven));
     }
     let unpaid = resolver.verify_receipt(&question(NAME, sample("agent-sdk.json"))).await;
     assert_eq!((unpaid.state, row(&unpaid).status), (TrustState::Trusted, StepStatus::Skip));
@@ -105,8 +105,8 @@ fn about(transaction: &str) -> String {
 async fn a_receipt_of_another_transaction_is_a_mismatch() {
     let sandbox = Sandbox::start().await.expect("it starts");
     let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
-    let own = SandboxPurchase::Settled.settlement_transaction().to_string();
-    let other = SandboxPurchase::Earlier.settlement_transaction().to_string();
+    let own = SandboxPurchase::Settled.settlement_transaction_hash().to_string();
+    let other = SandboxPurchase::Earlier.settlement_transaction_hash().to_string();
     for (transaction, status) in
         [("", StepStatus::Pass), (&own, StepStatus::Pass), (&other, StepStatus::Fail), ("0x", StepStatus::Fail)]
     {
@@ -146,7 +146,8 @@ async fn without_an_endpoint_for_the_network_nothing_is_decided() {
     for (payment, settlement) in
         [(None, Some(SandboxPurchase::Settled.settlement_header())), (Some(Sandbox::sample_payment().1), None)]
     {
-        let purchase = Purchase::from_documents(None, payment.as_deref(), settlement).expect("a purchase");
+        let purchase =
+            PurchasePaymentDocuments::from_documents(None, payment.as_deref(), settlement).expect("a purchase");
         let part = ReceiptVerificationRequest { purchase, ..question(NAME, sample("agent-sdk.json")) };
         assert_eq!(resolver.verify_receipt(&part).await.codes, [ReasonCode::SettlementUnproven.slug()]);
     }
@@ -161,7 +162,7 @@ async fn endpoints_that_lie_are_outvoted() {
     let settlement = alone.settlement.as_ref().expect("it is judged");
     assert_eq!(
         settlement.shown_by,
-        Some(SettlementEvidenceKind::Reported),
+        Some(SettlementAssuranceLevel::Reported),
         "the word of the operator's own endpoint, and no proof"
     );
     let outvoted = seen(&[FORGED, SandboxRpcFault::None, SandboxRpcFault::None], &none).await;
@@ -201,7 +202,7 @@ async fn without_the_receipts_of_the_block_it_is_reported() {
     let good = Sandbox::sample_settlement_headers()[0].header.clone();
     let found = seen(&[SandboxRpcFault::NoBlockReceipts; 2], &good).await;
     let settlement = found.settlement.as_ref().expect("it is judged");
-    assert_eq!((row(&found).status, settlement.shown_by), (StepStatus::Pass, Some(SettlementEvidenceKind::Reported)));
+    assert_eq!((row(&found).status, settlement.shown_by), (StepStatus::Pass, Some(SettlementAssuranceLevel::Reported)));
     assert_eq!(settlement.proof.map(|proof| (proof.agreed, proof.asked)), Some((2, 2)));
 }
 
@@ -215,7 +216,7 @@ async fn while_the_receipts_of_the_block_stall_it_is_reported() {
     let shown_by = found.settlement.as_ref().and_then(|settlement| settlement.shown_by);
     assert_eq!(
         (row(&found).status, shown_by),
-        (StepStatus::Pass, Some(SettlementEvidenceKind::Reported)),
+        (StepStatus::Pass, Some(SettlementAssuranceLevel::Reported)),
         "{found:#?}"
     );
 }
@@ -235,10 +236,10 @@ async fn a_settlement_is_read_once_beside_a_verdict() {
     config.chains.values_mut().for_each(|chain| chain.endpoints.clone_from(&own));
     let resolver = Resolver::new(&config).await.expect("its configuration is good");
     let verify = async || {
-        let before = world.counts().rpc;
+        let before = world.request_counts().rpc;
         let found = resolver.verify_receipt(&bought(&Sandbox::sample_settlement_headers()[0].header)).await;
         assert_eq!(row(&found).status, StepStatus::Pass);
-        world.counts().rpc - before
+        world.request_counts().rpc - before
     };
     assert!(verify().await > 0);
     assert_eq!(verify().await, 0);

@@ -4,7 +4,7 @@ use clresolve_core::reading::ProofStrength;
 use clresolve_messages::receipt::document::ReceiptVerificationDocumentInputs;
 use clresolve_messages::receipt::judge::ReceiptKnowledge;
 use clresolve_messages::receipt::{ReceiptVerificationDocument, judge_receipt};
-use clresolve_payment::settlement::{SettlementCheckResult, SettlementEvidenceKind};
+use clresolve_payment::settlement::{SettlementAssuranceLevel, SettlementCheckResult};
 use clresolve_resolver::sign::{
     ExpectedReceiptResult, RECEIPT_TYPE, VerifiedReceiptResult, sign_receipt_result, verify_signed_receipt_result,
 };
@@ -64,8 +64,13 @@ fn expected() -> ExpectedReceiptResult {
 }
 
 fn signed() -> String {
-    sign_receipt_result(&VerdictIssuer::new(key(), ISSUER), &document(), &live_resolution(verdict(NOW), None), at(NOW))
-        .expect("it is fresh")
+    sign_receipt_result(
+        &VerdictIssuer::new(key(), ISSUER),
+        &document(),
+        &resolution_of_verdict(verdict(NOW), None),
+        at(NOW),
+    )
+    .expect("it is fresh")
 }
 
 #[test]
@@ -79,12 +84,12 @@ fn a_signed_document_is_about_one_receipt_agent_and_request() {
     for (expected, what) in [
         (
             ExpectedReceiptResult { name: EnsName::parse("thief.eth").expect("a name"), ..expected() },
-            MismatchedPart::Name,
+            SignedDocumentMismatch::Name,
         ),
-        (ExpectedReceiptResult { receipt: other, ..expected() }, MismatchedPart::Receipt),
-        (ExpectedReceiptResult { request: Some(other), ..expected() }, MismatchedPart::Request),
-        (ExpectedReceiptResult { decision: Some(other.to_string()), ..expected() }, MismatchedPart::Decision),
-        (ExpectedReceiptResult { requires_settlement: true, ..expected() }, MismatchedPart::Settlement),
+        (ExpectedReceiptResult { receipt: other, ..expected() }, SignedDocumentMismatch::Receipt),
+        (ExpectedReceiptResult { request: Some(other), ..expected() }, SignedDocumentMismatch::Request),
+        (ExpectedReceiptResult { decision: Some(other.to_string()), ..expected() }, SignedDocumentMismatch::Decision),
+        (ExpectedReceiptResult { requires_settlement: true, ..expected() }, SignedDocumentMismatch::Settlement),
     ] {
         let refused = verify_signed_receipt_result(&jws, &keys(), &expected, at(NOW));
         assert!(
@@ -102,34 +107,37 @@ fn a_signed_document_is_about_one_receipt_agent_and_request() {
 /// Who expects a payment to be settled takes no document that says nothing of it, or by less than is demanded.
 #[test]
 fn a_signed_document_shows_the_settlement_by_the_grade_that_is_demanded() {
-    let of = |shown_by: Option<SettlementEvidenceKind>, grade: ProofGrade, least: Option<ProofGrade>| {
+    let of = |shown_by: Option<SettlementAssuranceLevel>, grade: ProofGrade, least: Option<ProofGrade>| {
         let proof = Some(ProofStrength { grade, asked: 2, agreed: 2, own: false });
         let settlement =
             SettlementCheckResult { shown_by, due: None, block: None, proof, decision: None, objection: None };
         let mut verdict = verdict(NOW);
         verdict.anchor.as_mut().expect("it has one").proof.grade = ProofGrade::StateProof;
-        let verdict = verdict.with_digests();
+        let verdict = verdict.with_computed_digests();
         let document = document_with(&verdict, Some(&settlement));
         let jws = sign_receipt_result(
             &VerdictIssuer::new(key(), ISSUER),
             &document,
-            &live_resolution(verdict, None),
+            &resolution_of_verdict(verdict, None),
             at(NOW),
         );
         let expected = ExpectedReceiptResult { requires_settlement: true, proof: least, ..expected() };
         verify_signed_receipt_result(&jws.expect("it is fresh"), &keys(), &expected, at(NOW)).map(|found| found.state)
     };
-    let reported = Some(SettlementEvidenceKind::Reported);
+    let reported = Some(SettlementAssuranceLevel::Reported);
     assert_eq!(of(reported, ProofGrade::Quorum, None), Ok(TrustState::Indeterminate));
     assert_eq!(of(reported, ProofGrade::Quorum, Some(ProofGrade::Quorum)), Ok(TrustState::Indeterminate));
     assert_eq!(of(reported, ProofGrade::SingleRpc, Some(ProofGrade::Quorum)), Err(VerdictVerifyError::ProofTooWeak));
     assert_eq!(of(reported, ProofGrade::Quorum, Some(ProofGrade::StateProof)), Err(VerdictVerifyError::ProofTooWeak));
     assert_eq!(
-        of(Some(SettlementEvidenceKind::Proven), ProofGrade::Quorum, Some(ProofGrade::StateProof)),
+        of(Some(SettlementAssuranceLevel::Proven), ProofGrade::Quorum, Some(ProofGrade::StateProof)),
         Ok(TrustState::Indeterminate)
     );
     let unseen = of(None, ProofGrade::Quorum, None);
-    assert!(matches!(unseen, Err(VerdictVerifyError::Other { what: MismatchedPart::Settlement, .. })), "{unseen:?}");
+    assert!(
+        matches!(unseen, Err(VerdictVerifyError::Other { what: SignedDocumentMismatch::Settlement, .. })),
+        "{unseen:?}"
+    );
 }
 
 /// A daemon that has the same key and looks at another chain says nothing of this one.
@@ -139,7 +147,7 @@ fn a_signed_document_is_held_to_world_chain_and_proof_as_a_verdict_is() {
         let jws = sign_receipt_result(
             &VerdictIssuer::new(key(), ISSUER),
             &document_of(verdict),
-            &live_resolution(verdict.clone(), None),
+            &resolution_of_verdict(verdict.clone(), None),
             at(NOW),
         );
         verify_signed_receipt_result(&jws.expect("it is fresh"), &keys(), expected, at(NOW)).map(|found| found.state)
@@ -147,12 +155,12 @@ fn a_signed_document_is_held_to_world_chain_and_proof_as_a_verdict_is() {
     let anchored = |change: fn(&mut ChainAnchor)| {
         let mut verdict = verdict(NOW);
         change(verdict.anchor.as_mut().expect("it has one"));
-        verdict.with_digests()
+        verdict.with_computed_digests()
     };
     let lab = of(&anchored(|anchor| anchor.world = "lab".to_owned()), &expected());
-    assert!(matches!(lab, Err(VerdictVerifyError::Other { what: MismatchedPart::World, .. })), "{lab:?}");
+    assert!(matches!(lab, Err(VerdictVerifyError::Other { what: SignedDocumentMismatch::World, .. })), "{lab:?}");
     let other = of(&anchored(|anchor| anchor.chain = "eip155:5".to_owned()), &expected());
-    assert!(matches!(other, Err(VerdictVerifyError::Other { what: MismatchedPart::Chain, .. })), "{other:?}");
+    assert!(matches!(other, Err(VerdictVerifyError::Other { what: SignedDocumentMismatch::Chain, .. })), "{other:?}");
     let quorum = ExpectedReceiptResult { proof: Some(ProofGrade::Quorum), ..expected() };
     assert_eq!(of(&verdict(NOW), &quorum), Err(VerdictVerifyError::ProofTooWeak));
     let strangers = strangers_word(NOW);
@@ -172,7 +180,7 @@ fn a_signed_document_holds_as_long_as_the_verdict() {
     let stale = sign_receipt_result(
         &VerdictIssuer::new(key(), ISSUER),
         &document(),
-        &live_resolution(verdict(NOW), None),
+        &resolution_of_verdict(verdict(NOW), None),
         at(NOW + 300),
     );
     assert_eq!(stale, Err(VerdictSignError::NotFresh));
@@ -181,7 +189,7 @@ fn a_signed_document_holds_as_long_as_the_verdict() {
 #[test]
 fn what_was_signed_for_another_purpose_or_changed_is_refused() {
     let verdict = VerdictIssuer::new(key(), ISSUER)
-        .sign_verdict(&live_resolution(verdict(NOW), None), at(NOW))
+        .sign_verdict(&resolution_of_verdict(verdict(NOW), None), at(NOW))
         .expect("it is fresh");
     assert!(matches!(
         verify_signed_receipt_result(&verdict, &keys(), &expected(), at(NOW)),
@@ -211,7 +219,7 @@ fn the_command_checks_a_signed_document() {
     };
     let now = Timestamp::now();
     let signer = VerdictIssuer::new(key(), ISSUER);
-    let jws = sign_receipt_result(&signer, &document(), &live_resolution(verdict(now.as_second()), None), now)
+    let jws = sign_receipt_result(&signer, &document(), &resolution_of_verdict(verdict(now.as_second()), None), now)
         .expect("it is fresh");
     let (jws, receipt) = (file("a.jws", jws.as_bytes()), file("r.json", RECEIPT));
     let keys = file("keys.json", keys().to_jwks().to_string().as_bytes());

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clresolve_core::reason::ResolutionStep;
 use clresolve_core::state::TrustState;
-use clresolve_resolver::cache::CacheKeyStatus;
+use clresolve_resolver::cache::VerdictCacheKeyStatus;
 use clresolve_resolver::resolve::{NameQuestion, Resolver};
 use clresolve_verdict::trust::Resolution;
 use jiff::Timestamp;
@@ -28,7 +28,7 @@ fn codes(resolution: &Resolution) -> Vec<&'static str> {
 async fn notices(daemon: &Resolver) {
     let question = NameQuestion::new(AGENT);
     let noticed = async {
-        while let CacheKeyStatus::Fresh(found) = daemon.cache_status(&question).await.expect("a good question")
+        while let VerdictCacheKeyStatus::Fresh(found) = daemon.cache_status(&question).await.expect("a good question")
             && found.verdict().state == TrustState::Trusted
         {
             tokio::task::yield_now().await;
@@ -41,9 +41,9 @@ async fn notices(daemon: &Resolver) {
 async fn gate_confirms_shared_evidence_and_fetches_no_content() {
     let Some(stage) = Stage::new(&[]).await else { return };
     let (_one, other) = (stage.sharer().await, stage.daemon().await);
-    let before = stage.world.counts();
+    let before = stage.world.request_counts();
     assert_eq!(other.check_gate(AGENT, VERB).await, Ok(()));
-    let after = stage.world.counts();
+    let after = stage.world.request_counts();
     assert_eq!((after.https, after.gateway), (before.https, before.gateway));
     assert!(after.rpc > before.rpc, "the daemon reads the records itself");
 }
@@ -99,7 +99,7 @@ async fn a_refresh_is_shared_with_the_age_of_its_content() {
     let one = stage.sharer().await;
     one.resolve(AGENT).await;
     stage.clock.advance(280);
-    one.refresh_ahead(|_| true).await;
+    one.refresh_expiring_verdicts(|_| true).await;
     one.wait_for_shared_writes().await;
     let other = stage.daemon().await;
     let (found, requests) = stage.requests(other.resolve(AGENT)).await;

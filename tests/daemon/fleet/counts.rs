@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clresolve_resolver::cache::CacheKey;
+use clresolve_resolver::cache::VerdictCacheKey;
 use clresolve_resolver::resolve::{NameQuestion, Resolver};
 use clresolve_resolver::shared::VERSION;
 use clresolve_resolver::shared::mac::MacKeys;
@@ -15,7 +15,7 @@ use redis::Commands as _;
 use tokio::sync::{Mutex, mpsc};
 
 use super::{AGENT, KEY, OTHER, Stage, name};
-use crate::support::redis::has;
+use crate::support::redis::command_contains;
 
 /// Longest wait for a count, on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -72,15 +72,15 @@ fn is(counted: &[(String, u64)], expected: &[(&str, u64)]) {
 
 /// Has a daemon find out about a name, and share it.
 async fn run(daemon: &Resolver, name: &str) {
-    daemon.ask_anew(&NameQuestion::new(name)).await.expect("a good question");
+    daemon.resolve_question_anew(&NameQuestion::new(name)).await.expect("a good question");
 }
 
 /// The place of the evidence under a key, at the server.
-fn place(key: &CacheKey) -> String {
+fn place(key: &VerdictCacheKey) -> String {
     format!("clresolve:evidence:{}", SharedEvidenceBinding { version: VERSION, key }.storage_key())
 }
 
-fn stored(stage: &Stage, key: &CacheKey) -> SharedEvidence {
+fn stored(stage: &Stage, key: &VerdictCacheKey) -> SharedEvidence {
     let keys = MacKeys::parse(KEY).expect("a good key");
     SharedEvidence::decode_verified(
         &stage.redis.get(&place(key)),
@@ -91,7 +91,7 @@ fn stored(stage: &Stage, key: &CacheKey) -> SharedEvidence {
 }
 
 /// Writes a value as one of the fleet would.
-fn put(stage: &Stage, key: &CacheKey, value: &SharedEvidence) {
+fn put(stage: &Stage, key: &VerdictCacheKey, value: &SharedEvidence) {
     let keys = MacKeys::parse(KEY).expect("a good key");
     let bytes = value.encode_with_mac(&keys, SharedEvidenceBinding { version: VERSION, key }).expect("it is short");
     stage.redis.set(&place(key), &bytes);
@@ -118,7 +118,7 @@ async fn shared_evidence_is_counted_by_what_became_of_it() {
     let of_other = stored(&stage, &other);
     put(&stage, &agent, &of_other);
     is(&reads(&counts, &stage.daemon().await, AGENT).await, &[("unfit", 2)]);
-    one.evict(&name(AGENT));
+    one.evict_name(&name(AGENT));
     one.wait_for_shared_writes().await;
     put(&stage, &agent, &good);
     is(&reads(&counts, &one, AGENT).await, &[("evicted", 2)]);
@@ -159,7 +159,7 @@ async fn what_is_written_is_counted_by_what_became_of_it() {
         move |bytes: Vec<u8>| {
             let (sends, gate) = (sends.clone(), Arc::clone(&gate));
             async move {
-                if has(&bytes, &["\nSET\r", ":evidence:"]) {
+                if command_contains(&bytes, &["\nSET\r", ":evidence:"]) {
                     sends.send(()).expect("the test listens");
                     drop(gate.lock().await);
                 }
@@ -167,7 +167,7 @@ async fn what_is_written_is_counted_by_what_became_of_it() {
         }
     };
     stage.config.redis.write_timeout = PATIENCE * 2;
-    stage.config.redis.url = Some(stage.redis.way(waits).await);
+    stage.config.redis.url = Some(stage.redis.start_proxy(waits).await);
     let one = stage.daemon().await;
 
     let evicts = async {
@@ -175,7 +175,7 @@ async fn what_is_written_is_counted_by_what_became_of_it() {
         run(&one, OTHER).await;
         sent.recv().await.expect("it is on its way");
         run(&one, AGENT).await;
-        one.evict(&name(AGENT));
+        one.evict_name(&name(AGENT));
         drop(closed);
     };
     is(&writes(&counts, &one, evicts).await, &[("evicted", 1), ("written", 1)]);
@@ -241,12 +241,12 @@ async fn whether_the_server_answers_is_told() {
     assert!(is_up(), "{}", counts.render());
     stage.redis.kill();
     let runs = async || {
-        one.ask_anew(&NameQuestion::new(OTHER)).await.expect("a good question");
+        one.resolve_question_anew(&NameQuestion::new(OTHER)).await.expect("a good question");
         one.wait_for_shared_writes().await;
     };
     runs().await;
     assert!(counts.render().contains("\nclresolve_redis_up 0\n"), "{}", counts.render());
-    stage.redis.start_again();
+    stage.redis.restart();
     stage.clock.advance(10);
     let returns = async {
         while !is_up() {

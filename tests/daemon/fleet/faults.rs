@@ -24,7 +24,7 @@ async fn load(daemons: &[&Resolver]) {
     let rounds = async {
         for _ in 0..ROUNDS {
             for daemon in daemons {
-                daemon.evict(&name(AGENT));
+                daemon.evict_name(&name(AGENT));
             }
             for found in futures_util::future::join_all(daemons.iter().map(|daemon| daemon.resolve(AGENT))).await {
                 assert_eq!(found.verdict().state, TrustState::Trusted, "{:#?}", found.verdict());
@@ -39,8 +39,8 @@ async fn recovers(stage: &Stage, daemon: &Resolver) {
     // What rests is tried again.
     stage.clock.advance(10);
     let shares = async {
-        while stage.redis.keys("evidence").is_empty() {
-            daemon.ask_anew(&NameQuestion::new(AGENT)).await.expect("a good question");
+        while stage.redis.keys_of_kind("evidence").is_empty() {
+            daemon.resolve_question_anew(&NameQuestion::new(AGENT)).await.expect("a good question");
             daemon.wait_for_shared_writes().await;
         }
     };
@@ -63,7 +63,7 @@ async fn answers_go_on_while_the_server_is_killed_and_restarted() {
     load(&[&one, &two]).await;
     stage.redis.kill();
     load(&[&one, &two]).await;
-    stage.redis.start_again();
+    stage.redis.restart();
     load(&[&one, &two]).await;
     recovers(&stage, &one).await;
 }
@@ -86,7 +86,7 @@ async fn answers_go_on_while_the_server_is_full() {
     let Some(stage) = stage(&["--maxmemory", "1", "--maxmemory-policy", "noeviction"]).await else { return };
     let (one, two) = (stage.daemon().await, stage.daemon().await);
     load(&[&one, &two]).await;
-    assert_eq!(stage.redis.keys("evidence"), [""; 0], "nothing was taken");
+    assert_eq!(stage.redis.keys_of_kind("evidence"), [""; 0], "nothing was taken");
     let set = redis::cmd("CONFIG").arg(&["SET", "maxmemory", "0"]).query::<()>(&mut stage.redis.open());
     set.expect("the server answers");
     recovers(&stage, &one).await;
@@ -103,7 +103,7 @@ const SLOW_WRITE: Duration = Duration::from_secs(5);
 async fn slow_way(stage: &Stage, millis: &Arc<AtomicU64>) -> clresolve_resolver::config::RedisUrl {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("redis://{}", listener.local_addr().expect("it is bound"));
-    let (socket, millis) = (stage.redis.socket(), Arc::clone(millis));
+    let (socket, millis) = (stage.redis.socket_path(), Arc::clone(millis));
     tokio::spawn(async move {
         while let Ok((client, _)) = listener.accept().await {
             let server = UnixStream::connect(&socket).await.expect("it listens");
@@ -146,7 +146,7 @@ async fn answers_go_on_while_the_server_is_slow() {
     // What rests is tried again. A third daemon has evicted nothing.
     let takes = async {
         while !counts.render().contains(&reads("taken")) {
-            one.ask_anew(&NameQuestion::new(AGENT)).await.expect("a good question");
+            one.resolve_question_anew(&NameQuestion::new(AGENT)).await.expect("a good question");
             one.wait_for_shared_writes().await;
             stage.daemon().await.resolve(AGENT).await;
             stage.clock.advance(10);

@@ -182,7 +182,7 @@ impl Stage {
             "extra": {"name": "USD Coin", "version": "2"},
         }]);
         *header = STANDARD.encode(terms.to_string());
-        resolver.decide(&PaymentDecisionRequest::about_reply(NAME, "summarize", &url, reply)).await
+        resolver.decide_payment(&PaymentDecisionRequest::from_seller_reply(NAME, "summarize", &url, reply)).await
     }
 
     /// Requests to all operators so far.
@@ -194,7 +194,7 @@ impl Stage {
 /// The keys of a seller with a registration on Base, whose name has the record of ENSIP-25.
 fn registered() -> String {
     let registry = RegistryChainConfig::new(Vec::new()).registry;
-    let key = RegisteredAgentId::new(BASE, registry, 1.try_into().unwrap()).key();
+    let key = RegisteredAgentId::new(BASE, registry, 1.try_into().unwrap()).ensip25_record_key();
     format!("records.\"{key}\" = \"1\"\nerc8004 = {{ }}")
 }
 

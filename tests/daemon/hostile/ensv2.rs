@@ -26,8 +26,10 @@ async fn relinked_name_closes_the_gate() {
     for traces in ["cleared", "kept"] {
         let mut stage = Stage::new(&[GOOD, OTHER].map(|name| migrated(name, traces)).concat(), &[], |_| {}).await;
         stage.heat(&[GOOD, OTHER]).await;
-        let block =
-            stage.world.apply_in_new_block(|chain| chain.link_to_record_of(&parsed(GOOD), &parsed(OTHER))).unwrap();
+        let block = stage
+            .world
+            .apply_in_new_block(|chain| chain.link_name_to_record_of(&parsed(GOOD), &parsed(OTHER)))
+            .unwrap();
         stage.until_denied(GOOD).await;
         stage.stays_allowed(OTHER, &block).await;
     }

@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 
 use bytes::Bytes;
 use clresolve_ipfs::ContentId;
-use clresolve_ipfs::build::{DagLayout, build_directory_tree, write_car};
+use clresolve_ipfs::build::{UnixFsLayout, build_directory_tree, write_car};
 use clresolve_resolver::config::{Config, HedgeDelay, IpfsGateway, ListenAddress};
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sandbox::CustomSandbox;
@@ -44,15 +44,15 @@ pub(crate) struct Deep {
 impl Deep {
     /// With a card of several blocks.
     pub(crate) async fn new() -> Self {
-        Self::laid("directory-of-blocks", DagLayout { chunk: CHUNK, ..DagLayout::default() }).await
+        Self::laid("directory-of-blocks", UnixFsLayout { chunk: CHUNK, ..UnixFsLayout::default() }).await
     }
 
     /// With a card that is one raw block.
     async fn with_raw_leaf() -> Self {
-        Self::laid("directory", DagLayout::default()).await
+        Self::laid("directory", UnixFsLayout::default()).await
     }
 
-    async fn laid(word: &str, layout: DagLayout) -> Self {
+    async fn laid(word: &str, layout: UnixFsLayout) -> Self {
         let agent =
             format!("[[agent]]\nname = \"{NAME}\"\nabout = \"Deep.\"\nlayout = \"{word}\"\nstate = \"trusted\"\n");
         let world = CustomSandbox::start(&spec(&agent)).await.unwrap();
@@ -62,7 +62,7 @@ impl Deep {
         expect("the honest world", &verdict, "trusted", &[]);
         let card = verdict["identity"]["card"].clone();
         let path = card["path"].as_str().unwrap().to_owned();
-        let bytes = resolution.card().cloned().unwrap();
+        let bytes = resolution.card_bytes().cloned().unwrap();
         let readme = Bytes::from_static(b"Agent-Cards of the sandbox.\n");
         let files = [("README.md".to_owned(), readme), (path.clone(), bytes.clone())].into();
         let (root, blocks) = build_directory_tree(&files, layout);

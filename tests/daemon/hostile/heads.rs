@@ -20,7 +20,7 @@ use clresolve_resolver::telemetry::PrometheusExposition;
 use clresolve_sandbox::ServedChainState;
 use clresolve_sandbox::chain::SandboxRpcFault;
 use clresolve_server::http::HttpDaemon;
-use clresolve_verdict::verdict::LastConfirmationPoint;
+use clresolve_verdict::verdict::VerdictConfirmationSource;
 use futures_util::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use reqwest::Client;
@@ -279,7 +279,7 @@ impl Stage {
         let is_confirmed = async || {
             let confirmed = self.resolver.resolve(name).await.verdict().freshness.confirmed;
             self.allows(name).await;
-            matches!(confirmed, Some(LastConfirmationPoint::Head(at)) if at >= head.number)
+            matches!(confirmed, Some(VerdictConfirmationSource::Head(at)) if at >= head.number)
         };
         until(&format!("block {} confirms {name}", head.number), is_confirmed).await;
     }
@@ -337,7 +337,7 @@ impl Stage {
 
     /// Resolutions so far, and requests for cards and IPFS blocks.
     fn cost(&self) -> (usize, u64) {
-        let counts = self.world.counts();
+        let counts = self.world.request_counts();
         (self.taps[0].resolutions(), counts.https + counts.gateway)
     }
 }
@@ -603,16 +603,16 @@ async fn off_chain_name_is_resolved_each_minute_and_not_at_heads() {
     let mut stage = Stage::new(&(good(GOOD) + &off_chain()), &[], |_| {}).await;
     stage.allows(OFF_CHAIN).await;
     stage.heat(&[GOOD]).await;
-    let asked = stage.world.counts().ccip;
+    let asked = stage.world.request_counts().ccip;
     stage.clock.advance(59);
     stage.taps[0].polled().await;
     let block = stage.pass_blocks(1, &[GOOD]).await[0];
     stage.allows(OFF_CHAIN).await;
-    assert_eq!((stage.taps[0].readings_of("offchain", &block), stage.world.counts().ccip), (0, asked));
+    assert_eq!((stage.taps[0].readings_of("offchain", &block), stage.world.request_counts().ccip), (0, asked));
     assert_eq!(stage.report(OFF_CHAIN).await["freshness"]["confirmed"], "off-chain");
     // Nobody asks for it.
     stage.clock.advance(2);
-    until("the gateway is asked again", async || stage.world.counts().ccip > asked).await;
+    until("the gateway is asked again", async || stage.world.request_counts().ccip > asked).await;
     stage.allows(OFF_CHAIN).await;
 }
 

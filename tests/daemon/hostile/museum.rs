@@ -276,7 +276,7 @@ impl CardStage {
         let agent = format!("[[agent]]\nname = {name:?}\nabout = \"Good.\"\nstate = \"trusted\"\n");
         let world = CustomSandbox::start(&spec(&agent)).await.unwrap();
         let resolver = Resolver::new(&patient(&world)).await.unwrap();
-        let card = crate::hostile::resolved(&resolver, name).await.card().cloned().unwrap();
+        let card = crate::hostile::resolved(&resolver, name).await.card_bytes().cloned().unwrap();
         Self { world, card }
     }
 

@@ -36,7 +36,7 @@ async fn resolver() -> (Resolver, Sandbox) {
 
 /// The reply of the seller at `url`, as a question of a caller who names `name`.
 pub(super) async fn asked(resolver: &Resolver, url: &str, name: Option<&str>) -> SellerCheckRequest {
-    let asked = resolver.ask_seller(&url.parse().expect("a seller's URL"), None).await;
+    let asked = resolver.request_seller_terms(&url.parse().expect("a seller's URL"), None).await;
     SellerCheckRequest { name: name.map(str::to_owned), ..asked }
 }
 
@@ -104,7 +104,7 @@ fn printed(seller: &ExpectedSellerCheck) -> (Option<i32>, Value) {
 async fn every_seller_gets_its_decision_from_library_daemon_and_program() {
     let (resolver, _sandbox) = resolver().await;
     let daemon = Daemon::start(|_| {}).await;
-    let sellers = Sandbox::expected_sellers();
+    let sellers = Sandbox::expected_seller_checks();
     assert!(sellers.len() > 40, "{}", sellers.len());
     let mut differences = Vec::new();
     for seller in &sellers {

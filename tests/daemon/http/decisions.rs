@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use alloy_primitives::{Address, address};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
-use clresolve_payment::limits::RequiredNetworkListing;
-use clresolve_resolver::config::{AssetConfig, Config, PermittedNetworks};
+use clresolve_payment::limits::NetworkAllowlistSource;
+use clresolve_resolver::config::{Config, PermittedAssetConfig, PermittedNetworks};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -21,8 +21,8 @@ const THIEF: Address = address!("3C44CdDdB6a900fa2b585dd299e03d12FA4293BC");
 /// Limits, the route and the payee of one agent, and of one that is not trusted.
 fn payable(config: &mut Config) {
     let asset = json!({"network": "eip155:84532", "address": USDC, "max-amount": "50000"});
-    config.limits.assets = vec![serde_json::from_value::<AssetConfig>(asset).expect("an asset")];
-    config.limits.networks = PermittedNetworks::Source(RequiredNetworkListing::Limits);
+    config.limits.assets = vec![serde_json::from_value::<PermittedAssetConfig>(asset).expect("an asset")];
+    config.limits.networks = PermittedNetworks::Source(NetworkAllowlistSource::Limits);
     let accounts = || vec![format!("eip155:84532:{PAYEE}").parse().expect("an account")];
     config.routes = [GOOD, BAD].map(|name| (name.to_owned(), URL.to_owned())).into();
     config.payees = [GOOD, BAD].map(|name| (name.to_owned(), accounts())).into();

@@ -158,11 +158,11 @@ async fn a_follower_learns_of_each_other_verdict_and_each_eviction() {
     let told = events.expect("verdict").await;
     assert_eq!(told.data, decided(Value::Null, "trusted", &good));
     daemon.verdict("checksum-mismatch.eth").await;
-    resolver.ask_anew(&NameQuestion::new(GOOD)).await.expect("a good question");
+    resolver.resolve_question_anew(&NameQuestion::new(GOOD)).await.expect("a good question");
     let bad = daemon.verdict(BAD).await;
     let found = events.expect("verdict").await;
     assert_eq!(found.data, decided(Value::Null, "untrusted", &bad), "neither others nor what is the same is told");
-    resolver.evict(&name(GOOD));
+    resolver.evict_name(&name(GOOD));
     let eviction = events.expect("eviction").await;
     assert_eq!(eviction.data["name"], GOOD);
     assert!(eviction.data["at"].as_str().expect("a time").ends_with('Z'), "{eviction:?}");
@@ -189,7 +189,7 @@ async fn a_change_says_what_was_held_before() {
     for (entry, before) in [("x403://good.eth/summarize/v1", "trusted"), ("x404://good.eth/summarize/v1", "untrusted")]
     {
         world.write_text(&name("good.eth"), "cl.entry", entry).expect("it has a resolver");
-        resolver.ask_anew(&NameQuestion::new("good.eth")).await.expect("a good question");
+        resolver.resolve_question_anew(&NameQuestion::new("good.eth")).await.expect("a good question");
         let bad = daemon.verdict("good.eth").await;
         assert_eq!(events.expect("verdict").await.data, decided(json!(before), "untrusted", &bad));
     }
@@ -219,7 +219,7 @@ async fn a_place_that_is_unknown_is_reset() {
     for last in ["0000000000000000-0", "5", "%20"] {
         let (mut events, first) = daemon.follow(&[GOOD], Some(last)).await;
         assert_eq!((first.kind.as_deref(), &first.data), (Some("reset"), &json!({})), "{last}");
-        resolver.evict(&name(GOOD));
+        resolver.evict_name(&name(GOOD));
         assert_ne!(events.expect("eviction").await.id, first.id);
     }
     let unreadable = HeaderValue::from_bytes(b"\xff").expect("a header");
@@ -269,7 +269,7 @@ async fn a_reader_that_falls_behind_is_cut() {
     let (mut quick, _) = daemon.follow(&[evicted.as_str()], None).await;
     let mut last_told = String::new();
     for turn in 0..TURNS {
-        (0..AT_ONCE).for_each(|_| resolver.evict(&evicted));
+        (0..AT_ONCE).for_each(|_| resolver.evict_name(&evicted));
         for _ in 0..AT_ONCE {
             last_told = quick.next().await.unwrap_or_else(|| panic!("it is cut in turn {turn}")).id;
         }
@@ -308,6 +308,6 @@ async fn the_end_of_one_server_ends_no_stream_of_another() {
     let (mut events, _) = staying.follow(&[GOOD], None).await;
     ending.stop.send(()).expect("the daemon runs");
     timeout(PATIENCE, ending.ended).await.expect("it ends").expect("no panic");
-    resolver.evict(&name(GOOD));
+    resolver.evict_name(&name(GOOD));
     events.expect("eviction").await;
 }

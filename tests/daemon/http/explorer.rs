@@ -262,7 +262,7 @@ async fn the_gates_own_listener_has_no_page() {
 impl Daemon {
     /// Requests that the sandbox's sellers have got.
     fn sellers_asked(&self) -> u64 {
-        self.world.downcast_ref::<Sandbox>().expect("the sandbox").counts().sellers
+        self.world.downcast_ref::<Sandbox>().expect("the sandbox").request_counts().sellers
     }
 
     async fn probe(&self, question: &Value) -> HttpResponse {

@@ -11,7 +11,7 @@ use clresolve_core::name::EnsName;
 use clresolve_core::reading::BlockSelector;
 use clresolve_resolver::clock::Clock;
 use clresolve_resolver::config::{Config, RpcEndpointConfig};
-use clresolve_resolver::resolve::{CacheKeyStatus, NameQuestion, Resolver};
+use clresolve_resolver::resolve::{NameQuestion, Resolver, VerdictCacheKeyStatus};
 use clresolve_resolver::sandbox::CustomSandbox;
 use clresolve_sandbox::spec::SandboxSpec;
 use clresolve_server::http::HttpDaemon;
@@ -157,15 +157,15 @@ async fn a_refresh_reads_the_chain_alone_and_the_host_hourly() {
     let number = number.expect("it is read").block.number;
     let scene = Scene::new(|config| config.chain.block = BlockSelector::Number(number)).await;
     scene.resolver.resolve(NAME).await;
-    let (before, first) = (scene.world.counts(), scene.resolver.resolve(NAME).await);
+    let (before, first) = (scene.world.request_counts(), scene.resolver.resolve(NAME).await);
     let mut looks = Vec::new();
     for round in 1..=14 {
         scene.at(round * 280);
-        let (asked, known) = (*scene.asked.borrow(), scene.world.counts());
-        scene.resolver.refresh_ahead(|_| true).await;
+        let (asked, known) = (*scene.asked.borrow(), scene.world.request_counts());
+        scene.resolver.refresh_expiring_verdicts(|_| true).await;
         assert!(*scene.asked.borrow() - asked <= 2, "one request for the records, one for the owner");
-        assert_eq!(scene.world.counts().gateway, before.gateway, "what was proven under its CID stays proven");
-        looks.extend((scene.world.counts().https > known.https).then_some(round * 280));
+        assert_eq!(scene.world.request_counts().gateway, before.gateway, "what was proven under its CID stays proven");
+        looks.extend((scene.world.request_counts().https > known.https).then_some(round * 280));
         let verdict = scene.resolver.resolve(NAME).await;
         let verdict = verdict.verdict();
         assert_eq!(
@@ -179,7 +179,7 @@ async fn a_refresh_reads_the_chain_alone_and_the_host_hourly() {
     assert_eq!(looks, [3360], "the last round whose verdict would end within an hour was before it");
     scene.at(15 * 280);
     let asked = *scene.asked.borrow();
-    scene.resolver.refresh_ahead(|_| false).await;
+    scene.resolver.refresh_expiring_verdicts(|_| false).await;
     assert_eq!(*scene.asked.borrow(), asked, "it may not start");
 }
 
@@ -203,7 +203,7 @@ async fn a_budget_of_no_runs_refreshes_nothing() {
     scene.resolver.resolve(NAME).await;
     scene.at(280);
     let asked = *scene.asked.borrow();
-    scene.resolver.refresh_ahead(|_| true).await;
+    scene.resolver.refresh_expiring_verdicts(|_| true).await;
     assert_eq!(*scene.asked.borrow(), asked);
 }
 
@@ -217,7 +217,7 @@ async fn refreshes_keep_to_their_number_of_runs() {
     scene.behaviour.send_replace(NodeBehaviour::Holding);
     let asked = *scene.asked.borrow();
     let resolver = scene.resolver.clone();
-    let refreshing = tokio::spawn(async move { resolver.refresh_ahead(|_| true).await });
+    let refreshing = tokio::spawn(async move { resolver.refresh_expiring_verdicts(|_| true).await });
     let mut requests = scene.asked.clone();
     requests.wait_for(|requests| *requests > asked).await.expect("the first refresh reads the chain");
     let under_way = async |name| {
@@ -229,7 +229,7 @@ async fn refreshes_keep_to_their_number_of_runs() {
     refreshing.await.expect("both are refreshed");
     scene.at(400);
     for name in [NAME, OTHER] {
-        assert!(matches!(under_way(name).await.0, CacheKeyStatus::Fresh(_)), "{name}");
+        assert!(matches!(under_way(name).await.0, VerdictCacheKeyStatus::Fresh(_)), "{name}");
     }
 }
 
@@ -336,7 +336,7 @@ async fn a_decision_of_the_last_second_falls_with_its_verdict() {
     let (daemon, _clock, behaviour, _asked) = scene.daemon().await;
     assert_eq!(decide(&daemon).await["state"], "trusted");
     behaviour.send_replace(NodeBehaviour::Changing);
-    resolver.evict(&EnsName::parse(NAME).expect("a name"));
+    resolver.evict_name(&EnsName::parse(NAME).expect("a name"));
     assert_eq!(decide(&daemon).await["state"], "indeterminate");
 }
 
@@ -388,7 +388,7 @@ async fn the_names_that_were_hot_are_asked_again_after_a_start_and_nothing_else_
     asked.wait_for(|asked| *asked > 0).await.expect("a name is asked again");
     daemon.get(&format!("/v1/gate/{OTHER}")).await.is_closed_gate("rpc-unreachable");
     let status = async |name| resolver.cache_status(&NameQuestion::new(name)).await.expect("the profile exists");
-    while !matches!(status(NAME).await, CacheKeyStatus::Fresh(_)) {
+    while !matches!(status(NAME).await, VerdictCacheKeyStatus::Fresh(_)) {
         tokio::task::yield_now().await;
     }
     assert_eq!(stop(daemon).await, format!("{OTHER}\n{NAME}\n"), "of which nothing is known stays on the list");
@@ -396,7 +396,7 @@ async fn the_names_that_were_hot_are_asked_again_after_a_start_and_nothing_else_
     let ((daemon, ..), resolver) = start(NodeBehaviour::Honest).await;
     let status = async |name| resolver.cache_status(&NameQuestion::new(name)).await.expect("the profile exists");
     for name in [OTHER, NAME] {
-        while !matches!(status(name).await, CacheKeyStatus::Fresh(_)) {
+        while !matches!(status(name).await, VerdictCacheKeyStatus::Fresh(_)) {
             tokio::task::yield_now().await;
         }
     }

@@ -531,7 +531,7 @@ async fn name_of_a_model_counts_as_claimed_by_the_seller() {
     const URL: &str = "https://honest-name.sandbox.example/weather";
     let sandbox = Sandbox::start().await.expect("it starts");
     let resolver = Resolver::new(&patient(&sandbox)).await.expect("its configuration is good");
-    let asked = resolver.ask_seller(&URL.parse().expect("a seller's URL"), None).await;
+    let asked = resolver.request_seller_terms(&URL.parse().expect("a seller's URL"), None).await;
     let PaymentDemand::Reply(reply) = asked.demand else { panic!("the seller answers") };
     let body = String::from_utf8(reply.body).expect("text");
     let response = json!({"status": reply.status, "url": URL, "headers": reply.headers, "body": body});

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clresolve_resolver::config::{Config, ListenAddress};
 use clresolve_resolver::sandbox::Sandbox;
-use clresolve_server::http::{HttpDaemon, ServeError};
+use clresolve_server::http::{DaemonStartError, HttpDaemon};
 use reqwest::Client;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
@@ -32,7 +32,7 @@ async fn bound(path: &Path) -> Result<HttpDaemon, String> {
     let mut config = Config::default();
     config.http.listen = listener(path);
     HttpDaemon::bind(&config).await.map_err(|error| match error {
-        ServeError::Listen { key: "http.listen", detail, .. } => detail,
+        DaemonStartError::Listen { key: "http.listen", detail, .. } => detail,
         other => panic!("{other}"),
     })
 }

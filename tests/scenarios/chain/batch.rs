@@ -179,7 +179,7 @@ async fn owners_are_asked_for_together_and_each_owner_once() {
     let both = Both::of(&honest()).await;
     let reading = both.batched.read_name(&name("agent-0.eth"), FIRST).await.unwrap();
     let holding = async |reader: &RpcEnsReader, owner: &EnsName| {
-        reader.read_holding(owner, &reading.block, &reading.endpoints).await
+        reader.read_cl_owner(owner, &reading.block, &reading.endpoints).await
     };
     let asked = async |owners: Vec<EnsName>| {
         let before = both.servers[1].request_count();
@@ -203,12 +203,12 @@ async fn further_texts_share_a_request_with_each_other_and_with_owners() {
     let (block, endpoints) = (&reading.block, &reading.endpoints);
     let before = both.servers[1].request_count();
     let names = ["agent-1.eth", "agent-2.eth", "none.eth", "nobody.eth"].map(name);
-    let texts = join_all(names.iter().map(|name| both.batched.read_owner_details(name, block, endpoints, &keys)));
+    let texts = join_all(names.iter().map(|name| both.batched.read_texts_at_block(name, block, endpoints, &keys)));
     let owner = name("agent-3.eth");
-    let (texts, held) = join(texts, both.batched.read_holding(&owner, block, endpoints)).await;
+    let (texts, held) = join(texts, both.batched.read_cl_owner(&owner, block, endpoints)).await;
     assert_eq!(both.servers[1].request_count() - before, 1);
     for (name, texts) in names.iter().zip(texts) {
-        assert_eq!(texts, both.alone.read_owner_details(name, block, endpoints, &keys).await, "{name}");
+        assert_eq!(texts, both.alone.read_texts_at_block(name, block, endpoints, &keys).await, "{name}");
     }
-    assert_eq!(held, both.alone.read_holding(&owner, block, endpoints).await);
+    assert_eq!(held, both.alone.read_cl_owner(&owner, block, endpoints).await);
 }

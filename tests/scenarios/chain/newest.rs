@@ -31,7 +31,7 @@ struct Mask {
 }
 
 #[async_trait]
-impl RpcHttpTransport for Mask {
+impl JsonRpcHttpClient for Mask {
     async fn post_json(
         &self,
         url: &Url,
@@ -87,7 +87,7 @@ async fn one_endpoint_beside_one_hides_no_change_either() {
         let latest = reading.latest.clone().unwrap().unwrap();
         assert_eq!(reading.holder, NameHolder::Address(ALICE), "{demand:?}");
         assert!([ALICE, BUYER].map(NameHolder::Address).contains(&latest.holder), "{demand:?}");
-        assert!(!latest.agrees_with(&reading), "{demand:?}");
+        assert!(!latest.agrees_with_reading(&reading), "{demand:?}");
     }
 }
 
@@ -113,7 +113,7 @@ async fn one_endpoint_alone_hides_no_removed_text() {
     let config = ChainReaderConfig { demand: ProofGradeDemand::Quorum(2), ..config(endpoints) };
     let reader = graded(config, &(Arc::new(transport) as _), Gateway::refusing());
 
-    let reading = reader.read_texts(&agent.name, FIRST, &[key.to_owned()]).await.unwrap();
+    let reading = reader.read_extra_texts(&agent.name, FIRST, &[key.to_owned()]).await.unwrap();
 
     assert_eq!(reading.records, [TextRecord::Text("1".to_owned())]);
     assert!(matches!(reading.latest, Some(Err(ChainError::Disagree(_)))), "{:?}", reading.latest);
@@ -121,13 +121,13 @@ async fn one_endpoint_alone_hides_no_removed_text() {
 
 /// A transport behind which each look-up at the newest block names that block: in the host of its gateway.
 struct Dated {
-    transport: Arc<dyn RpcHttpTransport>,
+    transport: Arc<dyn JsonRpcHttpClient>,
     /// What stands for the newest block of each endpoint.
     blocks: BTreeMap<Url, &'static str>,
 }
 
 #[async_trait]
-impl RpcHttpTransport for Dated {
+impl JsonRpcHttpClient for Dated {
     async fn post_json(
         &self,
         url: &Url,
@@ -205,7 +205,7 @@ async fn look_ups_that_name_their_block_are_compared_by_what_they_read() {
 
         assert_eq!(reading.latest, Some(Ok(latest_of(&reading))), "{demand:?}");
         let found = found(reading.answer);
-        assert_eq!((found.records.text(RecordKey::Entry), found.offchain), (Some(ENTRY), true), "{demand:?}");
+        assert_eq!((found.records.text(TextRecordKey::Entry), found.offchain), (Some(ENTRY), true), "{demand:?}");
         assert_eq!(reading.newest, Some(2), "{demand:?}: both have it");
     }
 }
@@ -219,7 +219,7 @@ async fn look_ups_that_name_their_block_hide_no_other_records() {
         };
         let reading = read_a_block_apart(demand, |_| (), other).await;
 
-        assert_eq!(found(reading.answer.clone()).records.text(RecordKey::Entry), Some(ENTRY), "{demand:?}");
+        assert_eq!(found(reading.answer.clone()).records.text(TextRecordKey::Entry), Some(ENTRY), "{demand:?}");
         assert!(matches!(reading.latest, Some(Err(ChainError::Disagree(_)))), "{demand:?}: {:?}", reading.latest);
     }
 }
@@ -245,7 +245,7 @@ async fn look_ups_about_payments_that_name_their_block_are_compared_for_themselv
         let reading = read_a_block_apart(demand, |_| (), other).await;
 
         let latest = reading.latest.clone().unwrap().unwrap();
-        assert!(latest.agrees_with(&reading), "{demand:?}");
+        assert!(latest.agrees_with_reading(&reading), "{demand:?}");
         let payment = found(latest.answer).payment;
         let runtime = &payment.endpoints[&EndpointRecordKey::Runtime];
         assert!(matches!(runtime, EndpointRecord::Failed(ChainError::Disagree(_))), "{demand:?}: {runtime:?}");

@@ -8,13 +8,15 @@ use std::time::Duration;
 use alloy_primitives::{Address, Bytes, hex};
 use async_trait::async_trait;
 use clresolve_chain::ChainReaderConfig;
-use clresolve_chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
-use clresolve_chain::transport::{HttpRequestError, RpcHttpTransport};
-use clresolve_core::payment::{AddressRecord, CoinType, CoinTypes, EndpointRecord, EndpointRecordKey, PaymentRecords};
+use clresolve_chain::ccip::{CcipReadGatewayClient, CcipReadGatewayError, CcipReadRequest};
+use clresolve_chain::transport::{HttpRequestError, JsonRpcHttpClient};
+use clresolve_core::payment::{
+    AddressRecord, CoinType, EndpointRecord, EndpointRecordKey, PaymentRecords, RequestedCoinTypes,
+};
 use clresolve_core::reading::{
     BlockSelector, ChainError, EnsAnswer, NameReading, ProofGradeDemand, ResolverContractError,
 };
-use clresolve_core::records::{RecordKey, TextRecord};
+use clresolve_core::records::{TextRecord, TextRecordKey};
 use clresolve_sandbox::chain::{
     EnsResolverKind, HostileResolverMode, SandboxChain, SandboxChainBuilder, SandboxNameRegistration, SandboxRpcServer,
 };
@@ -33,12 +35,12 @@ const RUNTIME: &str = "https://runtime.example/agents";
 const MULTICOIN: [u8; 4] = hex!("f1cb7e06");
 
 fn coin(chain: u64) -> CoinType {
-    CoinType::for_chain(chain).unwrap()
+    CoinType::from_chain_id(chain).unwrap()
 }
 
 /// The coin types that are always asked for, and those of two chains.
-fn coins() -> CoinTypes {
-    CoinTypes::new([coin(8453), coin(31_337)]).unwrap()
+fn coins() -> RequestedCoinTypes {
+    RequestedCoinTypes::new([coin(8453), coin(31_337)]).unwrap()
 }
 
 fn bytes(address: Address) -> Bytes {
@@ -80,7 +82,7 @@ async fn read_through(
     demand: ProofGradeDemand,
     chain: &Arc<SandboxChain>,
     text: &str,
-    gateway: Arc<dyn CcipReadGateway>,
+    gateway: Arc<dyn CcipReadGatewayClient>,
 ) -> Result<NameReading, ChainError> {
     let (_servers, endpoints) = endpoints_of(&[chain, chain, chain]).await;
     let config = ChainReaderConfig { demand, coins: coins(), ..config(endpoints) };
@@ -113,7 +115,7 @@ async fn every_resolver_and_every_grade_gives_the_same() {
             let found = found(reading.answer);
             let expected = PaymentRecords { offchain: text == "off.eth", ..published() };
             assert_eq!(found.payment, expected, "{text}, {demand:?}");
-            assert_eq!((found.records.text(RecordKey::Entry), found.offchain), (Some(ENTRY), text == "off.eth"));
+            assert_eq!((found.records.text(TextRecordKey::Entry), found.offchain), (Some(ENTRY), text == "off.eth"));
         }
     }
 }
@@ -126,10 +128,10 @@ async fn readings_of_other_records_do_not_ask_for_payments() {
         let gateway = Gateway::serving(Arc::clone(&chain));
         let reader = graded(ChainReaderConfig { demand, ..config(endpoints) }, &http(), Arc::clone(&gateway) as _);
         for text in ["seller.eth", "off.eth"] {
-            let reading = reader.read_selected_records(&name(text), FIRST, &RecordKey::SIGNER).await.unwrap();
+            let reading = reader.read_selected_records(&name(text), FIRST, &TextRecordKey::SIGNER).await.unwrap();
             assert_eq!(found(reading.answer).payment, PaymentRecords::default(), "{text}, {demand:?}");
         }
-        assert_eq!(gateway.asked(), 2 * RecordKey::SIGNER.len(), "{demand:?}");
+        assert_eq!(gateway.asked(), 2 * TextRecordKey::SIGNER.len(), "{demand:?}");
     }
 }
 
@@ -157,8 +159,8 @@ async fn a_resolver_that_fails_for_addresses_alone_keeps_its_records() {
                 let reading = read_through(demand, &chain, "evil.eth", Gateway::refusing()).await;
                 let reading = reading.unwrap_or_else(|error| panic!("{mode:?} {arg} {demand:?}: {error}"));
                 let found = found(reading.answer);
-                assert_eq!(found.records.text(RecordKey::Entry), Some(ENTRY), "{mode:?} {arg}");
-                assert_eq!(found.records.get(RecordKey::Checksum), &TextRecord::Absent, "{mode:?} {arg}");
+                assert_eq!(found.records.text(TextRecordKey::Entry), Some(ENTRY), "{mode:?} {arg}");
+                assert_eq!(found.records.get(TextRecordKey::Checksum), &TextRecord::Absent, "{mode:?} {arg}");
                 nothing_is_made_up(&found.payment, &format!("{mode:?} {arg}"));
                 assert_eq!(found.payment.addresses.len(), coins().count(), "{mode:?} {arg}");
                 let fails = match arg {
@@ -212,7 +214,7 @@ async fn a_change_of_addresses_at_latest_shows_and_leaves_the_records_as_they_ar
     for demand in GRADES {
         let reading = read_through(demand, &chain, "seller.eth", Gateway::refusing()).await.unwrap();
         let latest = reading.latest.unwrap().unwrap();
-        assert!(latest.answer.same_records(&reading.answer), "{demand:?}");
+        assert!(latest.answer.has_same_records(&reading.answer), "{demand:?}");
         assert_eq!(found(reading.answer).payment, published(), "{demand:?}");
         let mut changed = published();
         changed.addresses.insert(CoinType::ETHER, AddressRecord::Address(THIEF));
@@ -240,7 +242,7 @@ enum Lie {
 struct OtherPayee(FirstFirst, Lie);
 
 #[async_trait]
-impl RpcHttpTransport for OtherPayee {
+impl JsonRpcHttpClient for OtherPayee {
     async fn post_json(
         &self,
         url: &Url,
@@ -280,7 +282,7 @@ async fn read_beside_a_liar(demand: ProofGradeDemand, lie: Lie, honest: usize) -
 #[tokio::test]
 async fn one_endpoints_word_is_believed_alone_and_no_further() {
     let reading = read_beside_a_liar(ProofGradeDemand::SingleRpc, Lie::Everywhere, 0).await.unwrap();
-    assert!(reading.proof.is_single_third_party());
+    assert!(reading.proof.relies_on_single_third_party());
     assert_eq!(found(reading.answer).payment.addresses[&CoinType::ETHER], AddressRecord::Address(THIEF));
 }
 
@@ -317,7 +319,7 @@ async fn one_endpoint_alone_withholds_no_address() {
 
     let reading = read_beside_a_liar(ProofGradeDemand::Quorum(2), Lie::AtLatest, 1).await.unwrap();
     let latest = reading.latest.unwrap().unwrap();
-    assert!(latest.answer.same_records(&reading.answer), "an objection to an address is none to the records");
+    assert!(latest.answer.has_same_records(&reading.answer), "an objection to an address is none to the records");
     let AddressRecord::Failed(cause) = &found(latest.answer).payment.addresses[&CoinType::ETHER] else {
         panic!("what one endpoint says alone may hide what others say");
     };
@@ -332,7 +334,7 @@ struct Partial {
 }
 
 #[async_trait]
-impl CcipReadGateway for Partial {
+impl CcipReadGatewayClient for Partial {
     async fn request_first_response(&self, request: &CcipReadRequest, _: usize) -> CcipReadResult {
         if !request.data.windows(MULTICOIN.len()).any(|part| part == MULTICOIN) {
             let answer = self.chain.answer_ccip_read(request.sender, &request.data);
@@ -364,7 +366,7 @@ async fn a_gateway_that_fails_for_addresses_alone_keeps_the_records() {
             let reading = reading.unwrap_or_else(|error| panic!("{words} {demand:?}: {error}"));
 
             let found = found(reading.answer);
-            assert_eq!(found.records.text(RecordKey::Entry), Some(ENTRY), "{words} {demand:?}");
+            assert_eq!(found.records.text(TextRecordKey::Entry), Some(ENTRY), "{words} {demand:?}");
             let AddressRecord::Failed(cause) = &found.payment.addresses[&CoinType::ETHER] else {
                 panic!("{words} {demand:?}: {:?}", found.payment)
             };

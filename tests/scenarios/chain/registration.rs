@@ -22,14 +22,14 @@ const NOW: &str = "2026-11-20T13:00:00Z";
 /// A transport that redirects requests to liars about the newest block to an endpoint that has stopped, and delays the
 /// newest header of one endpoint.
 struct RedirectingTransport {
-    plain: Arc<dyn RpcHttpTransport>,
+    plain: Arc<dyn JsonRpcHttpClient>,
     stalled: Url,
     liars: Vec<Url>,
     late: Option<Url>,
 }
 
 #[async_trait]
-impl RpcHttpTransport for RedirectingTransport {
+impl JsonRpcHttpClient for RedirectingTransport {
     async fn post_json(
         &self,
         url: &Url,
@@ -83,7 +83,7 @@ async fn wallets(
     let urls: Vec<Url> = endpoints.iter().map(|endpoint| endpoint.url.clone()).collect();
     let liars = urls.iter().zip(views).filter(|(_, view)| *view == View::Lying).map(|(url, _)| url.clone()).collect();
     let late = late.map(|late| urls[late].clone());
-    let transport: Arc<dyn RpcHttpTransport> = Arc::new(RedirectingTransport { plain: http(), stalled, liars, late });
+    let transport: Arc<dyn JsonRpcHttpClient> = Arc::new(RedirectingTransport { plain: http(), stalled, liars, late });
     let config = ChainReaderConfig { demand: ProofGradeDemand::Quorum(2), max_head_age, ..config(endpoints) };
     let clock = Arc::new(|| time(NOW));
     let registry = AgentRegistryReader::new(clresolve_sandbox::chain::IDENTITY_REGISTRY, config, &transport, clock);

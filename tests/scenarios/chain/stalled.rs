@@ -36,12 +36,12 @@ fn chains() -> (Arc<SandboxChain>, Arc<SandboxChain>) {
 
 /// A transport behind which some endpoints state the old record in place of the new one.
 struct Liars {
-    transport: Arc<dyn RpcHttpTransport>,
+    transport: Arc<dyn JsonRpcHttpClient>,
     urls: Vec<Url>,
 }
 
 #[async_trait]
-impl RpcHttpTransport for Liars {
+impl JsonRpcHttpClient for Liars {
     async fn post_json(
         &self,
         url: &Url,
@@ -69,7 +69,7 @@ async fn read(
     let (_servers, endpoints) = endpoints_of(&views.iter().map(of).collect::<Vec<_>>()).await;
     let liars = endpoints.iter().zip(views).filter(|(_, view)| **view == View::Lying);
     let urls = liars.map(|(endpoint, _)| endpoint.url.clone()).collect();
-    let transport: Arc<dyn RpcHttpTransport> = Arc::new(Liars { transport: http(), urls });
+    let transport: Arc<dyn JsonRpcHttpClient> = Arc::new(Liars { transport: http(), urls });
     let config = ChainReaderConfig { demand, max_head_age, ..config(endpoints) };
     let clock = Arc::new(|| time(NOW));
     let chain: Box<dyn EnsReader> = match demand {
@@ -85,8 +85,8 @@ async fn read(
 fn settled(reading: Result<NameReading, ChainError>) -> Option<String> {
     let reading = reading.ok()?;
     let latest = reading.latest.clone()?.ok()?;
-    let is_settled = latest.agrees_with(&reading);
-    is_settled.then(|| found(reading.answer).records.text(RecordKey::Entry).unwrap_or_default().to_owned())
+    let is_settled = latest.agrees_with_reading(&reading);
+    is_settled.then(|| found(reading.answer).records.text(TextRecordKey::Entry).unwrap_or_default().to_owned())
 }
 
 const BOUND: Option<Duration> = Some(Duration::from_secs(60));
@@ -133,12 +133,12 @@ async fn endpoints_that_keep_up_settle_in_any_order() {
 /// A transport that redirects requests to the endpoints in `moved`, which keep up with the chain. All others have
 /// stopped.
 struct Moving {
-    transport: Arc<dyn RpcHttpTransport>,
+    transport: Arc<dyn JsonRpcHttpClient>,
     moved: Mutex<BTreeMap<Url, Url>>,
 }
 
 #[async_trait]
-impl RpcHttpTransport for Moving {
+impl JsonRpcHttpClient for Moving {
     async fn post_json(
         &self,
         url: &Url,
@@ -162,13 +162,13 @@ async fn refresh_beside_a_stalled_endpoint_settles_nothing() {
             endpoints.iter().map(|endpoint| endpoint.url.clone()).collect::<Vec<_>>()
         };
         let (honest, liar) = (urls(&endpoints[1..]), urls(&moved[1..]));
-        let liars: Arc<dyn RpcHttpTransport> = Arc::new(Liars { transport: http(), urls: liar });
+        let liars: Arc<dyn JsonRpcHttpClient> = Arc::new(Liars { transport: http(), urls: liar });
         let transport = Arc::new(Moving { transport: liars, moved: Mutex::default() });
         let config = ChainReaderConfig { demand, max_head_age: BOUND, ..config(endpoints) };
         let seconds = Arc::new(AtomicI64::new(time("2026-11-20T12:15:10Z").as_second()));
         let now = Arc::clone(&seconds);
         let clock = Arc::new(move || Timestamp::from_second(now.load(Ordering::Relaxed)).unwrap());
-        let post: Arc<dyn RpcHttpTransport> = Arc::clone(&transport) as _;
+        let post: Arc<dyn JsonRpcHttpClient> = Arc::clone(&transport) as _;
         let chain: Box<dyn EnsReader> = match demand {
             ProofGradeDemand::StateProof(_) => {
                 Box::new(ProvenEnsReader::new(config, &post, Gateway::refusing()).with_clock(clock))

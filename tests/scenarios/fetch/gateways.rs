@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clresolve_ipfs::build::write_car;
-use clresolve_ipfs::{ContentId, ContentPath, ContentRefutation, DagWalkBudget, DagWalkError};
+use clresolve_ipfs::{ContentId, DagWalkBudget, DagWalkError, ProvenContentDefect, UnixFsPath};
 use clresolve_resolver::fetch::ipfs::{
     BAN, HedgeDelay, IpfsClient, IpfsGateway, IpfsGatewayFault, IpfsRetrieval, IpfsRetrievalRequest,
 };
@@ -50,7 +50,7 @@ const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 const IN_TURN: HedgeDelay = HedgeDelay::After(AMPLE);
 
 async fn retrieve(client: &IpfsClient, path: &str, known: &[Bytes], now: Timestamp) -> IpfsRetrieval {
-    let path = ContentPath::parse_literal(path).unwrap();
+    let path = UnixFsPath::parse_literal(path).unwrap();
     let want = IpfsRetrievalRequest {
         cid: Content::new().root,
         path: &path,
@@ -73,8 +73,8 @@ fn proven(retrieval: &IpfsRetrieval) -> Bytes {
 }
 
 /// What a retrieval without a file proves; `None` where blocks were missing.
-fn refuted(retrieval: &IpfsRetrieval) -> Option<ContentRefutation> {
-    retrieval.ended.as_ref().expect_err("there is no file").refutation()
+fn refuted(retrieval: &IpfsRetrieval) -> Option<ProvenContentDefect> {
+    retrieval.ended.as_ref().expect_err("there is no file").proven_content_defect()
 }
 
 /// More than an answer takes: a rest counts from it.
@@ -274,7 +274,7 @@ async fn a_gateway_without_a_turn_in_time_rests_for_a_moment() {
         assert!(matches!(fault, IpfsGatewayFault::Throttled { .. }), "{fault}");
         now += ANSWERED * 2;
     }
-    let path = ContentPath::parse_literal("agents/a b.json").unwrap();
+    let path = UnixFsPath::parse_literal("agents/a b.json").unwrap();
     let want = IpfsRetrievalRequest {
         cid: Content::new().root,
         path: &path,
@@ -299,9 +299,9 @@ async fn a_gateway_without_a_turn_in_time_rests_for_a_moment() {
     );
     assert_eq!((server.heads().len(), got.requests), (7, 0), "it was not asked again");
     assert!(
-        client.shortest_gateway_pause(now, Duration::ZERO).is_some_and(|rest| rest > Duration::from_secs(1)),
+        client.time_until_gateway_available(now, Duration::ZERO).is_some_and(|rest| rest > Duration::from_secs(1)),
         "{:?}",
-        client.shortest_gateway_pause(now, Duration::ZERO)
+        client.time_until_gateway_available(now, Duration::ZERO)
     );
 }
 
@@ -322,7 +322,7 @@ async fn known_bytes_stand_in_for_the_raw_leaf() {
     let got = retrieve(&ipfs(&[&server]), "agents/a b.json", &known[..1], NOW).await;
     assert_eq!(refuted(&got), None);
 
-    let path = ContentPath::default();
+    let path = UnixFsPath::default();
     let want = IpfsRetrievalRequest {
         cid: leaf,
         path: &path,
@@ -339,13 +339,13 @@ async fn the_end_of_the_path_is_told() {
     let server = Server::plain(honest).await;
     let client = ipfs(&[&server]);
     let end = async |path: &str| refuted(&retrieve(&client, path, &[], NOW).await);
-    assert_eq!(end("agents/b.json").await, Some(ContentRefutation::PathMissing));
-    assert_eq!(end("agents/a b.json/x").await, Some(ContentRefutation::PathMissing));
-    assert_eq!(end("agents").await, Some(ContentRefutation::NotFile));
-    assert_eq!(end("").await, Some(ContentRefutation::NotFile));
+    assert_eq!(end("agents/b.json").await, Some(ProvenContentDefect::PathMissing));
+    assert_eq!(end("agents/a b.json/x").await, Some(ProvenContentDefect::PathMissing));
+    assert_eq!(end("agents").await, Some(ProvenContentDefect::NotFile));
+    assert_eq!(end("").await, Some(ProvenContentDefect::NotFile));
     assert!(retrieve(&client, "long", &[], NOW).await.ended.is_ok());
 
-    let path = ContentPath::parse_literal("long").unwrap();
+    let path = UnixFsPath::parse_literal("long").unwrap();
     let budget = DagWalkBudget { total_bytes: 15_999, ..DagWalkBudget::for_agent_card() };
     let want = IpfsRetrievalRequest { cid: Content::new().root, path: &path, known: &[], budget, total: AMPLE };
     let got = client.retrieve(&want, NOW).await.ended;
@@ -398,7 +398,7 @@ async fn two_gateways_feed_one_walk_at_the_same_time() {
         false => blocks(head),
     })
     .await;
-    let path = ContentPath::parse_literal("agents/a b.json").unwrap();
+    let path = UnixFsPath::parse_literal("agents/a b.json").unwrap();
     let total = Duration::from_secs(4);
     let want =
         IpfsRetrievalRequest { cid: root, path: &path, known: &[], budget: DagWalkBudget::for_agent_card(), total };
@@ -499,7 +499,7 @@ fn check(ends: &Ends, name: &str, got: &IpfsRetrieval) {
 async fn every_fault_ends_in_its_reason() {
     for (name, fault, ends) in FAULTS {
         let bad = Server::plain(move |head| fault(&GatewayQuery::of(&Content::new(), head))).await;
-        let path = ContentPath::parse_literal("agents/a b.json").unwrap();
+        let path = UnixFsPath::parse_literal("agents/a b.json").unwrap();
         let total = if ends.needs_time() { SHORT } else { AMPLE };
         let want = IpfsRetrievalRequest {
             cid: Content::new().root,

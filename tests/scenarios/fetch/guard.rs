@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use alloy_primitives::address;
 use async_trait::async_trait;
-use clresolve_chain::ccip::{CcipReadGateway, CcipReadRequest};
+use clresolve_chain::ccip::{CcipReadGatewayClient, CcipReadRequest};
 use clresolve_core::address::SPECIAL;
-use clresolve_resolver::fetch::ccip::GuardedCcipReadGateway;
+use clresolve_resolver::fetch::ccip::GuardedCcipReadGatewayClient;
 use clresolve_resolver::fetch::{
     AddressLookup, Egress, EgressConfig, EgressViolation, FetchError, SourceUnavailableError,
 };
@@ -179,7 +179,7 @@ async fn contracts_never_reach(ip: Ipv4Addr, egress: &Egress) {
         (format!("https://{{sender}}.example:{PORT}/"), &led),
         (format!("https://a.example:{PORT}/{{sender}}/{{data}}.json"), &led),
     ];
-    let gateway = GuardedCcipReadGateway::new(egress.clone(), AMPLE);
+    let gateway = GuardedCcipReadGatewayClient::new(egress.clone(), AMPLE);
     for (template, why) in table {
         let request = CcipReadRequest {
             sender: address!("0x00000000000000000000000000000000000000Aa"),

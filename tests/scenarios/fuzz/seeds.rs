@@ -9,8 +9,8 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
 use clresolve_beacon::{ConsensusFork, LightClientCodec as _, LightClientFinalityUpdate};
 use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
-use clresolve_core::records::RecordKey;
-use clresolve_ipfs::build::{self, BlocksByCid, DagBuilder, DagLayout, DirectoryEntries, HamtFanout};
+use clresolve_core::records::TextRecordKey;
+use clresolve_ipfs::build::{self, BlocksByCid, DagBuilder, DirectoryEntries, HamtFanout, UnixFsLayout};
 use clresolve_ipfs::{ContentId, MAX_DIGEST_BYTES};
 use clresolve_jose::Ed25519PublicKey;
 use clresolve_verdict::verdict::Verdict;
@@ -101,7 +101,7 @@ fn requests() -> Seeds {
 fn receipts() -> Seeds {
     let key = ed25519_dalek::SigningKey::from_bytes(&[7; 32]);
     let sealed = |canonical: &str| {
-        let hash = Digest::compute(canonical.as_bytes()).hex();
+        let hash = Digest::compute(canonical.as_bytes()).to_hex();
         let signature = STANDARD.encode(key.sign(hash.as_bytes()).to_bytes());
         (hash, signature)
     };
@@ -169,44 +169,44 @@ fn names() -> Seeds {
     seeds.map(|(file, text)| (file, text.as_bytes().to_vec())).into()
 }
 
-fn good_records() -> Vec<(RecordKey, String)> {
+fn good_records() -> Vec<(TextRecordKey, String)> {
     let cid = ContentId::from_raw_block(CARD.as_bytes());
     vec![
-        (RecordKey::Entry, "x402://summarizeagent.eth/summarize/v1".to_owned()),
-        (RecordKey::Agentcard, "https://example.org/card.json".to_owned()),
-        (RecordKey::CidAgentcard, cid.to_string()),
-        (RecordKey::MirrorIpfs, format!("ipfs://{cid}")),
-        (RecordKey::Checksum, Digest::compute(CARD.as_bytes()).to_string()),
-        (RecordKey::Owner, "publisher.eth".to_owned()),
+        (TextRecordKey::Entry, "x402://summarizeagent.eth/summarize/v1".to_owned()),
+        (TextRecordKey::Agentcard, "https://example.org/card.json".to_owned()),
+        (TextRecordKey::CidAgentcard, cid.to_string()),
+        (TextRecordKey::MirrorIpfs, format!("ipfs://{cid}")),
+        (TextRecordKey::Checksum, Digest::compute(CARD.as_bytes()).to_string()),
+        (TextRecordKey::Owner, "publisher.eth".to_owned()),
     ]
 }
 
 fn records() -> Seeds {
-    let with = |key: RecordKey, value: &[u8]| {
+    let with = |key: TextRecordKey, value: &[u8]| {
         let mut lines: Vec<Vec<u8>> = good_records().into_iter().map(|(_, value)| value.into_bytes()).collect();
-        let at = RecordKey::ALL.iter().position(|known| *known == key).expect("a key");
+        let at = TextRecordKey::ALL.iter().position(|known| *known == key).expect("a key");
         lines[at] = value.to_vec();
         lines.join(&b'\n')
     };
     let cid = ContentId::from_raw_block(CARD.as_bytes());
-    let upper = Digest::compute(CARD.as_bytes()).hex().to_ascii_uppercase();
+    let upper = Digest::compute(CARD.as_bytes()).to_hex().to_ascii_uppercase();
     vec![
-        ("good", with(RecordKey::Owner, b"publisher.eth")),
-        ("checksum-in-capitals", with(RecordKey::Checksum, upper.as_bytes())),
-        ("checksum-cut", with(RecordKey::Checksum, &upper.as_bytes()[..62])),
-        ("cid-of-another", with(RecordKey::CidAgentcard, ContentId::from_raw_block(b"x").to_string().as_bytes())),
-        ("cid-version-0", with(RecordKey::CidAgentcard, b"QmYwAPJzv5CZsnA625s3Xf2nemtYgPpHdWEz79ojWKPBdG")),
-        ("cid-inline", with(RecordKey::CidAgentcard, b"bafkqabtimvwgy3yk")),
-        ("mirror-by-gateway", with(RecordKey::MirrorIpfs, format!("https://example.org/ipfs/{cid}").as_bytes())),
-        ("mirror-by-subdomain", with(RecordKey::MirrorIpfs, format!("https://{cid}.ipfs.example.org/").as_bytes())),
-        ("mirror-with-path", with(RecordKey::MirrorIpfs, format!("ipfs://{cid}/a%20b/c.json").as_bytes())),
-        ("mirror-with-dots", with(RecordKey::MirrorIpfs, format!("ipfs://{cid}/../c.json").as_bytes())),
-        ("owner-in-capitals", with(RecordKey::Owner, b"Publisher.eth")),
-        ("owner-with-space", with(RecordKey::Owner, b"publisher.eth ")),
-        ("owner-right-to-left", with(RecordKey::Owner, "publisher.\u{202e}hte".as_bytes())),
-        ("owner-not-utf8", with(RecordKey::Owner, b"publisher.\xff")),
-        ("entry-of-another", with(RecordKey::Entry, b"x402://stranger.eth/summarize/v1")),
-        ("url-not-https", with(RecordKey::Agentcard, b"http://example.org/card.json")),
+        ("good", with(TextRecordKey::Owner, b"publisher.eth")),
+        ("checksum-in-capitals", with(TextRecordKey::Checksum, upper.as_bytes())),
+        ("checksum-cut", with(TextRecordKey::Checksum, &upper.as_bytes()[..62])),
+        ("cid-of-another", with(TextRecordKey::CidAgentcard, ContentId::from_raw_block(b"x").to_string().as_bytes())),
+        ("cid-version-0", with(TextRecordKey::CidAgentcard, b"QmYwAPJzv5CZsnA625s3Xf2nemtYgPpHdWEz79ojWKPBdG")),
+        ("cid-inline", with(TextRecordKey::CidAgentcard, b"bafkqabtimvwgy3yk")),
+        ("mirror-by-gateway", with(TextRecordKey::MirrorIpfs, format!("https://example.org/ipfs/{cid}").as_bytes())),
+        ("mirror-by-subdomain", with(TextRecordKey::MirrorIpfs, format!("https://{cid}.ipfs.example.org/").as_bytes())),
+        ("mirror-with-path", with(TextRecordKey::MirrorIpfs, format!("ipfs://{cid}/a%20b/c.json").as_bytes())),
+        ("mirror-with-dots", with(TextRecordKey::MirrorIpfs, format!("ipfs://{cid}/../c.json").as_bytes())),
+        ("owner-in-capitals", with(TextRecordKey::Owner, b"Publisher.eth")),
+        ("owner-with-space", with(TextRecordKey::Owner, b"publisher.eth ")),
+        ("owner-right-to-left", with(TextRecordKey::Owner, "publisher.\u{202e}hte".as_bytes())),
+        ("owner-not-utf8", with(TextRecordKey::Owner, b"publisher.\xff")),
+        ("entry-of-another", with(TextRecordKey::Entry, b"x402://stranger.eth/summarize/v1")),
+        ("url-not-https", with(TextRecordKey::Agentcard, b"http://example.org/card.json")),
         ("no-records", b"\n\n\n\n\n\n".to_vec()),
     ]
 }
@@ -240,8 +240,8 @@ fn files(count: usize) -> BTreeMap<String, bytes::Bytes> {
     (0..count).map(|n| (format!("agents/agent-{n}.json"), format!("{{\"number\": {n}}}\n").into())).collect()
 }
 
-fn sharded() -> DagLayout {
-    DagLayout { shard_above: 2, fanout: HamtFanout::SMALLEST, ..DagLayout::default() }
+fn sharded() -> UnixFsLayout {
+    UnixFsLayout { shard_above: 2, fanout: HamtFanout::SMALLEST, ..UnixFsLayout::default() }
 }
 
 fn cars() -> Seeds {
@@ -253,7 +253,7 @@ fn cars() -> Seeds {
     let mut dag = DagBuilder::default();
     let file = dag.add_file(&[b'a'; 300], 64).cid;
     let file_blocks = dag.into_blocks();
-    let (root, blocks) = build::build_directory_tree(&files(3), DagLayout::default());
+    let (root, blocks) = build::build_directory_tree(&files(3), UnixFsLayout::default());
     let raw = ContentId::from_raw_block(b"hello");
     let hello = BlocksByCid::from([(raw, "hello".into())]);
     let wrong = BlocksByCid::from([(raw, "hullo".into())]);
@@ -290,7 +290,7 @@ fn dags() -> Seeds {
     let mut dag = DagBuilder::default();
     let file = dag.add_file(&[b'a'; 300], 64).cid;
     let file_blocks = dag.into_blocks();
-    let (tree, tree_blocks) = build::build_directory_tree(&files(3), DagLayout::default());
+    let (tree, tree_blocks) = build::build_directory_tree(&files(3), UnixFsLayout::default());
     let (hamt, hamt_blocks) = build::build_directory_tree(&files(6), sharded());
     let mut dag = DagBuilder::default();
     let leaf = dag.add_raw_block("leaf");
@@ -476,8 +476,8 @@ fn resolved(elements: Vec<Bytes>) -> Vec<u8> {
 }
 
 fn texts() -> Vec<Bytes> {
-    let good: BTreeMap<RecordKey, String> = good_records().into_iter().collect();
-    RecordKey::ALL.map(|key| good.get(&key).cloned().unwrap_or_default().abi_encode().into()).into()
+    let good: BTreeMap<TextRecordKey, String> = good_records().into_iter().collect();
+    TextRecordKey::ALL.map(|key| good.get(&key).cloned().unwrap_or_default().abi_encode().into()).into()
 }
 
 fn first(element: Vec<u8>) -> Vec<u8> {
@@ -579,7 +579,7 @@ fn signed_verdicts() -> Seeds {
     let digest = Digest::compute(CARD.as_bytes()).to_string();
     let verdict = json!({
         "schema": "clresolve.verdict/1", "id": "", "conclusion": "",
-        "name": {"input": node.as_str(), "normalized": node.as_str(), "node": node.node().to_string()},
+        "name": {"input": node.as_str(), "normalized": node.as_str(), "node": node.namehash().to_string()},
         "state": "trusted", "summary": "Every required step passed.", "reasons": [], "identity": null,
         "anchor": {
             "world": "mainnet", "chain": "eip155:1",
@@ -594,7 +594,7 @@ fn signed_verdicts() -> Seeds {
         "freshness": {"checked_at": time(NOW), "fresh_until": time(NOW + 300), "retry_after": null, "served": "fresh"},
         "tool": {"name": "clresolve", "version": "0.0.0"},
     });
-    let verdict = serde_json::from_value::<Verdict>(verdict).expect("a verdict").with_digests();
+    let verdict = serde_json::from_value::<Verdict>(verdict).expect("a verdict").with_computed_digests();
     let key = ed25519_dalek::SigningKey::from_bytes(&[7; 32]);
     let kid = Ed25519PublicKey::from_bytes(key.verifying_key().as_bytes()).expect("a good key").thumbprint().to_owned();
     let header = json!({"alg": "EdDSA", "kid": kid, "typ": "clresolve-verdict+jwt"});
@@ -662,7 +662,7 @@ fn beacon_data() -> Seeds {
     let other = LightClientFinalityUpdate { signature_slot: finality.signature_slot - 1, ..finality.clone() };
     let fork = ConsensusFork::Electra;
     let list = |update: Vec<u8>| [&(update.len() as u64 + 4).to_le_bytes()[..], &[0; 4], &update].concat();
-    let saved = BEACON.chain.checkpoint_store().expect("a valid bootstrap").to_bytes();
+    let saved = BEACON.chain.store_at_checkpoint().expect("a valid bootstrap").to_bytes();
     let (start, finalized) = (bootstrap.to_ssz(fork), finality.to_ssz(fork));
     vec![
         ("bootstrap", ssz(0, start.clone())),

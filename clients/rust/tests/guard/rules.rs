@@ -796,22 +796,28 @@ async fn a_signed_decision_is_checked() {
 #[tokio::test]
 async fn a_caller_may_decide_in_this_process() {
     use async_trait::async_trait;
-    use clresolve_guard::{Allowed, Decides, Guard, Payable, Reply};
+    use clresolve_guard::{Guard, PayableEntries, PayableEntry, PaymentDecider, PaymentRequiredResponse};
     use std::time::SystemTime;
 
     struct Own;
     #[async_trait]
-    impl Decides for Own {
-        async fn gate(&self) -> Result<(), Refusal> {
+    impl PaymentDecider for Own {
+        async fn check_gate(&self) -> Result<(), Refusal> {
             Ok(())
         }
-        async fn decide(&self, reply: &Reply) -> Result<Allowed, Refusal> {
+        async fn decide_payable_entries(&self, reply: &PaymentRequiredResponse) -> Result<PayableEntries, Refusal> {
             let asks: Value = serde_json::from_slice(&reply.body).expect("JSON");
             let until = SystemTime::now() + Duration::from_secs(60);
-            let entries = if asks["accepts"].is_array() { vec![Payable { entry: 0, until }] } else { vec![] };
-            Allowed::new(entries).ok_or_else(|| Refusal::new(Why::Denied, ["own-code".into(), "<foreign>".into()]))
+            let entries = if asks["accepts"].is_array() { vec![PayableEntry { entry: 0, until }] } else { vec![] };
+            PayableEntries::new(entries)
+                .ok_or_else(|| Refusal::new(Why::Denied, ["own-code".into(), "<foreign>".into()]))
         }
-        async fn signed(&self, _: &Reply, _: &str, entry: usize) -> Result<Value, Refusal> {
+        async fn confirm_signed_payment(
+            &self,
+            _: &PaymentRequiredResponse,
+            _: &str,
+            entry: usize,
+        ) -> Result<Value, Refusal> {
             assert_eq!(entry, 0);
             Ok(Value::Null)
         }

@@ -10,10 +10,10 @@ use super::markup::{
     section_markup, table_markup,
 };
 use crate::difference::{AuditChange, AuditChangeKind};
-use crate::duty::{ACTORS, is_due};
+use crate::duty::{ACTORS, is_actor_needed};
 use crate::page::{ItemQuota, TextRun};
 use crate::words::role_in_words;
-use crate::{AuditReport, AuditRow, AuditRows};
+use crate::{AuditReport, AuditRow, AuditRowSource};
 use clresolve_core::reason::ReasonEffect;
 use clresolve_core::text::UntrustedText;
 
@@ -24,7 +24,7 @@ const MAX_CHANGES_SHOWN: usize = 500;
 /// The section, if there is a previous report.
 pub(super) fn changes_section(
     report: &AuditReport,
-    rows: &dyn AuditRows,
+    rows: &dyn AuditRowSource,
     table_has: &BTreeSet<u64>,
 ) -> io::Result<Markup> {
     let Some(difference) = &report.since else { return Ok(html! {}) };
@@ -36,7 +36,7 @@ pub(super) fn changes_section(
     Ok(section_markup("changes", "Since the previous report", &content))
 }
 
-fn changes_markup(changes: &[AuditChange], rows: &dyn AuditRows, table_has: &BTreeSet<u64>) -> io::Result<Markup> {
+fn changes_markup(changes: &[AuditChange], rows: &dyn AuditRowSource, table_has: &BTreeSet<u64>) -> io::Result<Markup> {
     if changes.is_empty() {
         return Ok(html! { p { "Nothing changed." } });
     }
@@ -79,7 +79,11 @@ struct ChangedNameFacts {
 }
 
 impl ChangedNames {
-    fn from_rows(shown: [&[&AuditChange]; 2], rows: &dyn AuditRows, table_has: &BTreeSet<u64>) -> io::Result<Self> {
+    fn from_rows(
+        shown: [&[&AuditChange]; 2],
+        rows: &dyn AuditRowSource,
+        table_has: &BTreeSet<u64>,
+    ) -> io::Result<Self> {
         let shown = shown.into_iter().flat_map(|changes| changes.iter().take(MAX_CHANGES_SHOWN));
         let names: BTreeSet<&str> = shown.map(|change| change.name.as_str()).collect();
         let mut known = BTreeMap::new();
@@ -88,7 +92,7 @@ impl ChangedNames {
                 let link = name_link(row, table_has);
                 let actors = ACTORS
                     .into_iter()
-                    .filter(|actor| is_due(*actor, row))
+                    .filter(|actor| is_actor_needed(*actor, row))
                     .map(role_in_words)
                     .collect::<Vec<_>>()
                     .join(", ");
@@ -100,7 +104,7 @@ impl ChangedNames {
     }
 
     /// The name as a link to its row.
-    fn link(&self, change: &AuditChange) -> Markup {
+    fn row_link(&self, change: &AuditChange) -> Markup {
         self.0.get(&change.name).map_or_else(|| code_markup(&change.name), |facts| facts.link.clone())
     }
 
@@ -127,7 +131,10 @@ fn state_table(changes: &[&AuditChange], known: &ChangedNames) -> Markup {
     truncated_table("states-changed", &COLUMNS, changes, |change| {
         let [before, after] = [&change.before, &change.after].map(|value| state(value.as_deref()));
         let (why, actors) = known.codes_and_actors(change);
-        row_markup(&COLUMNS, &[known.link(change), display(change.kind).render(), before, after, why, actors.render()])
+        row_markup(
+            &COLUMNS,
+            &[known.row_link(change), display(change.kind).render(), before, after, why, actors.render()],
+        )
     })
 }
 
@@ -135,7 +142,7 @@ fn change_table(changes: &[&AuditChange], known: &ChangedNames) -> Markup {
     const COLUMNS: [HtmlColumn; 4] = [("subject", "name"), ("", "change"), ("", "before"), ("", "now")];
     truncated_table("others-changed", &COLUMNS, changes, |change| {
         let [before, after] = [&change.before, &change.after].map(|value| code_or_dash(value.as_deref()));
-        row_markup(&COLUMNS, &[known.link(change), display(change.kind).render(), before, after])
+        row_markup(&COLUMNS, &[known.row_link(change), display(change.kind).render(), before, after])
     })
 }
 

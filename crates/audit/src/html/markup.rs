@@ -13,12 +13,12 @@ use crate::words::{effect_word, plural_duty_phrase};
 use clresolve_core::reason::FixerRole;
 use clresolve_core::text::{UntrustedText, capitalize_first};
 
-/// The placeholder in a frame that [`write_around`] replaces with the content. Foreign text never contains it, because
-/// [`UntrustedText`] escapes control characters.
+/// The placeholder in a frame that [`write_framed_content`] replaces with the content. Foreign text never contains it,
+/// because [`UntrustedText`] escapes control characters.
 pub(super) const SLOT: char = '\0';
 
 /// Writes `frame`, replacing its [`SLOT`] with the output of `content`. Long content is streamed, never buffered.
-pub(super) fn write_around(
+pub(super) fn write_framed_content(
     frame: Markup,
     out: &mut dyn Write,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -31,7 +31,7 @@ pub(super) fn write_around(
 }
 
 /// Writes `part` and a line break.
-pub(super) fn write_part(part: Markup, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_markup_line(part: Markup, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", part.into_string())
 }
 
@@ -118,7 +118,7 @@ pub(super) fn line_markup(pieces: &[TextRun<'_>]) -> Markup {
 }
 
 /// Text without elements, for a title.
-pub(super) fn plain_text(pieces: &[TextRun<'_>]) -> String {
+pub(super) fn text_runs_plain_text(pieces: &[TextRun<'_>]) -> String {
     let piece = |piece: &TextRun<'_>| match piece {
         TextRun::Plain(text) => text.to_string(),
         TextRun::Foreign(text) => UntrustedText::new(text).to_string(),

@@ -7,22 +7,22 @@ use maud::{Markup, html};
 
 use super::markup::{
     SLOT, agreement_symbol, code_markup, join_markup, line_markup, omitted_note, section_markup, small_print,
-    write_around, write_part,
+    write_framed_content, write_markup_line,
 };
-use crate::duty::{AWAITED, is_due};
+use crate::duty::{AWAITED, is_actor_needed};
 use crate::overview::{ORDER, identity_check_status, schema_check_status};
 use crate::owners::OnChainOwner;
 use crate::page::TextRun;
 use crate::row::AS_OF_BEFORE;
 use crate::words::role_slug;
-use crate::{AuditReport, AuditRow, AuditRows, DecidedState, SourceComparison};
+use crate::{AuditReport, AuditRow, AuditRowSource, CardSourceComparison, DecidedTrustState};
 use clresolve_core::reason::ReasonEffect;
 use clresolve_core::text::UntrustedText;
 
 /// Writes the table with the list's lines in `shown`. `findings` are the lines that have an article.
 pub(super) fn write_names_table(
     report: &AuditReport,
-    rows: &dyn AuditRows,
+    rows: &dyn AuditRowSource,
     shown: &BTreeSet<u64>,
     findings: &BTreeSet<u64>,
     out: &mut dyn Write,
@@ -36,7 +36,7 @@ pub(super) fn write_names_table(
                 thead {
                     tr {
                         @for head in ["name", "state"] { th scope="col" { (head) } }
-                        @for head in ["identity", "schemas"].into_iter().chain(SourceComparison::PAIRS) {
+                        @for head in ["identity", "schemas"].into_iter().chain(CardSourceComparison::PAIRS) {
                             th.mark scope="col" { (head) }
                         }
                         th scope="col" { "codes" }
@@ -47,13 +47,13 @@ pub(super) fn write_names_table(
         }
         (omitted_note(over, "names"))
     };
-    write_around(section_markup("names", "Names", &content), out, |out| {
+    write_framed_content(section_markup("names", "Names", &content), out, |out| {
         for state in ORDER {
             rows.for_each_row(&mut |row| {
                 if row.state != state || !shown.contains(&row.line) {
                     return Ok(());
                 }
-                write_part(table_row(report, row, findings), out)
+                write_markup_line(table_row(report, row, findings), out)
             })?;
         }
         Ok(())
@@ -85,16 +85,16 @@ fn filter_controls() -> Markup {
 }
 
 fn table_row(report: &AuditReport, row: &AuditRow, findings: &BTreeSet<u64>) -> Markup {
-    let actors: Vec<_> = AWAITED.into_iter().filter(|actor| is_due(*actor, row)).map(role_slug).collect();
+    let actors: Vec<_> = AWAITED.into_iter().filter(|actor| is_actor_needed(*actor, row)).map(role_slug).collect();
     let depths = [("identity", identity_check_status(row).into()), ("schemas", schema_check_status(row).into())];
-    let pairs = SourceComparison::PAIRS.into_iter().zip(row.drift.agreements());
+    let pairs = CardSourceComparison::PAIRS.into_iter().zip(row.drift.agreements());
     let codes = [ReasonEffect::Fail, ReasonEffect::Unknown, ReasonEffect::Warn]
         .into_iter()
         .flat_map(|effect| row.codes(effect).into_iter().map(move |code| line_markup(&[TextRun::Code(code, effect)])));
     let state = row.state;
     html! {
         tr id=(row.anchor()) data-state=(state) data-actor=(actors.join(" ")) data-owner=(owner_text(row)) {
-            td.subject data-label="name" { (name(report, row, findings)) }
+            td.subject data-label="name" { (linked_name_markup(report, row, findings)) }
             td data-label="state" {
                 span class={ (state) " state" } { (state) }
                 (unchanged_note(row))
@@ -109,7 +109,7 @@ fn table_row(report: &AuditReport, row: &AuditRow, findings: &BTreeSet<u64>) -> 
 }
 
 /// The name, linked to its findings if the page contains them.
-fn name(report: &AuditReport, row: &AuditRow, findings: &BTreeSet<u64>) -> Markup {
+fn linked_name_markup(report: &AuditReport, row: &AuditRow, findings: &BTreeSet<u64>) -> Markup {
     let article = report.counts.same_findings(row).map_or(row.line, |alike| alike.line);
     let name = code_markup(row.name());
     html! { @if findings.contains(&article) { a href={ "#findings-" (article) } { (name) } } @else { (name) } }
@@ -125,8 +125,8 @@ fn unchanged_note(row: &AuditRow) -> Markup {
 fn carried_facts_note(row: &AuditRow) -> Markup {
     let Some(carried) = &row.carried else { return html! {} };
     let state = carried.state.map(|state| match state {
-        DecidedState::Trusted => "trusted",
-        DecidedState::Untrusted => "untrusted",
+        DecidedTrustState::Trusted => "trusted",
+        DecidedTrustState::Untrusted => "untrusted",
     });
     let members =
         carried.members.iter().map(|member| UntrustedText::new(member).to_string()).collect::<Vec<_>>().join(", ");

@@ -64,7 +64,7 @@ pub(super) fn states_in_words(states: [u64; 3]) -> String {
 }
 
 /// The non-empty segments of a states bar: position, width, and the state's CSS class and symbol.
-fn bar_parts(states: [u64; 3]) -> impl Iterator<Item = (u64, u64, &'static str, &'static str)> {
+fn states_bar_segments(states: [u64; 3]) -> impl Iterator<Item = (u64, u64, &'static str, &'static str)> {
     let mut end = 0;
     let parts = visible_widths(states).into_iter().zip(STATES).filter(|(width, _)| *width > 0);
     parts.map(move |(width, (class, _, sign))| {
@@ -76,7 +76,7 @@ fn bar_parts(states: [u64; 3]) -> impl Iterator<Item = (u64, u64, &'static str, 
 /// A bar of the states with their symbols.
 pub(super) fn states_bar(id: &str, title: &str, states: [u64; 3]) -> Markup {
     let parts = html! {
-        @for (at, width, class, sign) in bar_parts(states) {
+        @for (at, width, class, sign) in states_bar_segments(states) {
             rect class=(class) x=(percent_text(at)) width=(percent_text(width)) height="100%" {}
             @if width >= ROOM_FOR_SIGN { text x=(percent_text(at + width / 2)) y="50%" { (sign) } }
         }
@@ -96,10 +96,10 @@ fn svg_image(class: &str, height: &str, id: &str, [title, words]: [&str; 2], con
 }
 
 /// A bar whose numbers are printed next to it, and therefore hidden from screen readers.
-pub(super) fn small_bar(parts: [u64; 3]) -> Markup {
+pub(super) fn small_states_bar(parts: [u64; 3]) -> Markup {
     html! {
         svg.small.bar aria-hidden="true" width="100%" height="10" {
-            @for (at, width, class, _) in bar_parts(parts) {
+            @for (at, width, class, _) in states_bar_segments(parts) {
                 rect class=(class) x=(percent_text(at)) width=(percent_text(width)) height="10" {}
             }
         }
@@ -107,7 +107,7 @@ pub(super) fn small_bar(parts: [u64; 3]) -> Markup {
 }
 
 /// A bar of length `part` of `whole`, whose number is printed next to it.
-pub(super) fn length_bar(class: &str, part: u64, whole: u64) -> Markup {
+pub(super) fn proportional_bar(class: &str, part: u64, whole: u64) -> Markup {
     let [width, _] = visible_widths([part.min(whole), whole.saturating_sub(part)]);
     html! {
         svg.small aria-hidden="true" width="100%" height="10" {

@@ -18,7 +18,7 @@ const COLUMNS: [HtmlColumn; 7] = [
 
 /// The section, if the audit has waivers.
 pub(super) fn waivers_section(report: &AuditReport) -> Markup {
-    let rows: Vec<Markup> = report.waivers.all().iter().map(waiver_row).collect();
+    let rows: Vec<Markup> = report.waivers.as_slice().iter().map(waiver_row).collect();
     if rows.is_empty() {
         return html! {};
     }

@@ -7,20 +7,20 @@ use maud::{Markup, Render as _, html};
 
 use super::markup::{
     HtmlColumn, SLOT, actor_word, code_markup, join_markup, line_markup, link_to, more_items_note, name_link,
-    omitted_note, owner_markup, role_sentence, row_markup, section_markup, small_print, table_markup, write_around,
-    write_part,
+    omitted_note, owner_markup, role_sentence, row_markup, section_markup, small_print, table_markup,
+    write_framed_content, write_markup_line,
 };
 use crate::cause::DefectCategory;
-use crate::duty::{ACTORS, AWAITED, MAX_LINE_CHARACTERS, is_due, repair_tasks};
+use crate::duty::{ACTORS, AWAITED, MAX_LINE_CHARACTERS, is_actor_needed, repair_tasks};
 use crate::governance_log::GovernanceTableLayout;
 use crate::overview::{AuditOverview, identity_check_status, schema_check_status};
 use crate::owners::{OnChainOwner, OwnerSummary};
 use crate::page::{
-    BulletPoint, ItemQuota, TextRun, finding_points, item_list, name_count_text as counted, same_findings_note,
-    shown_names_text, source_digests_point,
+    BulletPoint, ItemQuota, TextRun, comma_separated_runs, finding_points, name_count_text as counted,
+    same_findings_note, source_digests_point, truncated_names_text,
 };
 use crate::words::role_slug;
-use crate::{AuditReport, AuditRow, AuditRows, LogRowDraft, ReasonSummary, SourceAgreement};
+use crate::{AuditReport, AuditRow, AuditRowSource, LogRowDraft, ReasonSummary, SourceAgreement};
 use clresolve_core::reason::{FixerRole, ReasonEffect};
 use clresolve_core::text::UntrustedText;
 
@@ -34,16 +34,16 @@ const MAX_RECORDS_SHOWN: usize = 500;
 const MAX_DRAFTS_SHOWN: usize = 500;
 
 /// Writes all articles, and returns the lines of the list that have one.
-pub(super) fn write_articles(
+pub(super) fn write_row_articles(
     report: &AuditReport,
     overview: &AuditOverview,
-    rows: &dyn AuditRows,
+    rows: &dyn AuditRowSource,
     table_has: &BTreeSet<u64>,
     out: &mut dyn Write,
 ) -> io::Result<BTreeSet<u64>> {
     let mut shown = BTreeSet::new();
     let mut quota = ItemQuota::with_limit(MAX_ARTICLES);
-    write_around(section_markup("act", "What to do", &SLOT.render()), out, |out| {
+    write_framed_content(section_markup("act", "What to do", &SLOT.render()), out, |out| {
         for (actor, due) in AWAITED.into_iter().zip(overview.due) {
             let warnings = actor_warnings(report, actor);
             if due == 0 && warnings.is_empty() {
@@ -58,14 +58,14 @@ pub(super) fn write_articles(
                 }
             };
             let articles = article_rows(report, actor, rows, &mut quota)?;
-            write_around(frame, out, |out| {
+            write_framed_content(frame, out, |out| {
                 for (cause, names) in overview.causes_of(actor) {
-                    write_part(cause_heading(actor, cause, names), out)?;
+                    write_markup_line(cause_heading(actor, cause, names), out)?;
                     for row in articles.get(&cause).into_iter().flatten() {
                         // If two actors must act on a name, only the first of its articles gets the anchor, because ids
                         // are unique.
                         let is_first = shown.insert(row.line);
-                        write_part(row_article(report, actor, row, is_first), out)?;
+                        write_markup_line(row_article(report, actor, row, is_first), out)?;
                     }
                 }
                 Ok(())
@@ -75,7 +75,7 @@ pub(super) fn write_articles(
             @if overview.busiest_actor().is_none() { p { "Nobody has to act on a failure." } }
             (omitted_note(quota.over, "sets of findings"))
         };
-        write_part(end, out)
+        write_markup_line(end, out)
     })?;
     Ok(shown)
 }
@@ -92,7 +92,7 @@ pub(super) fn cause_anchor(actor: FixerRole, cause: DefectCategory) -> String {
 fn article_rows(
     report: &AuditReport,
     actor: FixerRole,
-    rows: &dyn AuditRows,
+    rows: &dyn AuditRowSource,
     quota: &mut ItemQuota,
 ) -> io::Result<BTreeMap<DefectCategory, Vec<AuditRow>>> {
     let mut articles: BTreeMap<DefectCategory, Vec<AuditRow>> = BTreeMap::new();
@@ -119,7 +119,7 @@ fn owners_table(overview: &AuditOverview, table_has: &BTreeSet<u64>) -> Markup {
         let which = join_markup(names.chain(more_items_note(more)), ", ");
         row_markup(&COLUMNS, &[owned.names.render(), owner_markup(who), owner_causes(owned), which])
     };
-    let rows: Vec<Markup> = overview.owners.sorted_by_names().into_iter().map(owner_row).collect();
+    let rows: Vec<Markup> = overview.owners.sorted_by_name_count().into_iter().map(owner_row).collect();
     html! {
         h4 #owners { "By owner" }
         (table_markup("owners-table", "owners", &COLUMNS, &rows))
@@ -139,7 +139,7 @@ fn row_article(report: &AuditReport, actor: FixerRole, row: &AuditRow, is_first:
     let alike = report.counts.same_findings(row);
     let others = alike.map_or(0, |alike| alike.names - 1);
     let with: Vec<_> =
-        ACTORS.into_iter().filter(|other| *other != actor && is_due(*other, row)).map(role_slug).collect();
+        ACTORS.into_iter().filter(|other| *other != actor && is_actor_needed(*other, row)).map(role_slug).collect();
     let state = row.state;
     html! {
         article id=[is_first.then(|| format!("findings-{}", row.line))] class=(state) {
@@ -148,25 +148,25 @@ fn row_article(report: &AuditReport, actor: FixerRole, row: &AuditRow, is_first:
                 @if others > 0 { " and " (others) " more" }
                 " " span class={ (state) " state" } { (state) }
             }
-            p.depths { (depths_markup(row)) }
+            p.depths { (depth_results_markup(row)) }
             @if let Some(alike) = alike.filter(|_| others > 0) {
                 p.soft { (line_markup(&same_findings_note(&alike.others, others))) }
             }
             @if row.normalized.as_deref() != Some(&row.input) {
-                p.soft { "Typed as " (code_markup(&row.input)) " in " (row.place()) "." }
+                p.soft { "Typed as " (code_markup(&row.input)) " in " (row.place_in_words()) "." }
             }
             @for found in finding_points(row, &|reason| reason.code.entry().fixer == actor) { (point_markup(&found)) }
             @if row.more_reasons > 0 { p { "and " (row.more_reasons) " more findings" } }
             @if let Some(digests) = source_digests_point(&row.drift).filter(|_| actor == FixerRole::Publisher) { (point_markup(&digests)) }
             @if !with.is_empty() { p.soft { "Others who must act: " (with.join(", ")) "." } }
-            @if !row.near_misses.is_empty() { p { "Trusted by the rules " (line_markup(&item_list(&row.near_misses))) "." } }
+            @if !row.near_misses.is_empty() { p { "Trusted by the rules " (line_markup(&comma_separated_runs(&row.near_misses))) "." } }
             (duties_list(report, actor, row, others))
         }
     }
 }
 
 /// The results of both depths for a name.
-fn depths_markup(row: &AuditRow) -> Markup {
+fn depth_results_markup(row: &AuditRow) -> Markup {
     let word = |agreement| match agreement {
         SourceAgreement::Agree => html! { span.agree { "✓ pass" } },
         SourceAgreement::Differ => html! { span.differ { "✗ fail" } },
@@ -217,14 +217,14 @@ fn warnings_list(warnings: &[&ReasonSummary]) -> Markup {
             @for ReasonSummary { code, names, examples, .. } in warnings {
                 li {
                     (line_markup(&[TextRun::Code(*code, ReasonEffect::Warn)])) " " (code.entry().title)
-                    " (" (counted(*names)) "): " (line_markup(&shown_names_text(examples, *names)))
+                    " (" (counted(*names)) "): " (line_markup(&truncated_names_text(examples, *names)))
                 }
             }
         }
     }
 }
 
-pub(super) fn records_section(rows: &dyn AuditRows, table_has: &BTreeSet<u64>) -> io::Result<Markup> {
+pub(super) fn records_section(rows: &dyn AuditRowSource, table_has: &BTreeSet<u64>) -> io::Result<Markup> {
     const COLUMNS: [HtmlColumn; 3] = [("subject", "name"), ("", "record"), ("wide", "value")];
     let mut quota = ItemQuota::with_limit(MAX_RECORDS_SHOWN);
     let mut records = Vec::new();
@@ -248,7 +248,7 @@ pub(super) fn records_section(rows: &dyn AuditRows, table_has: &BTreeSet<u64>) -
     Ok(section_markup("records", "Text records to set", &content))
 }
 
-pub(super) fn drafts_section(report: &AuditReport, rows: &dyn AuditRows) -> io::Result<Markup> {
+pub(super) fn drafts_section(report: &AuditReport, rows: &dyn AuditRowSource) -> io::Result<Markup> {
     let mut quota = ItemQuota::with_limit(MAX_DRAFTS_SHOWN);
     let mut drafts = Vec::new();
     rows.for_each_row(&mut |row| {
@@ -263,7 +263,7 @@ pub(super) fn drafts_section(report: &AuditReport, rows: &dyn AuditRows) -> io::
         @if drafts.is_empty() {
             p { "None." }
         } @else {
-            pre tabindex="0" { (GovernanceTableLayout::Published.head()) @for draft in &drafts { (draft) "\n" } }
+            pre tabindex="0" { (GovernanceTableLayout::Published.table_head_markdown()) @for draft in &drafts { (draft) "\n" } }
         }
         (omitted_note(quota.over, "draft rows"))
     };

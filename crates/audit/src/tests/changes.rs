@@ -1,7 +1,7 @@
 //! The changes between two audits, and the facts copied from one to the next.
 
 use super::*;
-use clresolve_verdict::card::SchemaSide;
+use clresolve_verdict::card::SchemaRole;
 
 /// The changes from one row of a name to another: kind, before and after.
 fn changes(before: &AuditRow, after: &AuditRow) -> Vec<(&'static str, Option<String>, Option<String>)> {
@@ -68,7 +68,7 @@ fn an_outage_between_two_audits_hides_no_change() {
     let outage = outage_after(&outage_after(&before));
     assert_eq!(outage.known, before.known);
     let carried = outage.carried.as_ref().expect("what was known");
-    assert_eq!((carried.state, carried.members.len()), (Some(DecidedState::Trusted), 4));
+    assert_eq!((carried.state, carried.members.len()), (Some(DecidedTrustState::Trusted), 4));
     assert_eq!(kinds(&before, &outage), ["state"]);
 
     let same = changes(&outage, &before);
@@ -181,9 +181,11 @@ fn an_owner_or_an_expiry_that_comes_or_goes_is_a_change() {
 
 #[test]
 fn lines_that_begin_alike_are_told_apart() {
-    let long =
-        |line: u64, end: &str| AuditRow::unreadable(line, "aaaa", Some(Digest::compute(end.as_bytes())), "too long");
-    let rows = [long(1, "one"), long(2, "two"), long(3, "two"), AuditRow::unreadable(4, "aaaa", None, "no name")];
+    let long = |line: u64, end: &str| {
+        AuditRow::from_unreadable_line(line, "aaaa", Some(Digest::compute(end.as_bytes())), "too long")
+    };
+    let rows =
+        [long(1, "one"), long(2, "two"), long(3, "two"), AuditRow::from_unreadable_line(4, "aaaa", None, "no name")];
     let page = written(AuditReportFormat::Html, &rows, AuditEnding::Complete);
     for line in 1..=4 {
         assert_eq!(page.matches(&format!(" id=\"line-{line}\"")).count(), 1, "{page}");
@@ -261,7 +263,7 @@ fn schema_layers_are_reported_and_compared() {
     let schema = |verb: &str, reasons: Vec<Reason>| PublishedSchemaRow {
         layer: "protocol-commons/1.0.0".to_owned(),
         verb: verb.to_owned(),
-        side: SchemaSide::Receipt,
+        side: SchemaRole::Receipt,
         path: format!("schemas/{HOSTILE}"),
         state: if reasons.is_empty() { TrustState::Trusted } else { TrustState::Untrusted },
         reasons,

@@ -9,7 +9,8 @@ fn counts_and_groups_are_those_of_the_rows() {
     let mut undecided = trusted();
     undecided.state = TrustState::Indeterminate;
     undecided.reasons = vec![Reason::new(ReasonCode::CidUnproven), Reason::new(ReasonCode::SingleRpc)];
-    undecided.profile.near_misses = vec![ProfileNearMiss { profile: "p".to_owned(), would_be: TrustState::Trusted }];
+    undecided.profile.near_misses =
+        vec![TrustStateUnderOtherProfile { profile: "p".to_owned(), would_be: TrustState::Trusted }];
     let mut rows: Vec<AuditRow> = (1..=8).map(|line| AuditRow::from_verdict(line, &wrong_checksum())).collect();
     rows.extend([AuditRow::from_verdict(9, &trusted()), AuditRow::from_verdict(10, &undecided)]);
     let counts = report(&rows, AuditEnding::Complete).counts;
@@ -32,7 +33,10 @@ fn counts_and_groups_are_those_of_the_rows() {
 
 #[test]
 fn times_span_the_rows_whatever_their_order() {
-    let at = |time: &str| AuditRow { checked_at: Some(time.to_owned()), ..AuditRow::unreadable(1, "a", None, "b") };
+    let at = |time: &str| AuditRow {
+        checked_at: Some(time.to_owned()),
+        ..AuditRow::from_unreadable_line(1, "a", None, "b")
+    };
     let rows = [at("2026-11-20T10:00:05Z"), at("2026-11-20T10:00:01.25Z"), at("2026-11-20T10:00:05.5Z")];
     let text = written(AuditReportFormat::Markdown, &rows, AuditEnding::Complete);
     assert!(text.contains("`2026-11-20T10:00:01Z to 2026-11-20T10:00:05Z`"), "{text}");

@@ -31,7 +31,7 @@ fn a_draft_says_who_has_to_do_what() {
 
 #[test]
 fn what_names_nobody_or_has_no_date_drafts_no_incident() {
-    let rows = [AuditRow::unreadable(1, "0x00", None, "it is the hash of a name that nobody has spelt")];
+    let rows = [AuditRow::from_unreadable_line(1, "0x00", None, "it is the hash of a name that nobody has spelt")];
     let invalid = AuditRow {
         checked_at: None,
         block: None,

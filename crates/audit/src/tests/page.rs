@@ -48,7 +48,7 @@ fn every_link_has_a_target_and_every_anchor_is_unique() {
 #[test]
 fn each_actor_gets_their_names_and_the_line_to_run() {
     use clresolve_core::reason::FixerRole;
-    use duty::{is_due, repair_tasks};
+    use duty::{is_actor_needed, repair_tasks};
     let rows = [AuditRow::from_verdict(1, &wrong_checksum()), AuditRow::from_verdict(2, &changed_host()), misrouted(3)];
     let whole = report(&rows, AuditEnding::Complete);
     let duties_of = |actor, row: &AuditRow| -> Vec<(String, Option<String>)> {
@@ -71,7 +71,10 @@ fn each_actor_gets_their_names_and_the_line_to_run() {
     (pending.state, pending.reasons) = (TrustState::Indeterminate, vec![Reason::new(ReasonCode::RecordPending)]);
     let pending = AuditRow::from_verdict(6, &pending);
     assert!(duties_of(FixerRole::Nobody, &pending)[0].0.starts_with("Wait until the newer block is final"));
-    assert!(duty::ACTORS.iter().all(|actor| !is_due(*actor, &pending)) && is_due(FixerRole::Nobody, &pending));
+    assert!(
+        duty::ACTORS.iter().all(|actor| !is_actor_needed(*actor, &pending))
+            && is_actor_needed(FixerRole::Nobody, &pending)
+    );
     let page =
         written_as(&report(std::slice::from_ref(&pending), AuditEnding::Complete), AuditReportFormat::Html, &[pending]);
     assert!(
@@ -88,7 +91,7 @@ fn each_actor_gets_their_names_and_the_line_to_run() {
         duties_of(FixerRole::Publisher, &unproven)
     );
     assert_eq!(cause::DefectCategory::for_actor(FixerRole::Publisher, &unproven), Some(cause::DefectCategory::Ipfs));
-    assert!(is_due(FixerRole::Asker, &unregistered) && !is_due(FixerRole::Publisher, &unregistered));
+    assert!(is_actor_needed(FixerRole::Asker, &unregistered) && !is_actor_needed(FixerRole::Publisher, &unregistered));
     let mut run = |name: &str, flags: &[&str]| {
         unregistered.normalized = Some(name.to_owned());
         let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
@@ -104,7 +107,7 @@ fn each_actor_gets_their_names_and_the_line_to_run() {
     assert_eq!(run("a.eth", &flags), Some(format!("clresolve trace {quoted} {rules} a.eth")));
     assert_eq!(run("a\u{200d}b.eth", &[]), None, "what is escaped where it is shown is no command");
     let trusted = AuditRow::from_verdict(5, &trusted());
-    assert!(duty::ACTORS.iter().all(|actor| !is_due(*actor, &trusted)));
+    assert!(duty::ACTORS.iter().all(|actor| !is_actor_needed(*actor, &trusted)));
 }
 
 #[test]
@@ -224,7 +227,9 @@ fn markdown_fits_into_an_issue_and_says_what_it_lacks() {
         .map(|line| {
             let mut row = misrouted(line);
             row.reasons = (0..3)
-                .map(|_| Reason::new(ReasonCode::VerbUnknown).at_place(HOSTILE.repeat(9)).fix("\u{202e}".repeat(400)))
+                .map(|_| {
+                    Reason::new(ReasonCode::VerbUnknown).at_place(HOSTILE.repeat(9)).with_fix("\u{202e}".repeat(400))
+                })
                 .collect();
             row.reasons[0] = row.reasons[0].clone().at_place(line.to_string());
             row.txt = vec![TextRecordFix { key: "cl.entry".to_owned(), value: "x".repeat(300) }];
@@ -249,7 +254,7 @@ fn markdown_fits_into_an_issue_and_says_what_it_lacks() {
 fn findings_that_do_not_fit_are_named_and_leave_out_no_others() {
     let mut loud = misrouted(1);
     loud.reasons = (0..64)
-        .map(|at| Reason::new(ReasonCode::VerbUnknown).at_place(format!("/{at}")).fix("\u{202e}".repeat(400)))
+        .map(|at| Reason::new(ReasonCode::VerbUnknown).at_place(format!("/{at}")).with_fix("\u{202e}".repeat(400)))
         .collect();
     let rows = [loud, misrouted(2), misrouted(3)];
     let text = written(AuditReportFormat::Markdown, &rows, AuditEnding::Complete);
@@ -400,7 +405,7 @@ fn names_that_publishers_must_act_on_are_grouped_by_owner() {
     let mut twice = held(4, json!("0xaa"));
     twice.reasons = vec![Reason::new(ReasonCode::TxtMissing), Reason::new(ReasonCode::VerbUnknown)];
     let owners = counted(&[held(1, json!("0xaa")), twice, held(3, json!("0xaa"))]);
-    let causes = owners.sorted_by_names()[0].1.causes();
+    let causes = owners.sorted_by_name_count()[0].1.causes();
     assert_eq!(
         causes,
         [(cause::DefectCategory::Manifest, 2), (cause::DefectCategory::Records, 1)],

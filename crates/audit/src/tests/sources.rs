@@ -13,7 +13,7 @@ fn where_all_agree_there_is_no_drift() {
 #[test]
 fn the_source_that_differs_is_told() {
     use SourceAgreement::{Agree, Differ, Open};
-    let pairs = |verdict: &Verdict| SourceComparison::from_verdict(verdict).agreements();
+    let pairs = |verdict: &Verdict| CardSourceComparison::from_verdict(verdict).agreements();
     assert_eq!(pairs(&wrong_checksum()), [Differ, Differ, Agree, Agree, Agree, Agree]);
     assert_eq!(pairs(&changed_host()), [Differ, Agree, Differ, Agree, Agree, Agree]);
     let other_entry = failing([Reason::new(ReasonCode::TxtEntryMismatch).at_place("cl.entry")]);
@@ -49,7 +49,7 @@ fn owner_of_a_proven_card_is_proposed_for_any_record_defect() {
     ] {
         let mut verdict = owned(Reason::new(code));
         assert_eq!(txt(&verdict), ["cl.owner=o.eth"], "{code}");
-        verdict.identity.as_mut().expect("a card").card.sha256 = Digest::compute(b"other").hex();
+        verdict.identity.as_mut().expect("a card").card.sha256 = Digest::compute(b"other").to_hex();
         assert_eq!(txt(&verdict), [""; 0], "{code}: another card than the proven one");
     }
     for code in [ReasonCode::OwnerUnproven, ReasonCode::PublisherNotAllowed] {
@@ -94,11 +94,11 @@ fn a_value_that_cannot_be_copied_is_not_proposed() {
 #[test]
 fn without_a_card_records_do_not_differ_from_it() {
     let mut verdict = failing([Reason::new(ReasonCode::TxtMissing).at_place("cl.entry")]);
-    assert_eq!(SourceComparison::from_verdict(&verdict).txt_card, SourceAgreement::Differ);
+    assert_eq!(CardSourceComparison::from_verdict(&verdict).txt_card, SourceAgreement::Differ);
     for report in
         verdict.steps.iter_mut().filter(|report| matches!(report.step, ResolutionStep::Card | ResolutionStep::Binding))
     {
         report.status = StepStatus::Skip;
     }
-    assert_eq!(SourceComparison::from_verdict(&verdict).txt_card, SourceAgreement::Open);
+    assert_eq!(CardSourceComparison::from_verdict(&verdict).txt_card, SourceAgreement::Open);
 }

@@ -33,7 +33,7 @@ fn full(rows: &[AuditRow]) -> AuditReport {
     whole.schema_layers = Some(Vec::new());
     let accepted = waiver("a.eth", ReasonCode::ChecksumMismatch, "https, ipfs", Some(&digest("card")), "2026-11-20");
     let today = "2026-11-20".parse().expect("a day");
-    whole.waivers = Waivers::apply(vec![accepted], today, &Listed(rows)).expect("rows in memory");
+    whole.waivers = AppliedWaivers::apply(vec![accepted], today, &Listed(rows)).expect("rows in memory");
     whole
 }
 
@@ -78,6 +78,7 @@ fn contradictory_and_oversize_reports_are_not_rendered() {
     assert!(read(&json).is_ok());
     assert!(read(&with_new_digest(&json.replace("\"complete\": true", "\"complete\": false"))).is_err());
     let many = vec![waiver("a.eth", ReasonCode::ChecksumMismatch, "https", None, "2026-11-20"); MAX_WAIVERS + 1];
-    let waivers = Waivers::apply(many, "2026-11-20".parse().expect("a day"), &Listed(&rows)).expect("rows in memory");
+    let waivers =
+        AppliedWaivers::apply(many, "2026-11-20".parse().expect("a day"), &Listed(&rows)).expect("rows in memory");
     assert!(read(&written_as(&AuditReport { waivers, ..whole }, AuditReportFormat::Json, &rows)).is_err());
 }

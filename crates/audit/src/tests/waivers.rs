@@ -20,16 +20,16 @@ const TODAY: &str = "2026-11-20";
 /// The location of the finding of [`wrong_checksum`].
 const SOURCES: &str = "https, ipfs";
 
-fn applied(given: Vec<Waiver>, rows: &[AuditRow]) -> Waivers {
-    Waivers::apply(given, TODAY.parse().expect("a day"), &Listed(rows)).expect("rows in memory")
+fn applied(given: Vec<Waiver>, rows: &[AuditRow]) -> AppliedWaivers {
+    AppliedWaivers::apply(given, TODAY.parse().expect("a day"), &Listed(rows)).expect("rows in memory")
 }
 
 /// The status of a waiver, and the worst state that remains.
 fn outcome(given: Waiver, rows: &[AuditRow]) -> (WaiverStatus, TrustState) {
     let waivers = applied(vec![given], rows);
     let counts = report(rows, AuditEnding::Complete).counts;
-    let worst = waivers.worst_state(&counts, &Listed(rows)).expect("rows in memory");
-    (waivers.all()[0].status, worst)
+    let worst = waivers.worst_unwaived_state(&counts, &Listed(rows)).expect("rows in memory");
+    (waivers.as_slice()[0].status, worst)
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn waiver_covers_one_place() {
     let waivers = applied(vec![given()], &both);
     let accepted: Vec<bool> =
         both[0].reasons.iter().map(|it| waivers.accepting_waiver(&both[0], it).is_some()).collect();
-    assert_eq!((accepted, waivers.all()[0].findings), (vec![false, true], 1));
+    assert_eq!((accepted, waivers.as_slice()[0].findings), (vec![false, true], 1));
     assert_eq!(outcome(given(), &both), (WaiverStatus::Accepted, TrustState::Untrusted));
     assert_eq!(outcome(given(), &[row(&["cl.owner"])]), (WaiverStatus::Accepted, TrustState::Trusted));
     assert_eq!(outcome(given(), &[row(&["cl.entry"])]), (WaiverStatus::OtherValue, TrustState::Untrusted));

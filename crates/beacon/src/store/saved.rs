@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use super::LightClientStore;
 use crate::committee::ProvenSyncCommittee;
 use crate::containers::{LightClientHeader, SyncCommittee};
-use crate::error::{LightClientError, SszContainer, UpdateHeaderRole};
+use crate::error::{LightClientError, SszContainerKind, UpdateHeaderRole};
 use crate::fork::ConsensusFork;
 use crate::header::check_execution_header;
 use crate::spec::ChainSpec;
@@ -51,20 +51,20 @@ impl LightClientStore {
     /// [`LightClientError::SavedFork`], [`LightClientError::SavedCheckpoint`], [`LightClientError::SavedCommittee`],
     /// [`LightClientError::SavedOrder`] and others.
     pub fn from_bytes(bytes: &[u8], spec: ChainSpec, checkpoint: B256) -> Result<Self, LightClientError> {
-        let mut reader = SszReader::new(SszContainer::SavedState, content_with_valid_digest(bytes)?);
+        let mut reader = SszReader::new(SszContainerKind::SavedState, content_with_valid_digest(bytes)?);
         reader.read_bytes(FORMAT.len())?;
         let (genesis_validators_root, fork_version): (B256, [u8; 4]) =
             (reader.read_fixed_bytes()?, reader.read_fixed_bytes()?.0);
-        check_network(genesis_validators_root, &spec)?;
-        check_checkpoint(reader.read_fixed_bytes()?, checkpoint)?;
+        check_saved_network(genesis_validators_root, &spec)?;
+        check_saved_checkpoint(reader.read_fixed_bytes()?, checkpoint)?;
         reader.read_offset()?;
         reader.read_offset()?;
         let [has_next] = reader.read_fixed_bytes()?.0;
-        let current_committee = read_committee(&mut reader, &spec)?;
-        let next_committee = if has_next == 1 { Some(read_committee(&mut reader, &spec)?) } else { None };
+        let current_committee = read_saved_committee(&mut reader, &spec)?;
+        let next_committee = if has_next == 1 { Some(read_saved_committee(&mut reader, &spec)?) } else { None };
         let [finalized, optimistic] = reader.into_variable_fields()?;
-        let finalized = read_header(finalized, UpdateHeaderRole::Finalized, &spec)?;
-        let optimistic = read_header(optimistic, UpdateHeaderRole::Attested, &spec)?;
+        let finalized = read_saved_header(finalized, UpdateHeaderRole::Finalized, &spec)?;
+        let optimistic = read_saved_header(optimistic, UpdateHeaderRole::Attested, &spec)?;
         if Some(fork_version) != spec.fork_version_at_slot(finalized.beacon.slot)
             && !clresolve_core::mutant!("beacon-saved-fork")
         {
@@ -90,7 +90,7 @@ fn content_with_valid_digest(bytes: &[u8]) -> Result<&[u8], LightClientError> {
     Ok(content)
 }
 
-fn check_network(observed: B256, spec: &ChainSpec) -> Result<(), LightClientError> {
+fn check_saved_network(observed: B256, spec: &ChainSpec) -> Result<(), LightClientError> {
     let expected = spec.genesis_validators_root;
     if observed != expected && !clresolve_core::mutant!("beacon-saved-network") {
         return Err(LightClientError::SavedNetwork { expected, observed });
@@ -98,14 +98,14 @@ fn check_network(observed: B256, spec: &ChainSpec) -> Result<(), LightClientErro
     Ok(())
 }
 
-fn check_checkpoint(observed: B256, expected: B256) -> Result<(), LightClientError> {
+fn check_saved_checkpoint(observed: B256, expected: B256) -> Result<(), LightClientError> {
     if observed != expected && !clresolve_core::mutant!("beacon-saved-checkpoint") {
         return Err(LightClientError::SavedCheckpoint { expected, observed });
     }
     Ok(())
 }
 
-fn read_committee(reader: &mut SszReader<'_>, spec: &ChainSpec) -> Result<ProvenSyncCommittee, LightClientError> {
+fn read_saved_committee(reader: &mut SszReader<'_>, spec: &ChainSpec) -> Result<ProvenSyncCommittee, LightClientError> {
     let committee = ProvenSyncCommittee::new(SyncCommittee::read_ssz(reader, spec.preset)?, spec.preset)?;
     if !committee.has_valid_aggregate_key()? && !clresolve_core::mutant!("beacon-saved-committee") {
         return Err(LightClientError::SavedCommittee);
@@ -113,7 +113,11 @@ fn read_committee(reader: &mut SszReader<'_>, spec: &ChainSpec) -> Result<Proven
     Ok(committee)
 }
 
-fn read_header(bytes: &[u8], role: UpdateHeaderRole, spec: &ChainSpec) -> Result<LightClientHeader, LightClientError> {
+fn read_saved_header(
+    bytes: &[u8],
+    role: UpdateHeaderRole,
+    spec: &ChainSpec,
+) -> Result<LightClientHeader, LightClientError> {
     let header = LightClientHeader::from_ssz(bytes, LAYOUT)?;
     check_execution_header(&header, role, spec)?;
     Ok(header)

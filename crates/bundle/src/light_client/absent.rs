@@ -1,7 +1,7 @@
 //! Proofs of a light client are refused in a build without the feature `state-proof`.
 
 use alloy_primitives::B256;
-use clresolve_core::light_client::LightClientTranscript;
+use clresolve_core::light_client::LightClientSyncTranscript;
 use clresolve_core::reading::ChainBlock;
 use clresolve_state::StateProofError;
 use jiff::Timestamp;
@@ -10,7 +10,7 @@ use super::error::BundleError;
 
 /// Fails with [`StateProofError::NotBuilt`].
 pub(super) fn check_finality(
-    _proof: &LightClientTranscript,
+    _proof: &LightClientSyncTranscript,
     _block: &ChainBlock,
     _checkpoint: Option<B256>,
     _network: (&str, u64),

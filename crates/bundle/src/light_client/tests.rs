@@ -33,11 +33,11 @@ fn beacon_block(slot: u64, finalized: Option<&BeaconBlock>) -> BeaconBlock {
     BeaconBlock::new(slot, B256::ZERO, execution, state, &ChainSpec::sandbox()).expect("a supported fork")
 }
 
-fn proof() -> LightClientTranscript {
+fn proof() -> LightClientSyncTranscript {
     let (spec, checkpoint) = (ChainSpec::sandbox(), beacon_block(CHECKPOINT, None));
     let attested = beacon_block(ATTESTED, Some(&beacon_block(FINALIZED, None)));
     let aggregate = COMMITTEE.sign_header(&attested.header.beacon, ATTESTED + 1, 32, &spec).expect("a supported fork");
-    LightClientTranscript {
+    LightClientSyncTranscript {
         checkpoint: checkpoint.block_root(),
         bootstrap: checkpoint.light_client_bootstrap().to_ssz(ConsensusFork::Electra).into(),
         updates: Vec::new(),
@@ -116,7 +116,7 @@ fn another_block_of_the_finalized_height_is_refused() {
 
 #[test]
 fn broken_proof_is_refused() {
-    let broken = LightClientTranscript { finality_update: proof().bootstrap, ..proof() };
+    let broken = LightClientSyncTranscript { finality_update: proof().bootstrap, ..proof() };
     let checkpoint = Some(proof().checkpoint);
     let error = check_finality(&broken, &block(), checkpoint, NETWORK, at(ATTESTED + 60)).expect_err("refused");
     let early = check_finality(&proof(), &block(), checkpoint, NETWORK, at(ATTESTED)).expect_err("a later signature");

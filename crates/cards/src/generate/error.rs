@@ -73,8 +73,8 @@ pub enum CardGenerationError {
     #[error(
         "{place}: the card of {system} would not be valid: {} Found {} at {}; `clresolve explain {}` says more",
         reason.message,
-        quoted_name(reason.observed.as_deref().unwrap_or_default()),
-        quoted_name(reason.place.as_deref().unwrap_or_default()),
+        escaped_name_excerpt(reason.observed.as_deref().unwrap_or_default()),
+        escaped_name_excerpt(reason.place.as_deref().unwrap_or_default()),
         reason.code
     )]
     Invalidated {
@@ -98,6 +98,6 @@ pub enum CardGenerationError {
 }
 
 /// A name, quoted for a message.
-pub(super) fn quoted_name(name: &str) -> String {
+pub(super) fn escaped_name_excerpt(name: &str) -> String {
     UntrustedText::new(&excerpt_text(name)).to_string()
 }

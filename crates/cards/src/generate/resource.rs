@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 
 use super::error::CardGenerationError;
 use super::source::{OrlojResourceFile, OrlojResourcePosition};
-use super::yaml::{self, LocatedYamlNode};
+use super::yaml::{self, YamlNodeAtPath};
 use clresolve_core::base_url::PublicBaseUrl;
-use clresolve_core::text::{UntrustedText, unsafe_character};
+use clresolve_core::text::{UntrustedText, first_unsafe_character};
 
 const API_VERSION: &str = "orloj.dev/v1";
 
@@ -29,13 +29,13 @@ pub const MAX_BYTES: usize = 4 << 20;
 /// Members that identify a document as the server's configuration.
 const SERVER_MEMBERS: [&str; 4] = ["a2a", "authentication", "capabilities", "provider"];
 
-pub(super) type OrlojResourceKey = (String, String);
+pub(super) type OrlojNamespacedName = (String, String);
 
 #[derive(Debug, Default)]
 pub(super) struct OrlojResources {
-    pub(super) systems: BTreeMap<OrlojResourceKey, OrlojAgentSystem>,
-    pub(super) agents: BTreeMap<OrlojResourceKey, OrlojAgent>,
-    pub(super) tools: BTreeMap<OrlojResourceKey, OrlojTool>,
+    pub(super) systems: BTreeMap<OrlojNamespacedName, OrlojAgentSystem>,
+    pub(super) agents: BTreeMap<OrlojNamespacedName, OrlojAgent>,
+    pub(super) tools: BTreeMap<OrlojNamespacedName, OrlojTool>,
     pub(super) server: OrlojServerSettings,
     server_place: Option<OrlojResourcePosition>,
 }
@@ -103,26 +103,26 @@ impl OrlojResources {
                 offset: error.valid_up_to(),
             })?;
             for node in yaml::parse_yaml_documents(source.file, text)? {
-                held.add_resource(&LocatedYamlNode::from_document(source.file, &node))?;
+                held.add_resource(&YamlNodeAtPath::from_document(source.file, &node))?;
             }
         }
         Ok(held)
     }
 
-    fn add_resource(&mut self, document: &LocatedYamlNode<'_>) -> Result<(), CardGenerationError> {
+    fn add_resource(&mut self, document: &YamlNodeAtPath<'_>) -> Result<(), CardGenerationError> {
         let Some(kind) = document.get("kind")? else { return self.set_server_settings(document) };
-        let kind = kind.text()?;
+        let kind = kind.require_text()?;
         if !["AgentSystem", "Agent", "Tool"].contains(&kind) {
             // Other kinds, such as secrets, are not read.
             return Ok(());
         }
         let version = document.require_member("apiVersion")?;
-        if version.text()? != API_VERSION {
+        if version.require_text()? != API_VERSION {
             return Err(version.invalid_value_error(format_args!("expected {API_VERSION}, the only supported version")));
         }
         let metadata = document.require_member("metadata")?;
         let key = resource_key(&metadata)?;
-        let place = metadata.require_member("name")?.place();
+        let place = metadata.require_member("name")?.source_position();
         let spec = document.require_member("spec")?;
         let first = match kind {
             "AgentSystem" => self.systems.get(&key).map(|known| &known.place),
@@ -144,8 +144,8 @@ impl OrlojResources {
     }
 
     /// Reads a document without a kind as the server's configuration.
-    fn set_server_settings(&mut self, document: &LocatedYamlNode<'_>) -> Result<(), CardGenerationError> {
-        for (name, field) in document.members()? {
+    fn set_server_settings(&mut self, document: &YamlNodeAtPath<'_>) -> Result<(), CardGenerationError> {
+        for (name, field) in document.non_null_members()? {
             if !SERVER_MEMBERS.contains(&name) {
                 return Err(field.invalid_value_error(format_args!(
                     "the document has no kind, so it is the server's configuration, which has {}; \
@@ -159,7 +159,7 @@ impl OrlojResources {
                 "a second document with the server's configuration; the first is {first}; put them in one document"
             )));
         }
-        self.server_place = Some(document.place());
+        self.server_place = Some(document.source_position());
         self.server = parse_server_settings(document)?;
         Ok(())
     }
@@ -168,20 +168,20 @@ impl OrlojResources {
 impl OrlojAgentSystem {
     fn from_yaml_spec(
         place: OrlojResourcePosition,
-        metadata: &LocatedYamlNode<'_>,
-        spec: &LocatedYamlNode<'_>,
+        metadata: &YamlNodeAtPath<'_>,
+        spec: &YamlNodeAtPath<'_>,
     ) -> Result<Self, CardGenerationError> {
         let a2a = spec.get("a2a")?;
         let a2a_member = |name| a2a.as_ref().map_or(Ok(None), |a2a| a2a.get(name));
         Ok(Self {
             place,
-            description: metadata_text(metadata, "annotations", DESCRIPTION)?,
-            version: metadata_text(metadata, "labels", VERSION)?,
+            description: metadata_member_text(metadata, "annotations", DESCRIPTION)?,
+            version: metadata_member_text(metadata, "labels", VERSION)?,
             agents: resource_references(spec, "agents")?,
-            enabled: a2a_member("enabled")?.map_or(Ok(false), |enabled| enabled.flag())?,
+            enabled: a2a_member("enabled")?.map_or(Ok(false), |enabled| enabled.require_bool())?,
             public: match a2a_member("auth")? {
                 None => false,
-                Some(auth) => match auth.text()? {
+                Some(auth) => match auth.require_text()? {
                     "public" => true,
                     "bearer" | "" => false,
                     _ => return Err(auth.invalid_value_error("expected public or bearer")),
@@ -194,12 +194,12 @@ impl OrlojAgentSystem {
 impl OrlojAgent {
     fn from_yaml_spec(
         place: OrlojResourcePosition,
-        metadata: &LocatedYamlNode<'_>,
-        spec: &LocatedYamlNode<'_>,
+        metadata: &YamlNodeAtPath<'_>,
+        spec: &YamlNodeAtPath<'_>,
     ) -> Result<Self, CardGenerationError> {
         Ok(Self {
             place,
-            description: metadata_text(metadata, "annotations", DESCRIPTION)?,
+            description: metadata_member_text(metadata, "annotations", DESCRIPTION)?,
             prompt: trimmed_text(spec, "prompt")?,
             tools: resource_references(spec, "tools")?,
         })
@@ -207,32 +207,33 @@ impl OrlojAgent {
 }
 
 impl OrlojTool {
-    fn from_yaml_spec(place: OrlojResourcePosition, spec: &LocatedYamlNode<'_>) -> Result<Self, CardGenerationError> {
+    fn from_yaml_spec(place: OrlojResourcePosition, spec: &YamlNodeAtPath<'_>) -> Result<Self, CardGenerationError> {
         let mut tags: Vec<String> = Vec::new();
         for member in ["capabilities", "operation_classes"] {
             let Some(list) = spec.get(member)? else { continue };
-            for tag in list.texts()? {
+            for tag in list.require_texts()? {
                 if !tag.is_empty() && !tags.iter().any(|known| known == tag) {
                     tags.push(tag.to_owned());
                 }
             }
         }
-        let input_schema = spec.get("input_schema")?.map_or_else(|| Ok(Map::new()), |schema| schema.object())?;
+        let input_schema =
+            spec.get("input_schema")?.map_or_else(|| Ok(Map::new()), |schema| schema.to_json_object())?;
         Ok(Self { place, description: trimmed_text(spec, "description")?, input_schema, tags })
     }
 }
 
-fn parse_server_settings(document: &LocatedYamlNode<'_>) -> Result<OrlojServerSettings, CardGenerationError> {
+fn parse_server_settings(document: &YamlNodeAtPath<'_>) -> Result<OrlojServerSettings, CardGenerationError> {
     let mut server = OrlojServerSettings::default();
     if let Some(a2a) = document.get("a2a")? {
         if let Some(url) = a2a.get("publicBaseURL")? {
-            let parsed = url.text()?.parse::<PublicBaseUrl>();
+            let parsed = url.require_text()?.parse::<PublicBaseUrl>();
             server.base_url = Some(parsed.map_err(|detail| url.invalid_value_error(detail))?);
         }
         server.protocol_version = trimmed_text(&a2a, "protocolVersion")?;
     }
     if let Some(capabilities) = document.get("capabilities")? {
-        let flag = |name| capabilities.get(name)?.map(|flag| flag.flag()).transpose();
+        let flag = |name| capabilities.get(name)?.map(|flag| flag.require_bool()).transpose();
         server.streaming = flag("streaming")?;
         server.push_notifications = flag("pushNotifications")?;
         server.state_transition_history = flag("stateTransitionHistory")?;
@@ -240,8 +241,8 @@ fn parse_server_settings(document: &LocatedYamlNode<'_>) -> Result<OrlojServerSe
     if let Some(authentication) = document.get("authentication")? {
         let schemes = authentication.require_member("schemes")?;
         let mut list = Vec::new();
-        for scheme in schemes.items()? {
-            let name = scheme.text()?;
+        for scheme in schemes.require_items()? {
+            let name = scheme.require_text()?;
             if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b)) {
                 return Err(scheme.invalid_value_error("expected a scheme such as bearer"));
             }
@@ -260,17 +261,18 @@ fn parse_server_settings(document: &LocatedYamlNode<'_>) -> Result<OrlojServerSe
 
 /// A URL as written, if it is in canonical form except for a trailing slash. Otherwise its canonical form, which is
 /// ASCII.
-fn parse_web_url(field: &LocatedYamlNode<'_>) -> Result<String, CardGenerationError> {
-    let typed = field.text()?.trim();
+fn parse_web_url(field: &YamlNodeAtPath<'_>) -> Result<String, CardGenerationError> {
+    let typed = field.require_text()?.trim();
     let url = url::Url::parse(typed).ok().filter(url::Url::has_host);
     let url = url.ok_or_else(|| field.invalid_value_error("expected a URL such as https://orloj.example"))?;
     let is_own_form = typed.trim_end_matches('/') == url.as_str().trim_end_matches('/');
     Ok(if is_own_form { typed.to_owned() } else { url.into() })
 }
 
-fn resource_key(metadata: &LocatedYamlNode<'_>) -> Result<OrlojResourceKey, CardGenerationError> {
-    let name = name(&metadata.require_member("name")?)?;
-    let namespace = metadata.get("namespace")?.map_or(Ok(DEFAULT_NAMESPACE), |namespace| self::name(&namespace))?;
+fn resource_key(metadata: &YamlNodeAtPath<'_>) -> Result<OrlojNamespacedName, CardGenerationError> {
+    let name = parse_resource_name(&metadata.require_member("name")?)?;
+    let namespace =
+        metadata.get("namespace")?.map_or(Ok(DEFAULT_NAMESPACE), |namespace| self::parse_resource_name(&namespace))?;
     Ok((namespace.to_owned(), name.to_owned()))
 }
 
@@ -279,11 +281,11 @@ pub fn is_resource_name(name: &str) -> bool {
     (1..=MAX_NAME_BYTES).contains(&name.len())
         && ![".", ".."].contains(&name)
         && !name.contains(['/', ' '])
-        && unsafe_character(name).is_none()
+        && first_unsafe_character(name).is_none()
 }
 
-fn name<'n>(field: &LocatedYamlNode<'n>) -> Result<&'n str, CardGenerationError> {
-    let name = field.text()?;
+fn parse_resource_name<'n>(field: &YamlNodeAtPath<'n>) -> Result<&'n str, CardGenerationError> {
+    let name = field.require_text()?;
     if is_resource_name(name) {
         return Ok(name);
     }
@@ -293,22 +295,25 @@ fn name<'n>(field: &LocatedYamlNode<'n>) -> Result<&'n str, CardGenerationError>
 
 /// Names of other resources, with their locations.
 fn resource_references(
-    spec: &LocatedYamlNode<'_>,
+    spec: &YamlNodeAtPath<'_>,
     member: &str,
 ) -> Result<Vec<(String, OrlojResourcePosition)>, CardGenerationError> {
     let Some(list) = spec.get(member)? else { return Ok(Vec::new()) };
-    list.items()?.iter().map(|item| Ok((name(item)?.to_owned(), item.place()))).collect()
+    list.require_items()?
+        .iter()
+        .map(|item| Ok((parse_resource_name(item)?.to_owned(), item.source_position())))
+        .collect()
 }
 
 /// Text without surrounding whitespace. `None` if it is empty.
-fn trimmed_text(field: &LocatedYamlNode<'_>, member: &str) -> Result<Option<String>, CardGenerationError> {
+fn trimmed_text(field: &YamlNodeAtPath<'_>, member: &str) -> Result<Option<String>, CardGenerationError> {
     let Some(member) = field.get(member)? else { return Ok(None) };
-    let text = member.text()?.trim();
+    let text = member.require_text()?.trim();
     Ok(Some(text).filter(|text| !text.is_empty()).map(str::to_owned))
 }
 
-fn metadata_text(
-    metadata: &LocatedYamlNode<'_>,
+fn metadata_member_text(
+    metadata: &YamlNodeAtPath<'_>,
     list: &str,
     name: &str,
 ) -> Result<Option<String>, CardGenerationError> {

@@ -73,7 +73,7 @@ impl YamlNode {
         match &mut self.content {
             YamlContent::List(items) => items.iter_mut().for_each(|item| item.mark_ambiguous_numbers(text)),
             YamlContent::Map(members) => members.iter_mut().for_each(|(_, member)| member.mark_ambiguous_numbers(text)),
-            YamlContent::Number(number) if is_doubtful(number, source_text(self.written, text)) => {
+            YamlContent::Number(number) if is_ambiguous_number(number, source_text(self.written, text)) => {
                 self.content = YamlContent::DoubtfulNumber;
             }
             _ => {}
@@ -89,7 +89,7 @@ fn source_text(place: Option<(u64, u64)>, text: &str) -> Option<&str> {
 
 /// Whether an integer is too large for some JSON parsers, or was parsed as a fraction. A fraction means that it is too
 /// large for the YAML parser, or has a leading zero, which some parsers treat as octal and others as decimal.
-fn is_doubtful(number: &Number, written: Option<&str>) -> bool {
+fn is_ambiguous_number(number: &Number, written: Option<&str>) -> bool {
     if let Some(whole) = number.as_u64().or_else(|| number.as_i64().map(i64::unsigned_abs)) {
         return whole > MAX_WHOLE;
     }
@@ -207,25 +207,25 @@ impl<'de> Visitor<'de> for YamlContentVisitor {
 
 /// A value with its path in the document.
 #[derive(Clone)]
-pub(super) struct LocatedYamlNode<'n> {
+pub(super) struct YamlNodeAtPath<'n> {
     file: &'n str,
     node: &'n YamlNode,
     path: String,
 }
 
-impl<'n> LocatedYamlNode<'n> {
+impl<'n> YamlNodeAtPath<'n> {
     /// The root of a document.
     pub(super) const fn from_document(file: &'n str, node: &'n YamlNode) -> Self {
         Self { file, node, path: String::new() }
     }
 
-    pub(super) fn place(&self) -> OrlojResourcePosition {
+    pub(super) fn source_position(&self) -> OrlojResourcePosition {
         OrlojResourcePosition::new(self.file, self.node.line)
     }
 
     /// The member with this name. `None` if it is absent or null.
     pub(super) fn get(&self, name: &str) -> Result<Option<Self>, CardGenerationError> {
-        Ok(self.members()?.into_iter().find_map(|(key, field)| (key == name).then_some(field)))
+        Ok(self.non_null_members()?.into_iter().find_map(|(key, field)| (key == name).then_some(field)))
     }
 
     /// The member with this name, or an error if it is absent.
@@ -237,7 +237,7 @@ impl<'n> LocatedYamlNode<'n> {
     }
 
     /// All members that are not null.
-    pub(super) fn members(&self) -> Result<Vec<(&'n str, Self)>, CardGenerationError> {
+    pub(super) fn non_null_members(&self) -> Result<Vec<(&'n str, Self)>, CardGenerationError> {
         let YamlContent::Map(members) = &self.node.content else { return Err(self.wrong_type_error("a mapping")) };
         let there = members.iter().filter(|(_, node)| !matches!(node.content, YamlContent::Null));
         let field = |(key, node): &'n (String, YamlNode)| {
@@ -246,7 +246,7 @@ impl<'n> LocatedYamlNode<'n> {
         Ok(there.map(field).collect())
     }
 
-    pub(super) fn text(&self) -> Result<&'n str, CardGenerationError> {
+    pub(super) fn require_text(&self) -> Result<&'n str, CardGenerationError> {
         match &self.node.content {
             YamlContent::Text(text) => Ok(text),
             YamlContent::Bool(_) | YamlContent::Number(_) | YamlContent::DoubtfulNumber => {
@@ -256,26 +256,26 @@ impl<'n> LocatedYamlNode<'n> {
         }
     }
 
-    pub(super) fn flag(&self) -> Result<bool, CardGenerationError> {
+    pub(super) fn require_bool(&self) -> Result<bool, CardGenerationError> {
         match self.node.content {
             YamlContent::Bool(flag) => Ok(flag),
             _ => Err(self.wrong_type_error("true or false")),
         }
     }
 
-    pub(super) fn items(&self) -> Result<Vec<Self>, CardGenerationError> {
+    pub(super) fn require_items(&self) -> Result<Vec<Self>, CardGenerationError> {
         let YamlContent::List(items) = &self.node.content else { return Err(self.wrong_type_error("a list")) };
         let field = |(at, node)| Self { file: self.file, node, path: format!("{}[{at}]", self.path) };
         Ok(items.iter().enumerate().map(field).collect())
     }
 
     /// The items of a list of texts.
-    pub(super) fn texts(&self) -> Result<Vec<&'n str>, CardGenerationError> {
-        self.items()?.iter().map(Self::text).collect()
+    pub(super) fn require_texts(&self) -> Result<Vec<&'n str>, CardGenerationError> {
+        self.require_items()?.iter().map(Self::require_text).collect()
     }
 
     /// The members of a mapping as JSON.
-    pub(super) fn object(&self) -> Result<Map<String, Value>, CardGenerationError> {
+    pub(super) fn to_json_object(&self) -> Result<Map<String, Value>, CardGenerationError> {
         match json_from_yaml(self.node) {
             Ok(Value::Object(members)) => Ok(members),
             Ok(_) => Err(self.wrong_type_error("a mapping")),
@@ -293,7 +293,10 @@ impl<'n> LocatedYamlNode<'n> {
     /// The error for a field with an invalid value.
     pub(super) fn invalid_value_error(&self, detail: impl fmt::Display) -> CardGenerationError {
         let path = if self.path.is_empty() { "the document" } else { &self.path };
-        CardGenerationError::Invalid { place: self.place(), detail: format!("{}: {detail}", UntrustedText::new(path)) }
+        CardGenerationError::Invalid {
+            place: self.source_position(),
+            detail: format!("{}: {detail}", UntrustedText::new(path)),
+        }
     }
 
     fn wrong_type_error(&self, what: &str) -> CardGenerationError {
@@ -353,9 +356,9 @@ mod tests {
         let nodes =
             parse_yaml_documents("f.yaml", "---\n# nothing\n---\na: 1\nb:\n  - x\n  - [true, ~]\n").expect("YAML");
         assert_eq!(nodes.len(), 1);
-        let document = LocatedYamlNode::from_document("f.yaml", &nodes[0]);
-        let list = document.require_member("b").expect("b").items().expect("a list");
-        assert_eq!((list[0].place().line, list[1].place().line), (6, 7));
+        let document = YamlNodeAtPath::from_document("f.yaml", &nodes[0]);
+        let list = document.require_member("b").expect("b").require_items().expect("a list");
+        assert_eq!((list[0].source_position().line, list[1].source_position().line), (6, 7));
         assert_eq!(json_from_yaml(&nodes[0]), Ok(serde_json::json!({"a": 1, "b": ["x", [true, null]]})));
     }
 
@@ -381,7 +384,7 @@ mod tests {
             assert_eq!(json_from_yaml(&nodes[1]), Err(5), "{text}");
         }
         let nodes = parse_yaml_documents("f", "a: &a 010\nb:\n  - *a\nc: &c 10.0\nd: *c\n").expect("YAML");
-        let document = LocatedYamlNode::from_document("f", &nodes[0]);
+        let document = YamlNodeAtPath::from_document("f", &nodes[0]);
         let of = |name| json_from_yaml(document.require_member(name).expect("there").node);
         assert_eq!(of("b"), Err(3), "where it is named");
         assert_eq!(of("d"), Ok(serde_json::json!(10.0)));
@@ -396,8 +399,10 @@ mod tests {
         assert!(parse_yaml_documents("f", &"[".repeat(1000)).is_err());
         assert!(parse_yaml_documents("f", &"a:\n".repeat(10)).is_err());
         let flag = parse_yaml_documents("f", "a: yes\n").expect("YAML");
-        let error =
-            LocatedYamlNode::from_document("f", &flag[0]).require_member("a").and_then(|a| a.flag()).expect_err("text");
+        let error = YamlNodeAtPath::from_document("f", &flag[0])
+            .require_member("a")
+            .and_then(|a| a.require_bool())
+            .expect_err("text");
         assert_eq!(error.to_string(), "f, line 1: a: expected true or false, found text");
     }
 

@@ -33,12 +33,12 @@ pub enum CardMetricsInsertionError {
 /// The text is not a card before or after the change, or its metadata is not an object.
 pub fn insert_metrics(text: &str, figures: &PacrAgentMetrics) -> Result<String, CardMetricsInsertionError> {
     let card = AgentCard::parse(text.as_bytes())?;
-    let held = match (card.value_at(HOLDER), locate::find(text, HOLDER)) {
+    let held = match (card.value_at(HOLDER), locate::find_value_span(text, HOLDER)) {
         (Some(Value::Object(_)), Some(place)) => text[place.value].to_owned(),
         (None, _) => "{}".to_owned(),
         _ => return Err(CardMetricsInsertionError::NoObject),
     };
-    let figures = figures.members();
+    let figures = figures.to_json_members();
     let metadata =
         figures.iter().fold(held, |held, (name, value)| set_member_text(&held, name, &value.to_string(), "\n    "));
     let metadata = if card.value_at(HOLDER).is_some() { metadata } else { metadata.replacen('}', "\n  }", 1) };
@@ -51,7 +51,7 @@ pub fn insert_metrics(text: &str, figures: &PacrAgentMetrics) -> Result<String, 
 /// used for the new member if there is no other member to copy the indentation from.
 fn set_member_text(object: &str, name: &str, value: &str, indent: &str) -> String {
     let mut text = object.to_owned();
-    if let Some(place) = locate::find(object, &format!("/{name}")) {
+    if let Some(place) = locate::find_value_span(object, &format!("/{name}")) {
         text.replace_range(place.value, value);
         return text;
     }
@@ -66,10 +66,10 @@ fn set_member_text(object: &str, name: &str, value: &str, indent: &str) -> Strin
 }
 
 /// AE-30: reports the card's figures that the ledger refutes. A reputation is neither computed nor compared.
-pub(crate) fn check_ledger_claims(card: &AgentCard, ledger: &PacrLedgerMetrics, found: &mut ReasonCollector) {
-    let agent = card.text("/agent_id").unwrap_or_default();
-    let known = ledger.agent_metrics(agent).map(PacrAgentMetrics::members);
-    for (name, claimed) in ledger_claims(card) {
+pub(crate) fn check_claims_against_ledger(card: &AgentCard, ledger: &PacrLedgerMetrics, found: &mut ReasonCollector) {
+    let agent = card.text_at("/agent_id").unwrap_or_default();
+    let known = ledger.agent_metrics(agent).map(PacrAgentMetrics::to_json_members);
+    for (name, claimed) in card_metric_claims(card) {
         let figure = known.as_ref().and_then(|known| known.get(name));
         if figure.is_some_and(|figure| figures_agree(claimed, figure)) {
             continue;
@@ -83,7 +83,7 @@ pub(crate) fn check_ledger_claims(card: &AgentCard, ledger: &PacrLedgerMetrics, 
 
 /// AE-30: reports figures that no ledger can produce.
 pub(crate) fn check_claim_types(card: &AgentCard, found: &mut ReasonCollector) {
-    for (name, claimed) in ledger_claims(card) {
+    for (name, claimed) in card_metric_claims(card) {
         let (is_figure, expected) = match name {
             "pacr:interaction_count" => {
                 let is_count = |figure: f64| figure >= 0.0 && figure.fract() == 0.0;
@@ -103,14 +103,14 @@ pub(crate) fn check_claim_types(card: &AgentCard, found: &mut ReasonCollector) {
 }
 
 /// The card's members whose figures a ledger can produce.
-fn ledger_claims(card: &AgentCard) -> impl Iterator<Item = (&str, &Value)> {
+fn card_metric_claims(card: &AgentCard) -> impl Iterator<Item = (&str, &Value)> {
     let members = card.value_at(HOLDER).and_then(Value::as_object).into_iter().flatten();
     members.map(|(name, value)| (name.as_str(), value)).filter(|(name, _)| is_ledger_metric(name))
 }
 
 /// Whether a ledger produces the figure of this member.
 pub(crate) fn is_ledger_metric(name: &str) -> bool {
-    PacrAgentMetrics::default().members().contains_key(name)
+    PacrAgentMetrics::default().to_json_members().contains_key(name)
 }
 
 fn figures_agree(claimed: &Value, figure: &Value) -> bool {
@@ -129,7 +129,7 @@ impl PacrLedgerMetrics {
 impl PacrAgentMetrics {
     /// The figures, keyed by member name.
     #[must_use]
-    pub fn members(&self) -> Map<String, Value> {
+    pub fn to_json_members(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
             Ok(Value::Object(members)) => members,
             _ => Map::new(),
@@ -168,7 +168,7 @@ mod tests {
             let written = insert_metrics(text, &FIGURES).expect("a card");
             assert!(written.starts_with(start), "{written}");
             let card = AgentCard::parse(written.as_bytes()).expect("a card");
-            assert_eq!(card.value_at(HOLDER), Some(&Value::Object(FIGURES.members())));
+            assert_eq!(card.value_at(HOLDER), Some(&Value::Object(FIGURES.to_json_members())));
         }
         assert!(matches!(insert_metrics("{\"metadata\": []}", &FIGURES), Err(CardMetricsInsertionError::NoObject)));
         assert!(matches!(insert_metrics("[]", &FIGURES), Err(CardMetricsInsertionError::NotCard(_))));

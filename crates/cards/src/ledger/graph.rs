@@ -13,9 +13,9 @@ pub(super) const TOLERANCE: f64 = 1e-12;
 const MAX_ROUNDS: usize = 500;
 
 /// A directed graph without loops and without parallel links.
-pub(super) struct DirectedGraph(Csr<(), ()>);
+pub(super) struct SimpleDirectedGraph(Csr<(), ()>);
 
-impl DirectedGraph {
+impl SimpleDirectedGraph {
     /// The graph of the nodes `0..nodes`. `links` must be in ascending order, without duplicates.
     pub(super) fn new(nodes: usize, links: &[(u32, u32)]) -> Self {
         let mut graph = Csr::from_sorted_edges(links).expect("the links of a sorted set are sorted");
@@ -37,12 +37,13 @@ impl DirectedGraph {
         let nodes = self.node_count();
         let mut ranks = vec![1.0 / nodes as f64; nodes];
         for _ in 0..MAX_ROUNDS {
-            let dangling: f64 = (0..nodes).filter(|node| self.next(*node).is_empty()).map(|node| ranks[node]).sum();
+            let dangling: f64 =
+                (0..nodes).filter(|node| self.successors(*node).is_empty()).map(|node| ranks[node]).sum();
             let base = (1.0 - DAMPING + DAMPING * dangling) / nodes as f64;
             let mut next = vec![base; nodes];
             for edge in self.0.edge_references() {
                 let (from, to) = (edge.source() as usize, edge.target() as usize);
-                next[to] += DAMPING * ranks[from] / self.next(from).len() as f64;
+                next[to] += DAMPING * ranks[from] / self.successors(from).len() as f64;
             }
             let change: f64 = ranks.iter().zip(&next).map(|(old, new)| (old - new).abs()).sum();
             ranks = next;
@@ -78,7 +79,7 @@ impl DirectedGraph {
         let mut at = 0;
         while let Some(&node) = order.get(at) {
             at += 1;
-            for next in self.next(node) {
+            for next in self.successors(node) {
                 let next = *next as usize;
                 if distance[next] == usize::MAX {
                     distance[next] = distance[node] + 1;
@@ -91,7 +92,7 @@ impl DirectedGraph {
         }
         let mut dependency = vec![0.0_f64; nodes];
         for node in order.into_iter().rev() {
-            for next in self.next(node).iter().map(|next| *next as usize) {
+            for next in self.successors(node).iter().map(|next| *next as usize) {
                 if distance[next] == distance[node] + 1 {
                     dependency[node] += paths[node] / paths[next] * (1.0 + dependency[next]);
                 }
@@ -102,7 +103,7 @@ impl DirectedGraph {
         }
     }
 
-    fn next(&self, node: usize) -> &[u32] {
+    fn successors(&self, node: usize) -> &[u32] {
         self.0.neighbors_slice(node as u32)
     }
 }
@@ -153,7 +154,7 @@ mod tests {
     #[test]
     fn small_graphs_have_the_figures_of_networkx() {
         for ReferenceGraph { links, ranks, scores } in KNOWN {
-            let graph = DirectedGraph::new(ranks.len(), links);
+            let graph = SimpleDirectedGraph::new(ranks.len(), links);
             close(&graph.page_rank(), ranks);
             close(&graph.betweenness(), scores);
         }
@@ -162,7 +163,7 @@ mod tests {
     #[test]
     fn graphs_without_links_or_nodes_have_figures_too() {
         for nodes in [0, 1, 2, 5] {
-            let graph = DirectedGraph::new(nodes, &[]);
+            let graph = SimpleDirectedGraph::new(nodes, &[]);
             close(&graph.page_rank(), &vec![1.0 / nodes as f64; nodes]);
             close(&graph.betweenness(), &vec![0.0; nodes]);
         }
@@ -174,7 +175,7 @@ mod tests {
             links in proptest::collection::btree_set((0_u32..12, 0_u32..12), 0..60)
         ) {
             let links: Vec<_> = links.into_iter().filter(|(from, to)| from != to).collect();
-            let graph = DirectedGraph::new(12, &links);
+            let graph = SimpleDirectedGraph::new(12, &links);
             prop_assert!((graph.page_rank().iter().sum::<f64>() - 1.0).abs() < 1e-9);
             prop_assert!(graph.betweenness().iter().all(|score| (0.0..=1.0).contains(score)));
         }

@@ -84,7 +84,7 @@ pub(super) struct PacrRecordId(u128);
 
 impl PacrRecordId {
     /// The record's time, in milliseconds since 1970.
-    pub(super) const fn milliseconds(self) -> u64 {
+    pub(super) const fn unix_milliseconds(self) -> u64 {
         (self.0 >> 80) as u64
     }
 
@@ -127,11 +127,11 @@ pub(super) struct PacrRecord {
     pub(super) seconds: f64,
     /// Ω.energy, in joules. At least 0.
     pub(super) joules: f64,
-    pub(super) actor: PacrRecordActor,
+    pub(super) actor: PacrRecordAttribution,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PacrRecordActor {
+pub(super) enum PacrRecordAttribution {
     /// The agent whose `agent_id` is in the payload.
     Agent(AevumAgentId),
     /// The payload contains no `agent_id`.
@@ -142,7 +142,7 @@ pub(super) enum PacrRecordActor {
 impl PacrRecord {
     /// Parses a line. The error describes what is wrong with it.
     pub(super) fn parse(line: &[u8]) -> Result<Self, String> {
-        let document = json::parse(line, LIMITS).map_err(|error| describe_json_error(&error))?;
+        let document = json::parse_strict_json(line, LIMITS).map_err(|error| describe_json_error(&error))?;
         let Value::Object(members) = document else { return Err("expected an object".to_owned()) };
         for name in MEMBERS {
             if members.get(name).is_none_or(Value::is_null) {
@@ -167,7 +167,7 @@ impl PacrRecord {
             predecessors: parse_predecessors(&members, id)?,
             seconds,
             joules,
-            actor: parse_payload_actor(&members["payload"])?,
+            actor: parse_payload_attribution(&members["payload"])?,
         })
     }
 }
@@ -220,7 +220,7 @@ fn parse_point_estimate(resources: &Map<String, Value>, name: &str) -> Result<f6
     }
 }
 
-fn parse_payload_actor(payload: &Value) -> Result<PacrRecordActor, String> {
+fn parse_payload_attribution(payload: &Value) -> Result<PacrRecordAttribution, String> {
     let bytes = payload.as_str().and_then(|text| STANDARD.decode(text).ok());
     let bytes = bytes.ok_or("payload: expected base64 with padding")?;
     let content = match bytes.strip_prefix(MAGIC) {
@@ -231,22 +231,24 @@ fn parse_payload_actor(payload: &Value) -> Result<PacrRecordActor, String> {
         Some([]) => return Err("payload: it ends after PACR, without a kind".to_owned()),
     };
     // Other payloads are valid but name no agent.
-    let Ok(document) = json::parse(content, JsonLimits::CARD) else { return Ok(PacrRecordActor::Nobody) };
+    let Ok(document) = json::parse_strict_json(content, JsonLimits::CARD) else {
+        return Ok(PacrRecordAttribution::Nobody);
+    };
     match document.get("agent_id") {
-        None => Ok(PacrRecordActor::Nobody),
+        None => Ok(PacrRecordAttribution::Nobody),
         Some(id) => id
             .as_str()
             .and_then(|id| id.parse().ok())
-            .map(PacrRecordActor::Agent)
+            .map(PacrRecordAttribution::Agent)
             .ok_or_else(|| format!("payload: {AevumAgentIdError}, found {}", escaped_excerpt(id))),
     }
 }
 
 /// A counterfactual payload starts with the correlation of simulation and reality.
-fn parse_counterfactual(rest: &[u8]) -> Result<PacrRecordActor, String> {
+fn parse_counterfactual(rest: &[u8]) -> Result<PacrRecordAttribution, String> {
     let correlation = rest.first_chunk::<8>().map(|bytes| f64::from_be_bytes(*bytes));
     match correlation {
-        Some(correlation) if (0.0..=1.0).contains(&correlation) => Ok(PacrRecordActor::Counterfactual),
+        Some(correlation) if (0.0..=1.0).contains(&correlation) => Ok(PacrRecordAttribution::Counterfactual),
         _ => Err("payload: a counterfactual record needs a correlation from 0 to 1 after its kind".to_owned()),
     }
 }

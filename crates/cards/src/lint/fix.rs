@@ -9,7 +9,7 @@ use std::ops::Range;
 use jiff::{Timestamp, Unit};
 use serde_json::Value;
 
-use crate::system::{CardRules, CardSystem};
+use crate::system::{CardLintContext, CardSystem};
 use clresolve_core::json::{JsonError, locate};
 use clresolve_core::reason::ReasonCode;
 use clresolve_verdict::card::AgentCard;
@@ -27,13 +27,18 @@ pub struct FixedCard {
 ///
 /// # Errors
 /// [`JsonError`] if the text is not a card, in which case nothing can be fixed safely.
-pub fn fix_card(text: &str, system: CardSystem, rules: &CardRules<'_>, now: Timestamp) -> Result<FixedCard, JsonError> {
+pub fn fix_card(
+    text: &str,
+    system: CardSystem,
+    rules: &CardLintContext<'_>,
+    now: Timestamp,
+) -> Result<FixedCard, JsonError> {
     let card = AgentCard::parse(text.as_bytes())?;
     let mut fixed = FixedCard { text: text.to_owned(), changes: Vec::new() };
-    for fix in system.fixes(&card) {
+    for fix in system.derived_member_fixes(&card) {
         fixed.replace_string_at(fix.pointer, &fix.value);
     }
-    fixed.sort_members(system.order());
+    fixed.sort_members(system.member_order());
     if let Some(pointer) = system.change_time_pointer() {
         let stamped = fixed.with_change_time(pointer, now);
         let fits =
@@ -49,19 +54,19 @@ pub fn fix_card(text: &str, system: CardSystem, rules: &CardRules<'_>, now: Time
 /// The text with its members in the order of the system's specification. `None` if they are already in that order.
 pub fn reorder_members(text: &str, system: CardSystem) -> Option<String> {
     let mut fixed = FixedCard { text: text.to_owned(), changes: Vec::new() };
-    fixed.sort_members(system.order());
+    fixed.sort_members(system.member_order());
     (!fixed.changes.is_empty()).then_some(fixed.text)
 }
 
 /// Whether the rules report that the card was changed before it was created.
-fn has_reversed_timestamps(card: &AgentCard, system: CardSystem, rules: &CardRules<'_>) -> bool {
-    system.check(card, rules).iter().any(|reason| reason.code == ReasonCode::TimestampsReversed)
+fn has_reversed_timestamps(card: &AgentCard, system: CardSystem, rules: &CardLintContext<'_>) -> bool {
+    system.check_card(card, rules).iter().any(|reason| reason.code == ReasonCode::TimestampsReversed)
 }
 
 impl FixedCard {
     /// Replaces the value at `pointer`, if there is one, with a string.
     fn replace_string_at(&mut self, pointer: &str, value: &str) {
-        let Some(place) = locate::find(&self.text, pointer) else { return };
+        let Some(place) = locate::find_value_span(&self.text, pointer) else { return };
         let new = Value::from(value).to_string();
         if self.text[place.value.clone()] == new {
             return;
@@ -74,7 +79,7 @@ impl FixedCard {
     fn sort_members(&mut self, order: &[&str]) {
         let Some(members) = locate::member_ranges(&self.text) else { return };
         let rank = |member: &Range<usize>| {
-            let name = name(&self.text[member.clone()]);
+            let name = member_name(&self.text[member.clone()]);
             order.iter().position(|known| name.as_deref() == Some(known)).unwrap_or(order.len())
         };
         let mut sorted = members.clone();
@@ -104,7 +109,7 @@ impl FixedCard {
 }
 
 /// The name of a member, from its text with the value.
-fn name(member: &str) -> Option<String> {
+fn member_name(member: &str) -> Option<String> {
     let quoted = locate::member_name_range(member)?;
     serde_json::from_str(&member[quoted]).ok()
 }
@@ -118,13 +123,13 @@ mod tests {
     fn fixed(text: &str) -> FixedCard {
         let profile = ConformanceProfiles::builtin().get(DEFAULT).expect("built in");
         let now = "2026-01-02T03:04:05.6Z".parse().expect("a time");
-        fix_card(text, CardSystem::CommandLayer, &CardRules::from_profile(&profile), now).expect("a card")
+        fix_card(text, CardSystem::CommandLayer, &CardLintContext::from_profile(&profile), now).expect("a card")
     }
 
     fn ordered() -> String {
         let mut members: Vec<(String, Value)> =
             good_card().as_object().expect("an object").clone().into_iter().collect();
-        let rank = |name: &str| CardSystem::CommandLayer.order().iter().position(|known| *known == name);
+        let rank = |name: &str| CardSystem::CommandLayer.member_order().iter().position(|known| *known == name);
         members.sort_by_key(|(name, _)| rank(name).unwrap_or(usize::MAX));
         let lines: Vec<String> = members.iter().map(|(name, value)| format!("  \"{name}\": {value}")).collect();
         format!("{{\n{}\n}}\n", lines.join(",\n"))
@@ -196,7 +201,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_member_is_lost(order in proptest::sample::subsequence(CardSystem::CommandLayer.order(), 0..21), seed in 0_u64..) {
+        fn no_member_is_lost(order in proptest::sample::subsequence(CardSystem::CommandLayer.member_order(), 0..21), seed in 0_u64..) {
             let mut names: Vec<&str> = order;
             let turn = usize::try_from(seed).unwrap_or(0) % names.len().max(1);
             names.rotate_left(turn);

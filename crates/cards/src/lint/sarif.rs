@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{DocumentFinding, LintReport};
+use super::{CardLintReport, DocumentFinding};
 use clresolve_core::json::locate;
 use clresolve_core::reason::ReasonCode;
 use clresolve_core::sarif::{SCHEMA, VERSION, sarif_level, sarif_message, sarif_tool};
 
 /// One SARIF run over documents, each with its URI reference, its text and its report.
-pub fn sarif_report<'r>(reports: impl IntoIterator<Item = (&'r str, &'r str, &'r LintReport)>) -> Value {
+pub fn sarif_report<'r>(reports: impl IntoIterator<Item = (&'r str, &'r str, &'r CardLintReport)>) -> Value {
     // In the order in which the rules are listed.
     let mut rules = Vec::new();
     let mut results = Vec::new();
@@ -27,7 +27,7 @@ pub fn sarif_report<'r>(reports: impl IntoIterator<Item = (&'r str, &'r str, &'r
 }
 
 /// The index of the code's rule, which is listed if it is not yet.
-fn rule_index(rules: &mut Vec<ReasonCode>, code: ReasonCode) -> usize {
+fn rule_index_or_insert(rules: &mut Vec<ReasonCode>, code: ReasonCode) -> usize {
     rules.iter().position(|other| *other == code).unwrap_or_else(|| {
         rules.push(code);
         rules.len() - 1
@@ -44,7 +44,7 @@ fn sarif_result(finding: &DocumentFinding, uri: &str, text: &str, rules: &mut Ve
     }
     json!({
         "ruleId": finding.code.slug(),
-        "ruleIndex": rule_index(rules, finding.code),
+        "ruleIndex": rule_index_or_insert(rules, finding.code),
         "level": sarif_level(finding.effect),
         "message": sarif_message(&finding.message, finding.expected.as_deref(), finding.observed.as_deref()),
         "locations": [location],
@@ -61,14 +61,15 @@ fn sarif_region(finding: &DocumentFinding, text: &str) -> Option<Value> {
 mod tests {
     use super::*;
     use crate::lint::lint_document;
-    use crate::system::{CardRules, CardSystem};
+    use crate::system::{CardLintContext, CardSystem};
     use clresolve_verdict::profile::{ConformanceProfiles, DEFAULT};
 
     #[test]
     fn a_finding_has_its_rule_and_its_region() {
         let text = "{\n  \"ens\": \"A.eth\"\n}\n";
         let profile = ConformanceProfiles::builtin().get(DEFAULT).expect("built in");
-        let report = lint_document(text.as_bytes(), Some(CardSystem::CommandLayer), &CardRules::from_profile(&profile));
+        let report =
+            lint_document(text.as_bytes(), Some(CardSystem::CommandLayer), &CardLintContext::from_profile(&profile));
         let log = sarif_report([("cards/a.json", text, &report)]);
         let run = &log["runs"][0];
         let result = run["results"].as_array().expect("a list").iter().find(|r| r["ruleId"] == "card-ens-mismatch");

@@ -25,7 +25,7 @@ const MAX_INTEGER: u64 = (1 << 53) - 1;
 /// Which members with their default value are omitted from a 1.0 card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum CanonicalCardForm {
+pub enum DefaultFieldOmissionRule {
     /// As specified: all except required and explicitly optional ones.
     Specification,
     /// Like the A2A SDKs, which also omit required and optional members that are empty (`""`, `[]`, `{}`). This applies
@@ -37,20 +37,21 @@ pub enum CanonicalCardForm {
 /// The bytes to sign, in the form of the specification.
 ///
 /// # Errors
-/// [`CanonicalFormError`] if other programs would parse one of its numbers differently.
-pub fn canonical_payload(card: &Value) -> Result<Vec<u8>, CanonicalFormError> {
-    payload_in_form(card, CanonicalCardForm::Specification)
+/// [`UnsafeIntegerError`] if other programs would parse one of its numbers differently.
+pub fn canonical_payload(card: &Value) -> Result<Vec<u8>, UnsafeIntegerError> {
+    payload_in_form(card, DefaultFieldOmissionRule::Specification)
 }
 
-fn payload_in_form(card: &Value, form: CanonicalCardForm) -> Result<Vec<u8>, CanonicalFormError> {
+fn payload_in_form(card: &Value, form: DefaultFieldOmissionRule) -> Result<Vec<u8>, UnsafeIntegerError> {
     Ok(UnsignedCard::from_card(card)?.take_payload(form))
 }
 
 /// The bytes to sign in both forms: that of the specification, and that without empty members.
-pub(super) fn canonical_payloads(card: &Value) -> Result<[Vec<u8>; 2], CanonicalFormError> {
+pub(super) fn canonical_payloads(card: &Value) -> Result<[Vec<u8>; 2], UnsafeIntegerError> {
     let mut signed = UnsignedCard::from_card(card)?;
     // The second form omits a superset of the first.
-    Ok([CanonicalCardForm::Specification, CanonicalCardForm::WithoutEmpty].map(|form| signed.take_payload(form)))
+    Ok([DefaultFieldOmissionRule::Specification, DefaultFieldOmissionRule::WithoutEmpty]
+        .map(|form| signed.take_payload(form)))
 }
 
 /// A card without its signatures.
@@ -60,9 +61,9 @@ struct UnsignedCard {
 }
 
 impl UnsignedCard {
-    fn from_card(card: &Value) -> Result<Self, CanonicalFormError> {
+    fn from_card(card: &Value) -> Result<Self, UnsafeIntegerError> {
         if let Some(place) = unsafe_integer_pointer(card) {
-            return Err(CanonicalFormError { place });
+            return Err(UnsafeIntegerError { place });
         }
         let mut card = card.clone();
         let members = card.as_object_mut();
@@ -74,7 +75,7 @@ impl UnsignedCard {
     }
 
     /// The payload in this form. Omitted members are lost.
-    fn take_payload(&mut self, form: CanonicalCardForm) -> Vec<u8> {
+    fn take_payload(&mut self, form: DefaultFieldOmissionRule) -> Vec<u8> {
         if let Some(members) = self.card.as_object_mut().filter(|_| self.is_of_1_0) {
             omit_defaults(members, AGENT_CARD, form);
         }
@@ -86,43 +87,47 @@ impl UnsignedCard {
 /// does not make it a 1.0 card, since the payload may omit such a list.
 fn is_a2a_1_0_card(members: &Map<String, Value>) -> bool {
     let has = |name: &str| members.contains_key(name);
-    let has_interfaces = members.get("supportedInterfaces").is_some_and(|list| !is_empty(list));
+    let has_interfaces = members.get("supportedInterfaces").is_some_and(|list| !is_empty_json_value(list));
     has_interfaces || !(has("url") || has("protocolVersion"))
 }
 
 /// The card contains a number whose canonical form equals that of another number.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the number at {place} exceeds 2^53 - 1")]
-pub struct CanonicalFormError {
+pub struct UnsafeIntegerError {
     /// JSON Pointer of the number.
     pub place: String,
 }
 
 /// Removes members that have their default value and may be omitted. Messages do not contain themselves, so the
 /// recursion ends.
-fn omit_defaults(members: &mut Map<String, Value>, message: &[A2aProtobufField], form: CanonicalCardForm) {
+fn omit_defaults(members: &mut Map<String, Value>, message: &[A2aProtobufField], form: DefaultFieldOmissionRule) {
     members.retain(|name, value| {
         let Some(member) = message.iter().find(|member| member.name == name) else { return true };
         omit_nested_defaults(value, member.kind, form);
         match member.presence {
-            A2aProtobufFieldPresence::Implicit => !is_default(value, member.kind),
+            A2aProtobufFieldPresence::Implicit => !is_protobuf_default(value, member.kind),
             A2aProtobufFieldPresence::Explicit if value.is_null() => false,
-            A2aProtobufFieldPresence::Explicit => form == CanonicalCardForm::Specification || !is_empty_text(value),
-            A2aProtobufFieldPresence::Required => form == CanonicalCardForm::Specification || !is_empty(value),
+            A2aProtobufFieldPresence::Explicit => {
+                form == DefaultFieldOmissionRule::Specification || !is_empty_text(value)
+            }
+            A2aProtobufFieldPresence::Required => {
+                form == DefaultFieldOmissionRule::Specification || !is_empty_json_value(value)
+            }
         }
     });
 }
 
 /// Applies [`omit_defaults`] to the messages in a value. A value of an unexpected type is unchanged.
-fn omit_nested_defaults(value: &mut Value, kind: A2aProtobufFieldType, form: CanonicalCardForm) {
-    kind.each_message(value, |value, message| {
+fn omit_nested_defaults(value: &mut Value, kind: A2aProtobufFieldType, form: DefaultFieldOmissionRule) {
+    kind.for_each_message(value, |value, message| {
         if let Some(members) = value.as_object_mut() {
             omit_defaults(members, message, form);
         }
     });
 }
 
-fn is_default(value: &Value, kind: A2aProtobufFieldType) -> bool {
+fn is_protobuf_default(value: &Value, kind: A2aProtobufFieldType) -> bool {
     match (kind, value) {
         (_, Value::Null) | (A2aProtobufFieldType::Flag, Value::Bool(false)) => true,
         (A2aProtobufFieldType::Text, Value::String(text)) => text.is_empty(),
@@ -136,7 +141,7 @@ fn is_empty_text(value: &Value) -> bool {
     value.as_str().is_some_and(str::is_empty)
 }
 
-fn is_empty(value: &Value) -> bool {
+fn is_empty_json_value(value: &Value) -> bool {
     match value {
         Value::String(text) => text.is_empty(),
         Value::Array(list) => list.is_empty(),
@@ -157,7 +162,7 @@ fn unsafe_integer_pointer(card: &Value) -> Option<String> {
     let mut path = Vec::new();
     let mut values = members.map(|(name, member)| (CardPointerSegment::Member(name), member));
     values.any(|(segment, value)| find_unsafe_integer(segment, value, &is_unsafe, &mut path)).then(|| {
-        pointer::join_segments(
+        pointer::join_pointer_segments(
             path.iter().map(CardPointerSegment::pointer_text).collect::<Vec<_>>().iter().map(AsRef::as_ref),
         )
     })
@@ -210,7 +215,7 @@ mod tests {
 
     use super::*;
 
-    fn text(card: &Value, form: CanonicalCardForm) -> String {
+    fn text(card: &Value, form: DefaultFieldOmissionRule) -> String {
         String::from_utf8(payload_in_form(card, form).expect("it has one")).expect("UTF-8")
     }
 
@@ -230,7 +235,7 @@ mod tests {
             "{\"\\r\":2,\"1\":[56,4.5,0.002,1e-27,0],\"s\":\"\u{20ac}$\\u000f\\nA'B\\\"\\\\\\\\\\\"/\",",
             "\"\u{20ac}\":1,\"\u{1f600}\":3,\"\u{fb33}\":4}"
         );
-        assert_eq!(text(&value, CanonicalCardForm::Specification), expected);
+        assert_eq!(text(&value, DefaultFieldOmissionRule::Specification), expected);
     }
 
     proptest! {
@@ -244,7 +249,7 @@ mod tests {
             0..6,
         )) {
             let card: Value = members.into_iter().collect();
-            let alone = [CanonicalCardForm::Specification, CanonicalCardForm::WithoutEmpty].map(|form| payload_in_form(&card, form));
+            let alone = [DefaultFieldOmissionRule::Specification, DefaultFieldOmissionRule::WithoutEmpty].map(|form| payload_in_form(&card, form));
             prop_assert_eq!(canonical_payloads(&card), Ok(alone.map(|payload| payload.expect("no number is in it"))));
         }
     }
@@ -291,7 +296,7 @@ mod tests {
                 card(|card| card.as_object_mut().unwrap().extend(members.as_object().unwrap().clone()))
             };
             let plain = String::from_utf8(canonical::canonical_json(&with(&expected)).unwrap()).unwrap();
-            assert_eq!(text(&with(&given), CanonicalCardForm::Specification), plain, "{given}");
+            assert_eq!(text(&with(&given), DefaultFieldOmissionRule::Specification), plain, "{given}");
         }
     }
 
@@ -299,14 +304,17 @@ mod tests {
     fn a_card_of_0_3_is_taken_as_it_is() {
         let card = json!({"url": "u", "skills": [], "capabilities": {"extensions": []}, "signatures": []});
         assert_eq!(
-            text(&card, CanonicalCardForm::Specification),
+            text(&card, DefaultFieldOmissionRule::Specification),
             r#"{"capabilities":{"extensions":[]},"skills":[],"url":"u"}"#
         );
-        assert_eq!(text(&card, CanonicalCardForm::WithoutEmpty), text(&card, CanonicalCardForm::Specification));
+        assert_eq!(
+            text(&card, DefaultFieldOmissionRule::WithoutEmpty),
+            text(&card, DefaultFieldOmissionRule::Specification)
+        );
         // Adding members does not make it a 1.0 card, whose members may be omitted.
         let mut grown = card.clone();
         grown["supportedInterfaces"] = json!([]);
-        for form in [CanonicalCardForm::Specification, CanonicalCardForm::WithoutEmpty] {
+        for form in [DefaultFieldOmissionRule::Specification, DefaultFieldOmissionRule::WithoutEmpty] {
             assert_ne!(text(&grown, form), text(&card, form));
         }
     }
@@ -319,7 +327,7 @@ mod tests {
             "securityRequirements": [{"schemes": {"k": {}}}], "securitySchemes": {"m": {"mtlsSecurityScheme": {}}},
         });
         assert_eq!(
-            text(&given, CanonicalCardForm::WithoutEmpty),
+            text(&given, DefaultFieldOmissionRule::WithoutEmpty),
             concat!(
                 r#"{"name":"n","securityRequirements":[{"schemes":{"k":{}}}],"#,
                 r#""securitySchemes":{"m":{"mtlsSecurityScheme":{}}},"skills":[{"name":"s"}],"x":""}"#

@@ -2,7 +2,7 @@
 
 use clresolve_core::json::JsonError;
 
-use super::canonical::{CanonicalFormError, MAX_SIGNATURES};
+use super::canonical::{MAX_SIGNATURES, UnsafeIntegerError};
 
 /// Why a card is not signed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,7 +19,7 @@ pub enum CardSignError {
     NotObject,
     /// The card has no canonical form.
     #[error("the card cannot be signed: {0}")]
-    Payload(#[from] CanonicalFormError),
+    Payload(#[from] UnsafeIntegerError),
     /// `signatures` is not a list.
     #[error("the member signatures of the card is not a list")]
     Signatures,

@@ -99,14 +99,14 @@ impl fmt::Display for CardSignatureAlgorithm {
 pub(super) struct CardTrustRootKey {
     /// Accepted values of `kid`. If empty, the root does not name the key, and any value is accepted.
     names: Vec<String>,
-    material: PublicKeyMaterial,
+    material: AssessedPublicKey,
 }
 
 #[derive(Clone)]
-enum PublicKeyMaterial {
+enum AssessedPublicKey {
     Usable {
         algorithm: CardSignatureAlgorithm,
-        verifier: Box<CardSignatureVerifier>,
+        verifier: Box<CardVerificationKey>,
         thumbprint: String,
     },
     Weak(CardSignatureAlgorithm),
@@ -115,7 +115,7 @@ enum PublicKeyMaterial {
 }
 
 #[derive(Clone)]
-enum CardSignatureVerifier {
+enum CardVerificationKey {
     Ed25519(clresolve_jose::Ed25519PublicKey),
     AwsLc(ParsedPublicKey),
 }
@@ -134,10 +134,10 @@ impl CardTrustRootKey {
     /// An Ed25519 key with these identifiers.
     pub(super) fn from_ed25519_key(key: clresolve_jose::Ed25519PublicKey, names: Vec<String>) -> Self {
         let thumbprint = key.thumbprint().to_owned();
-        let verifier = Box::new(CardSignatureVerifier::Ed25519(key));
+        let verifier = Box::new(CardVerificationKey::Ed25519(key));
         Self {
             names,
-            material: PublicKeyMaterial::Usable { algorithm: CardSignatureAlgorithm::EdDsa, verifier, thumbprint },
+            material: AssessedPublicKey::Usable { algorithm: CardSignatureAlgorithm::EdDsa, verifier, thumbprint },
         }
     }
 
@@ -154,21 +154,21 @@ impl CardTrustRootKey {
             (Some("OKP"), Some("Ed25519")) => CardSignatureAlgorithm::EdDsa,
             (Some("EC"), Some("P-256")) => CardSignatureAlgorithm::Es256,
             (Some("RSA"), _) => CardSignatureAlgorithm::Rs256,
-            _ => return Ok(Self { names, material: PublicKeyMaterial::Other }),
+            _ => return Ok(Self { names, material: AssessedPublicKey::Other }),
         };
         if jwk.get("d").is_some() {
             return Err(SignatureKeyError::Private);
         }
-        if !permits_algorithm(jwk, algorithm) {
-            return Ok(Self { names, material: PublicKeyMaterial::Other });
+        if !jwk_permits_algorithm(jwk, algorithm) {
+            return Ok(Self { names, material: AssessedPublicKey::Other });
         }
         let material = match algorithm {
-            CardSignatureAlgorithm::EdDsa => ed25519_key_material(text("x").unwrap_or_default())?,
+            CardSignatureAlgorithm::EdDsa => assess_ed25519_key(text("x").unwrap_or_default())?,
             CardSignatureAlgorithm::Es256 => {
-                p256_key_material(&decode_jwk_member(jwk, "x")?, &decode_jwk_member(jwk, "y")?)?
+                assess_p256_key(&decode_jwk_member(jwk, "x")?, &decode_jwk_member(jwk, "y")?)?
             }
             CardSignatureAlgorithm::Rs256 => {
-                rsa_key_material(&decode_jwk_member(jwk, "n")?, &decode_jwk_member(jwk, "e")?)
+                assess_rsa_key(&decode_jwk_member(jwk, "n")?, &decode_jwk_member(jwk, "e")?)
             }
         };
         Ok(Self { names, material })
@@ -177,19 +177,19 @@ impl CardTrustRootKey {
     /// Whether a signature with this `kid` may have been made by this key.
     pub(super) fn matches_key_id(&self, kid: Option<&str>) -> bool {
         let Some(kid) = kid else { return true };
-        let is_thumbprint = matches!(&self.material, PublicKeyMaterial::Usable { thumbprint, .. } if thumbprint == kid);
+        let is_thumbprint = matches!(&self.material, AssessedPublicKey::Usable { thumbprint, .. } if thumbprint == kid);
         self.names.is_empty() || is_thumbprint || self.names.iter().any(|name| name == kid)
     }
 
     /// Whether the key can verify signatures.
     pub(super) const fn is_usable(&self) -> bool {
-        matches!(self.material, PublicKeyMaterial::Usable { .. })
+        matches!(self.material, AssessedPublicKey::Usable { .. })
     }
 
     pub(super) fn match_algorithm(&self, wanted: CardSignatureAlgorithm) -> KeyAlgorithmMatch<'_> {
         match &self.material {
-            PublicKeyMaterial::Usable { algorithm, .. } if *algorithm == wanted => KeyAlgorithmMatch::Usable(self),
-            PublicKeyMaterial::Weak(algorithm) if *algorithm == wanted => KeyAlgorithmMatch::Weak,
+            AssessedPublicKey::Usable { algorithm, .. } if *algorithm == wanted => KeyAlgorithmMatch::Usable(self),
+            AssessedPublicKey::Weak(algorithm) if *algorithm == wanted => KeyAlgorithmMatch::Weak,
             _ => KeyAlgorithmMatch::Unfit,
         }
     }
@@ -197,19 +197,19 @@ impl CardTrustRootKey {
     /// RFC 7638 thumbprint. Empty for an unusable key.
     pub(super) fn thumbprint(&self) -> &str {
         match &self.material {
-            PublicKeyMaterial::Usable { thumbprint, .. } => thumbprint,
-            PublicKeyMaterial::Weak(_) | PublicKeyMaterial::Other => "",
+            AssessedPublicKey::Usable { thumbprint, .. } => thumbprint,
+            AssessedPublicKey::Weak(_) | AssessedPublicKey::Other => "",
         }
     }
 
-    pub(super) fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
+    pub(super) fn verifies_signature(&self, message: &[u8], signature: &[u8]) -> bool {
         match &self.material {
-            PublicKeyMaterial::Usable { verifier, .. } => match &**verifier {
-                CardSignatureVerifier::Ed25519(_) if clresolve_core::mutant!("card-signature-unchecked") => true,
-                CardSignatureVerifier::Ed25519(key) => key.has_signed(message, signature),
-                CardSignatureVerifier::AwsLc(key) => key.verify_sig(message, signature).is_ok(),
+            AssessedPublicKey::Usable { verifier, .. } => match &**verifier {
+                CardVerificationKey::Ed25519(_) if clresolve_core::mutant!("card-signature-unchecked") => true,
+                CardVerificationKey::Ed25519(key) => key.has_signed(message, signature),
+                CardVerificationKey::AwsLc(key) => key.verify_sig(message, signature).is_ok(),
             },
-            PublicKeyMaterial::Weak(_) | PublicKeyMaterial::Other => false,
+            AssessedPublicKey::Weak(_) | AssessedPublicKey::Other => false,
         }
     }
 }
@@ -221,7 +221,7 @@ impl fmt::Debug for CardTrustRootKey {
 }
 
 /// Whether `use`, `key_ops` and `alg` of a key, if present, allow it to verify signatures of this algorithm.
-fn permits_algorithm(jwk: &Value, algorithm: CardSignatureAlgorithm) -> bool {
+fn jwk_permits_algorithm(jwk: &Value, algorithm: CardSignatureAlgorithm) -> bool {
     let is = |member: &str, allowed: &[&str]| {
         jwk.get(member).is_none_or(|value| value.as_str().is_some_and(|value| allowed.contains(&value)))
     };
@@ -242,53 +242,53 @@ fn decode_jwk_member(jwk: &Value, member: &str) -> Result<Vec<u8>, SignatureKeyE
     text.and_then(|text| BASE64URL.decode(text).ok()).ok_or(SignatureKeyError::NotJwk)
 }
 
-fn ed25519_key_material(x: &str) -> Result<PublicKeyMaterial, SignatureKeyError> {
+fn assess_ed25519_key(x: &str) -> Result<AssessedPublicKey, SignatureKeyError> {
     match clresolve_jose::Ed25519PublicKey::from_jwk_x(x) {
         Ok(key) => {
             let thumbprint = key.thumbprint().to_owned();
-            let verifier = Box::new(CardSignatureVerifier::Ed25519(key));
-            Ok(PublicKeyMaterial::Usable { algorithm: CardSignatureAlgorithm::EdDsa, verifier, thumbprint })
+            let verifier = Box::new(CardVerificationKey::Ed25519(key));
+            Ok(AssessedPublicKey::Usable { algorithm: CardSignatureAlgorithm::EdDsa, verifier, thumbprint })
         }
-        Err(SignatureKeyError::Weak) => Ok(PublicKeyMaterial::Weak(CardSignatureAlgorithm::EdDsa)),
+        Err(SignatureKeyError::Weak) => Ok(AssessedPublicKey::Weak(CardSignatureAlgorithm::EdDsa)),
         Err(error) => Err(error),
     }
 }
 
-fn p256_key_material(x: &[u8], y: &[u8]) -> Result<PublicKeyMaterial, SignatureKeyError> {
+fn assess_p256_key(x: &[u8], y: &[u8]) -> Result<AssessedPublicKey, SignatureKeyError> {
     if x.len() != P256_BYTES || y.len() != P256_BYTES {
         return Err(SignatureKeyError::NotJwk);
     }
     let point = [&[UNCOMPRESSED], x, y].concat();
     let Ok(key) = ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, &point) else {
-        return Ok(PublicKeyMaterial::Weak(CardSignatureAlgorithm::Es256));
+        return Ok(AssessedPublicKey::Weak(CardSignatureAlgorithm::Es256));
     };
     let thumbprint = p256_thumbprint(x, y);
-    Ok(PublicKeyMaterial::Usable {
+    Ok(AssessedPublicKey::Usable {
         algorithm: CardSignatureAlgorithm::Es256,
-        verifier: Box::new(CardSignatureVerifier::AwsLc(key)),
+        verifier: Box::new(CardVerificationKey::AwsLc(key)),
         thumbprint,
     })
 }
 
-fn rsa_key_material(n: &[u8], e: &[u8]) -> PublicKeyMaterial {
-    let (n, e) = (without_zeros(n), without_zeros(e));
+fn assess_rsa_key(n: &[u8], e: &[u8]) -> AssessedPublicKey {
+    let (n, e) = (without_leading_zeros(n), without_leading_zeros(e));
     let bits = n.first().map_or(0, |first| n.len() * 8 - first.leading_zeros() as usize);
     let is_usual = RSA_BITS.contains(&bits) && e == RSA_EXPONENT;
     if !is_usual && !clresolve_core::mutant!("rsa-keys-of-any-size") {
-        return PublicKeyMaterial::Weak(CardSignatureAlgorithm::Rs256);
+        return AssessedPublicKey::Weak(CardSignatureAlgorithm::Rs256);
     }
     match (rsa::PublicKeyComponents { n, e }).to_parsed_public_key(&RSA_PKCS1_2048_8192_SHA256) {
-        Ok(key) => PublicKeyMaterial::Usable {
+        Ok(key) => AssessedPublicKey::Usable {
             algorithm: CardSignatureAlgorithm::Rs256,
-            verifier: Box::new(CardSignatureVerifier::AwsLc(key)),
+            verifier: Box::new(CardVerificationKey::AwsLc(key)),
             thumbprint: rsa_thumbprint(n, e),
         },
-        Err(_) => PublicKeyMaterial::Weak(CardSignatureAlgorithm::Rs256),
+        Err(_) => AssessedPublicKey::Weak(CardSignatureAlgorithm::Rs256),
     }
 }
 
 /// Removes leading zero bytes. Some programs prepend one to a number whose first bit is set.
-fn without_zeros(bytes: &[u8]) -> &[u8] {
+fn without_leading_zeros(bytes: &[u8]) -> &[u8] {
     &bytes[bytes.iter().take_while(|byte| **byte == 0).count()..]
 }
 
@@ -342,11 +342,11 @@ impl CardSigningKey {
         let pair = rsa::KeyPair::from_pkcs8(&der).map_err(|_| SignatureKeyError::NotCardKey)?;
         let public = pair.public_key();
         let (n, e) = (public.modulus(), public.exponent());
-        match rsa_key_material(n.big_endian_without_leading_zero(), e.big_endian_without_leading_zero()) {
-            PublicKeyMaterial::Usable { thumbprint: kid, .. } => {
+        match assess_rsa_key(n.big_endian_without_leading_zero(), e.big_endian_without_leading_zero()) {
+            AssessedPublicKey::Usable { thumbprint: kid, .. } => {
                 Ok(Self { secret: CardSecretKey::Rsa(Box::new(pair)), kid, jku: None })
             }
-            PublicKeyMaterial::Weak(_) | PublicKeyMaterial::Other => Err(SignatureKeyError::NotCardKey),
+            AssessedPublicKey::Weak(_) | AssessedPublicKey::Other => Err(SignatureKeyError::NotCardKey),
         }
     }
 

@@ -47,7 +47,7 @@ pub(crate) enum A2aProtobufFieldType {
 
 impl A2aProtobufFieldType {
     /// Calls `apply` for each message in a value of this type. A value of another type contains none.
-    pub(super) fn each_message(
+    pub(super) fn for_each_message(
         self,
         value: &mut Value,
         mut apply: impl FnMut(&mut Value, &'static [A2aProtobufField]),
@@ -84,18 +84,18 @@ const fn protobuf_field(
 
 /// Removes members that are `null`, since the JSON form of protocol buffers treats them as absent. Entries of lists and
 /// maps are kept, and so are members that the message definitions do not contain.
-pub(crate) fn without_nulls(card: &Value) -> Value {
+pub(crate) fn without_null_protobuf_fields(card: &Value) -> Value {
     let mut card = card.clone();
-    drop_nulls(&mut card, AGENT_CARD);
+    remove_null_protobuf_fields(&mut card, AGENT_CARD);
     card
 }
 
 /// Messages do not contain themselves, so the recursion ends at any depth of the value.
-fn drop_nulls(value: &mut Value, message: &'static [A2aProtobufField]) {
+fn remove_null_protobuf_fields(value: &mut Value, message: &'static [A2aProtobufField]) {
     let Some(members) = value.as_object_mut() else { return };
     members.retain(|name, value| {
         let Some(member) = message.iter().find(|member| member.name == name) else { return true };
-        member.kind.each_message(value, drop_nulls);
+        member.kind.for_each_message(value, remove_null_protobuf_fields);
         !value.is_null()
     });
 }
@@ -256,7 +256,7 @@ mod tests {
             "securityRequirements": [{"schemes": {"a": {}, "b": null}}, {}],
             "skills": [{"id": "s"}, null, 5],
         });
-        assert_eq!(without_nulls(&card), expected);
+        assert_eq!(without_null_protobuf_fields(&card), expected);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde_json::Value;
 
 use super::key::CardTrustRootKey;
-use clresolve_core::json::{JsonError, JsonLimits, parse};
+use clresolve_core::json::{JsonError, JsonLimits, parse_strict_json};
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_jose::{MAX_KEYS, SignatureKeyError, raw_jwks_keys};
@@ -67,7 +67,7 @@ impl CardTrustRoot {
     /// # Errors
     /// The bytes are not the document of `did`, contain a private key, or contain malformed keys and no usable one.
     pub fn from_did_document(did: &DidWeb, bytes: &[u8]) -> Result<Self, CardTrustRootError> {
-        let document = parse(bytes, JsonLimits::CARD).map_err(CardTrustRootError::Document)?;
+        let document = parse_strict_json(bytes, JsonLimits::CARD).map_err(CardTrustRootError::Document)?;
         if document.get("id").and_then(Value::as_str) != Some(did.as_str())
             && !clresolve_core::mutant!("document-of-another-did")
         {
@@ -81,17 +81,20 @@ impl CardTrustRoot {
         let assertions: Vec<&Value> = list("assertionMethod")?;
         let is_for_assertions = |id: &str| {
             document.get("assertionMethod").is_none()
-                || assertions.iter().filter_map(|method| method.as_str()).any(|named| did.absolute_id(named) == id)
+                || assertions
+                    .iter()
+                    .filter_map(|method| method.as_str())
+                    .any(|named| did.absolute_verification_method_id(named) == id)
         };
         let mut keys = Vec::new();
         for method in list("verificationMethod")? {
-            let id = did.absolute_id(method.get("id").and_then(Value::as_str).unwrap_or_default());
+            let id = did.absolute_verification_method_id(method.get("id").and_then(Value::as_str).unwrap_or_default());
             if is_for_assertions(&id) {
                 keys.extend(method_key(method, &id));
             }
         }
         for method in assertions.iter().filter(|method| method.is_object()) {
-            let id = did.absolute_id(method.get("id").and_then(Value::as_str).unwrap_or_default());
+            let id = did.absolute_verification_method_id(method.get("id").and_then(Value::as_str).unwrap_or_default());
             keys.extend(method_key(method, &id));
         }
         Ok(Self { label: did.to_string(), keys: Ok(drop_malformed_keys(keys.into_iter())?) })
@@ -102,22 +105,26 @@ impl CardTrustRoot {
     ///
     /// # Errors
     /// The record has another form, or its key is weak.
-    pub fn from_record(name: &EnsName, public_key: &str, key_id: Option<&str>) -> Result<Self, CardTrustRootError> {
+    pub fn from_cl_sig_records(
+        name: &EnsName,
+        public_key: &str,
+        key_id: Option<&str>,
+    ) -> Result<Self, CardTrustRootError> {
         let key = clresolve_jose::Ed25519PublicKey::from_signer_record(public_key)?;
         let names = key_id.map(str::to_owned).into_iter().collect();
         Ok(Self { label: name.as_str().to_owned(), keys: Ok(vec![CardTrustRootKey::from_ed25519_key(key, names)]) })
     }
 
     /// A root that provided no keys: [`ReasonCode::SignatureRootUnavailable`] or [`ReasonCode::SignatureRootUnusable`].
-    pub fn without_public_keys(label: impl Into<String>, reason: Reason) -> Self {
+    pub fn from_failure_reason(label: impl Into<String>, reason: Reason) -> Self {
         let label = label.into();
         Self { keys: Err(reason.at_place(&label)), label }
     }
 
     /// The root, or a root without keys that has the error as its reason.
-    pub fn from_result(root: Result<Self, CardTrustRootError>, label: impl Into<String>) -> Self {
+    pub fn from_result_or_failure(root: Result<Self, CardTrustRootError>, label: impl Into<String>) -> Self {
         root.unwrap_or_else(|error| {
-            Self::without_public_keys(label, Reason::new(ReasonCode::SignatureRootUnusable).observed(error.to_string()))
+            Self::from_failure_reason(label, Reason::new(ReasonCode::SignatureRootUnusable).observed(error.to_string()))
         })
     }
 
@@ -127,7 +134,7 @@ impl CardTrustRoot {
     }
 
     /// Why the root has no keys. `None` if it has keys.
-    pub fn failure(&self) -> Option<&Reason> {
+    pub fn failure_reason(&self) -> Option<&Reason> {
         self.keys.as_ref().err()
     }
 
@@ -178,12 +185,12 @@ impl DidWeb {
     }
 
     /// The URL of its document (did:web, 3.2).
-    pub fn url(&self) -> &str {
+    pub fn document_url(&self) -> &str {
         &self.url
     }
 
     /// The absolute id of a verification method. The document may contain a relative one.
-    fn absolute_id(&self, id: &str) -> String {
+    fn absolute_verification_method_id(&self, id: &str) -> String {
         if id.starts_with('#') { format!("{}{id}", self.did) } else { id.to_owned() }
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::canonical::SIGNATURES;
 use super::{CardSignError, CardSigner, create_signature};
 use clresolve_core::json::locate;
-use clresolve_core::json::{JsonLimits, parse};
+use clresolve_core::json::{JsonLimits, parse_strict_json};
 
 const SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 
@@ -14,7 +14,7 @@ const SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 /// # Errors
 /// [`CardSignError`], also if the text is not one strict JSON object.
 pub fn sign_text(text: &str, key: &dyn CardSigner) -> Result<String, CardSignError> {
-    let card = parse(text.as_bytes(), JsonLimits::CARD).map_err(CardSignError::Json)?;
+    let card = parse_strict_json(text.as_bytes(), JsonLimits::CARD).map_err(CardSignError::Json)?;
     let entry = create_signature(&card, key)?;
     Ok(insert_signature_text(text, &entry))
 }
@@ -23,7 +23,7 @@ pub fn sign_text(text: &str, key: &dyn CardSigner) -> Result<String, CardSignErr
 /// `signatures` a list.
 fn insert_signature_text(text: &str, entry: &Value) -> String {
     let lines = text.trim_matches(SPACE).contains('\n');
-    let (end, item, depth) = match locate::find(text, &format!("/{SIGNATURES}")) {
+    let (end, item, depth) = match locate::find_value_span(text, &format!("/{SIGNATURES}")) {
         Some(list) => (list.value.end, indented_entry(entry, lines, 2), 1),
         None => {
             (text.trim_end_matches(SPACE).len(), format!("\"{SIGNATURES}\":{}", signature_list_text(entry, lines)), 0)

@@ -14,7 +14,9 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use super::shape::{self, LazySchema, SchemaRule, schema_rule};
-use super::{CardRules, CardSystemDefinition, DiscoveryRules, is_never_descriptor, no_fixes, present_members};
+use super::{
+    CardDiscoveryRules, CardLintContext, CardSystemDefinition, is_never_descriptor, no_fixes, present_members,
+};
 use crate::signature::message::{self, A2aProtobufFieldPresence, AGENT_CARD};
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
 use clresolve_core::text::excerpt_text;
@@ -32,7 +34,7 @@ pub(super) static DEFINITION: CardSystemDefinition = CardSystemDefinition {
     changed_at: None,
     mapping: mapping::mapping_for_card,
     written: &mapping::CURRENT,
-    discovery: DiscoveryRules {
+    discovery: CardDiscoveryRules {
         paths: &["/.well-known/agent-card.json", "/.well-known/agent.json"],
         unreachable: ReasonCode::DiscoveryNoCard,
         absent: None,
@@ -88,7 +90,7 @@ impl A2aRelease {
     /// The release that the members indicate: 1.0 added `supportedInterfaces`, 0.3 added `signatures`, and 0.2.6 added
     /// `protocolVersion`.
     fn detect_release(card: &AgentCard) -> Self {
-        let claimed = card.text("/protocolVersion");
+        let claimed = card.text_at("/protocolVersion");
         if card.get("supportedInterfaces").is_some() || card.get("url").is_none() && claimed.is_none() {
             Self::V1_0
         } else if card.get("signatures").is_some() || claimed.is_some_and(|version| is_release_of_line(version, "0.3"))
@@ -221,12 +223,12 @@ fn format_version(card: &AgentCard) -> Option<String> {
     is_shown.then(|| release.name().to_owned())
 }
 
-fn check_a2a_card(card: &AgentCard, rules: &CardRules<'_>) -> Vec<Reason> {
+fn check_a2a_card(card: &AgentCard, rules: &CardLintContext<'_>) -> Vec<Reason> {
     let release = A2aRelease::detect_release(card);
     let is_of_1_0 = release == A2aRelease::V1_0;
     let mut found = ReasonCollector::default();
     let read = match is_of_1_0 {
-        true => Cow::Owned(AgentCard::from_reduced(message::without_nulls(card.document()))),
+        true => Cow::Owned(AgentCard::from_partial_document(message::without_null_protobuf_fields(card.document()))),
         false => Cow::Borrowed(card),
     };
     if is_of_1_0 {
@@ -235,10 +237,10 @@ fn check_a2a_card(card: &AgentCard, rules: &CardRules<'_>) -> Vec<Reason> {
     shape::check_schema(&read, release.schema(), LINES, &mut found);
     check_version_claims(&read, release, &mut found);
     if is_of_1_0 {
-        security::check_schemes(&read, &mut found);
+        security::check_security_schemes(&read, &mut found);
     }
-    security::check_requirements(&read, is_of_1_0, &mut found);
-    check_modes(&read, &mut found);
+    security::check_security_requirements(&read, is_of_1_0, &mut found);
+    check_input_output_modes(&read, &mut found);
     check_skill_ids(&read, &mut found);
     content::scan_secrets(card, "", &mut found);
     found.with_effects(rules.profile)
@@ -264,7 +266,7 @@ fn check_snake_case(card: &AgentCard, found: &mut ReasonCollector) {
 
 /// Reports members that contradict the card's version.
 fn check_version_claims(card: &AgentCard, release: A2aRelease, found: &mut ReasonCollector) {
-    let claimed = card.text("/protocolVersion");
+    let claimed = card.text_at("/protocolVersion");
     if release == A2aRelease::V1_0 {
         let has = |member: &str| card.get(member).is_some_and(|value| !value.is_null());
         for member in ["url", "preferredTransport", "additionalInterfaces"] {
@@ -281,12 +283,12 @@ fn check_version_claims(card: &AgentCard, release: A2aRelease, found: &mut Reaso
         }
         for (at, interface) in card.items("supportedInterfaces").enumerate() {
             if let Some(version) = interface.get("protocolVersion").and_then(Value::as_str)
-                && mapping::version_line(version) != version
+                && mapping::version_without_patch(version) != version
             {
                 found.add(
                     Reason::new(ReasonCode::A2aProtocolVersionUnknown)
                         .message("An interface of the A2A card states a patch number.")
-                        .expected(excerpt_text(mapping::version_line(version)))
+                        .expected(excerpt_text(mapping::version_without_patch(version)))
                         .observed(excerpt_text(version))
                         .at_place(format!("/supportedInterfaces/{at}/protocolVersion")),
                 );
@@ -306,7 +308,7 @@ fn check_version_claims(card: &AgentCard, release: A2aRelease, found: &mut Reaso
 }
 
 /// Checks that modes are media types. Published cards often contain `text`.
-fn check_modes(card: &AgentCard, found: &mut ReasonCollector) {
+fn check_input_output_modes(card: &AgentCard, found: &mut ReasonCollector) {
     let mut judge = |modes: Option<&Value>, place: &str| {
         for (at, mode) in modes.and_then(Value::as_array).into_iter().flatten().enumerate() {
             if let Some(mode) = mode.as_str().filter(|mode| !is_media_type(mode)) {
@@ -354,7 +356,7 @@ mod tests {
     use clresolve_verdict::profile::{ConformanceProfiles, DEFAULT};
 
     use super::*;
-    use crate::system::{CardSystem, CardSystemDetection, detect};
+    use crate::system::{CardSystem, CardSystemDetection, detect_card_system};
 
     #[test]
     fn the_version_is_recognised_by_the_members() {
@@ -377,9 +379,9 @@ mod tests {
         let card =
             br#"{"supported_interfaces": [], "default_input_modes": [], "defaultOutputModes": [], "icon_url": ""}"#;
         let card = AgentCard::parse(card).expect("strict JSON");
-        assert_eq!(detect(&card), CardSystemDetection::One(CardSystem::A2a));
+        assert_eq!(detect_card_system(&card), CardSystemDetection::One(CardSystem::A2a));
         let profile = ConformanceProfiles::builtin().get(DEFAULT).expect("built in");
-        let reasons = check_a2a_card(&card, &CardRules::from_profile(&profile));
+        let reasons = check_a2a_card(&card, &CardLintContext::from_profile(&profile));
         let named: Vec<_> = reasons.iter().filter(|reason| reason.message.contains("snake_case")).collect();
         let observed: Vec<_> = named.iter().filter_map(|reason| reason.observed.as_deref()).collect();
         assert_eq!(observed, ["supported_interfaces", "default_input_modes"]);

@@ -22,7 +22,7 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use super::shape::{self, LazySchema, SchemaRule, schema_rule};
-use super::{CardRules, CardSystemDefinition, DiscoveryRules, is_never_descriptor, no_fixes};
+use super::{CardDiscoveryRules, CardLintContext, CardSystemDefinition, is_never_descriptor, no_fixes};
 use crate::ledger;
 use clresolve_core::json::pointer;
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
@@ -42,7 +42,7 @@ pub(super) static DEFINITION: CardSystemDefinition = CardSystemDefinition {
     changed_at: None,
     mapping: |_| &mapping::MAPPING,
     written: &mapping::MAPPING,
-    discovery: DiscoveryRules {
+    discovery: CardDiscoveryRules {
         paths: &["/.well-known/agent.json"],
         unreachable: ReasonCode::AeCardUnreachable,
         absent: None,
@@ -117,18 +117,18 @@ fn distinctive_members(card: &AgentCard) -> Vec<&'static str> {
         ("endpoint", card.value_at("/endpoint/protocol").is_some()),
         ("pricing", card.value_at("/pricing/base_cost_joules").is_some()),
         ("metadata", pacr_members(card).next().is_some()),
-        ("spec", card.text("/spec").is_some_and(|spec| spec.starts_with(OLD_SPEC))),
+        ("spec", card.text_at("/spec").is_some_and(|spec| spec.starts_with(OLD_SPEC))),
     ];
     shown.into_iter().filter(|(_, is_shown)| *is_shown).map(|(member, _)| member).collect()
 }
 
 /// The version that an older card claims, otherwise that of the specification.
 fn format_version(card: &AgentCard) -> Option<String> {
-    let claimed = card.text("/spec").and_then(|spec| spec.strip_prefix(OLD_SPEC));
+    let claimed = card.text_at("/spec").and_then(|spec| spec.strip_prefix(OLD_SPEC));
     Some(excerpt_text(claimed.unwrap_or(VERSION)))
 }
 
-fn check_aevum_card(card: &AgentCard, rules: &CardRules<'_>) -> Vec<Reason> {
+fn check_aevum_card(card: &AgentCard, rules: &CardLintContext<'_>) -> Vec<Reason> {
     let mut found = ReasonCollector::default();
     shape::check_schema(card, &SCHEMA, LINES, &mut found);
     check_agent_ulid(card, &mut found);
@@ -145,15 +145,15 @@ fn check_aevum_card(card: &AgentCard, rules: &CardRules<'_>) -> Vec<Reason> {
     check_currency(card, &mut found);
     ledger::card::check_claim_types(card, &mut found);
     if let Some(ledger) = rules.ledger {
-        ledger::card::check_ledger_claims(card, ledger, &mut found);
+        ledger::card::check_claims_against_ledger(card, ledger, &mut found);
     }
-    report_self_declared(card, rules.ledger.is_some(), &mut found);
+    report_self_declared_metrics(card, rules.ledger.is_some(), &mut found);
     found.with_effects(rules.profile)
 }
 
 /// AE-3.
 fn check_agent_ulid(card: &AgentCard, found: &mut ReasonCollector) {
-    if let Some(id) = card.text("/agent_id")
+    if let Some(id) = card.text_at("/agent_id")
         && id.starts_with(|first: char| first > '7')
         && !found.has_specific_reason("/agent_id", ReasonCode::AeAgentIdOverflow)
     {
@@ -205,7 +205,7 @@ fn is_currency(text: &str) -> bool {
 fn check_schemas(capability: &Value, place: &str, found: &mut ReasonCollector) {
     for member in ["input_schema", "output_schema"] {
         let Some(schema) = capability.get(member).filter(|schema| schema.is_object()) else { continue };
-        if !schema::is_schema(schema) {
+        if !schema::is_json_schema(schema) {
             let reason = Reason::new(ReasonCode::AeIoSchemaInvalid).expected("a schema of JSON Schema 2020-12");
             found.add(reason.at_place(format!("{place}/{member}")));
         }
@@ -226,7 +226,7 @@ fn report_unknown_members(holder: &Value, place: &str, known: &[&str], found: &m
 }
 
 /// AE-17, for the members that are not compared with a ledger (AE-30).
-fn report_self_declared(card: &AgentCard, has_ledger: bool, found: &mut ReasonCollector) {
+fn report_self_declared_metrics(card: &AgentCard, has_ledger: bool, found: &mut ReasonCollector) {
     for name in pacr_members(card).filter(|name| !(has_ledger && ledger::card::is_ledger_metric(name))) {
         found.add(
             Reason::new(ReasonCode::AePacrSelfDeclared)
@@ -243,7 +243,7 @@ fn pacr_members(card: &AgentCard) -> impl Iterator<Item = &String> {
 
 fn member_pointer(place: &str, name: &str) -> String {
     let mut place = place.to_owned();
-    pointer::push_segment(&mut place, name);
+    pointer::push_pointer_segment(&mut place, name);
     excerpt_text(&place)
 }
 

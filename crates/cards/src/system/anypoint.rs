@@ -21,7 +21,7 @@ use url::Url;
 
 use self::change::MAX_LISTED;
 use super::shape::{self, LazySchema, SchemaRule, schema_rule};
-use super::{CardRules, CardSystemDefinition, DiscoveryRules, is_never_descriptor, no_fixes};
+use super::{CardDiscoveryRules, CardLintContext, CardSystemDefinition, is_never_descriptor, no_fixes};
 use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::text::excerpt_text;
 use clresolve_verdict::card::AgentCard;
@@ -38,7 +38,7 @@ pub(super) static DEFINITION: CardSystemDefinition = CardSystemDefinition {
     changed_at: Some("/metadata/updated_at"),
     mapping: |_| &mapping::MAPPING,
     written: &mapping::MAPPING,
-    discovery: DiscoveryRules {
+    discovery: CardDiscoveryRules {
         paths: &["/.well-known/agent-card.json", "*.json"],
         unreachable: ReasonCode::AnCardUnreachable,
         absent: None,
@@ -143,14 +143,14 @@ fn format_version(_card: &AgentCard) -> Option<String> {
     Some(VERSION.to_owned())
 }
 
-fn check_anypoint_card(card: &AgentCard, rules: &CardRules<'_>) -> Vec<Reason> {
+fn check_anypoint_card(card: &AgentCard, rules: &CardLintContext<'_>) -> Vec<Reason> {
     let mut found = ReasonCollector::default();
     shape::check_schema(card, &SCHEMA, LINES, &mut found);
     check_urls(card, &mut found);
-    check_method(card, &mut found);
+    check_http_method(card, &mut found);
     check_timestamps(card, &mut found);
     check_skill_names(card, &mut found);
-    check_examples(card, &mut found);
+    check_example_skills(card, &mut found);
     if let Some(previous) = rules.previous {
         change::check_version_change(previous, card, &mut found);
     }
@@ -174,7 +174,7 @@ fn check_urls(card: &AgentCard, found: &mut ReasonCollector) {
 }
 
 /// AN-23, first half: a string that is not an HTTP method in any case is a warning.
-fn check_method(card: &AgentCard, found: &mut ReasonCollector) {
+fn check_http_method(card: &AgentCard, found: &mut ReasonCollector) {
     let place = "/invocation/method";
     if let Some(method) = card.value_at(place).and_then(Value::as_str)
         && !METHODS.iter().any(|known| known.eq_ignore_ascii_case(method))
@@ -221,7 +221,7 @@ fn check_skill_names(card: &AgentCard, found: &mut ReasonCollector) {
 }
 
 /// AN-18.
-fn check_examples(card: &AgentCard, found: &mut ReasonCollector) {
+fn check_example_skills(card: &AgentCard, found: &mut ReasonCollector) {
     let names: BTreeSet<&str> = card.items("skills").filter_map(|skill| skill.get("name")?.as_str()).collect();
     for (at, example) in card.items("examples").enumerate() {
         if let Some(skill) = example.get("skill").and_then(Value::as_str)

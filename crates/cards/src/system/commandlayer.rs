@@ -2,7 +2,7 @@
 
 mod mapping;
 
-use super::{CardRules, CardSystemDefinition, DerivedMemberFix, DiscoveryRules, present_members};
+use super::{CardDiscoveryRules, CardLintContext, CardSystemDefinition, DerivedMemberFix, present_members};
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::text::excerpt_text;
@@ -20,7 +20,7 @@ pub(super) static DEFINITION: CardSystemDefinition = CardSystemDefinition {
     changed_at: Some("/updated_at"),
     mapping: |_| &mapping::MAPPING,
     written: &mapping::MAPPING,
-    discovery: DiscoveryRules {
+    discovery: CardDiscoveryRules {
         paths: &["/.well-known/agent.json", "/.well-known/agent-cards-v1.0.0.json"],
         unreachable: ReasonCode::DiscoveryNoCard,
         absent: None,
@@ -70,12 +70,12 @@ fn format_version(card: &AgentCard) -> Option<String> {
     card.version().map(excerpt_text)
 }
 
-fn check_commandlayer_card(card: &AgentCard, rules: &CardRules<'_>) -> Vec<Reason> {
+fn check_commandlayer_card(card: &AgentCard, rules: &CardLintContext<'_>) -> Vec<Reason> {
     let profile = rules.profile;
     let checks =
         [check::card::check_card, check::entry::check_entry, check::verbs::check_verbs, check::verbs::unproven_mirrors];
     let reasons = checks.iter().flat_map(|check| check(card, profile));
-    reasons.chain(unreachable_name_reason(card).map(|reason| profile.assign_effect(reason))).collect()
+    reasons.chain(unnormalized_name_reason(card).map(|reason| profile.assign_effect(reason))).collect()
 }
 
 /// CL-6: the slug is the first label of the name, if that label is URL-safe.
@@ -90,7 +90,7 @@ fn slug_fixes(card: &AgentCard) -> Vec<DerivedMemberFix> {
 }
 
 /// CL-53, for the card alone: a name that is not in normal form cannot equal a resolved name.
-fn unreachable_name_reason(card: &AgentCard) -> Option<Reason> {
+fn unnormalized_name_reason(card: &AgentCard) -> Option<Reason> {
     let ens = card.ens()?;
     let reason = |expected: String| {
         let message = "The card's ens is not in normal form, so it equals no resolved name.";

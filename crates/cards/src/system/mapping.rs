@@ -141,7 +141,10 @@ pub(crate) const A2A_BINDINGS: CardVocabularyMap =
 
 /// The common word for an A2A security scheme, if there is one, and the location of that word in the scheme. The
 /// location is the whole scheme if it has no further members.
-pub(crate) fn security_scheme_word(scheme: &Value, form: SecuritySchemeForm) -> Option<(&'static str, &'static str)> {
+pub(crate) fn word_for_security_scheme(
+    scheme: &Value,
+    form: SecuritySchemeForm,
+) -> Option<(&'static str, &'static str)> {
     let (kind, http) = match form {
         SecuritySchemeForm::OpenApi => (scheme["type"].as_str()?, scheme["scheme"].as_str()),
         SecuritySchemeForm::OneOf => {

@@ -15,7 +15,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::shape::{self, LazySchema, SchemaRule, schema_rule};
-use super::{CardRules, CardSystem, CardSystemDefinition, DiscoveryRules, is_never_descriptor, no_fixes};
+use super::{CardDiscoveryRules, CardLintContext, CardSystem, CardSystemDefinition, is_never_descriptor, no_fixes};
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
 use clresolve_core::text::excerpt_text;
 use clresolve_verdict::card::AgentCard;
@@ -33,7 +33,7 @@ pub(super) static DEFINITION: CardSystemDefinition = CardSystemDefinition {
     changed_at: None,
     mapping: |_| &mapping::MAPPING,
     written: &mapping::MAPPING,
-    discovery: DiscoveryRules {
+    discovery: CardDiscoveryRules {
         paths: &["/.well-known/agent-card.json", "/v1/agent-systems/{name}/.well-known/agent-card.json"],
         unreachable: ReasonCode::OrCardUnreachable,
         absent: Some(ReasonCode::OrRootCardAbsent),
@@ -90,7 +90,7 @@ fn distinctive_members(card: &AgentCard) -> Vec<&'static str> {
     let skills = card.get("skills").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let is_a2a = card.get("defaultInputModes").is_some() || card.get("supportedInterfaces").is_some();
     let shown = [
-        ("url", card.text("/url").is_some_and(has_path)),
+        ("url", card.text_at("/url").is_some_and(has_path)),
         ("skills", !is_a2a && skills.iter().any(|skill| skill.get("inputSchema").is_some())),
     ];
     shown.into_iter().filter(|(_, is_shown)| *is_shown).map(|(member, _)| member).collect()
@@ -98,13 +98,13 @@ fn distinctive_members(card: &AgentCard) -> Vec<&'static str> {
 
 /// The version of A2A that the server declares. Orloj's specification of the card has no version.
 fn format_version(card: &AgentCard) -> Option<String> {
-    card.text("/protocolVersion").map(excerpt_text)
+    card.text_at("/protocolVersion").map(excerpt_text)
 }
 
-fn check_orloj_card(card: &AgentCard, rules: &CardRules<'_>) -> Vec<Reason> {
+fn check_orloj_card(card: &AgentCard, rules: &CardLintContext<'_>) -> Vec<Reason> {
     let mut found = ReasonCollector::default();
     shape::check_schema(card, &SCHEMA, LINES, &mut found);
-    check_endpoint(card, &mut found);
+    check_name_in_endpoint_url(card, &mut found);
     check_input_schemas(card, &mut found);
     check_protocol_version(card, &mut found);
     content::scan_secrets(card, "OR-7", &mut found);
@@ -112,8 +112,8 @@ fn check_orloj_card(card: &AgentCard, rules: &CardRules<'_>) -> Vec<Reason> {
 }
 
 /// OR-3.
-fn check_endpoint(card: &AgentCard, found: &mut ReasonCollector) {
-    let (Some(name), Some(text)) = (card.text("/name"), card.text("/url")) else { return };
+fn check_name_in_endpoint_url(card: &AgentCard, found: &mut ReasonCollector) {
+    let (Some(name), Some(text)) = (card.text_at("/name"), card.text_at("/url")) else { return };
     let Ok(url) = Url::parse(text) else { return };
     if found.has_specific_reason("/url", ReasonCode::OrUrlNameMismatch)
         || agent_system_in_url(&url).as_deref() == Some(name)
@@ -147,7 +147,7 @@ fn check_input_schemas(card: &AgentCard, found: &mut ReasonCollector) {
     let skills = card.get("skills").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     for (at, skill) in skills.iter().enumerate() {
         let schema = skill.get("inputSchema").filter(|schema| schema.is_object());
-        if schema.is_some_and(|schema| !schema::is_schema(schema)) {
+        if schema.is_some_and(|schema| !schema::is_json_schema(schema)) {
             let reason = Reason::new(ReasonCode::OrInputSchemaInvalid).expected("a schema of JSON Schema 2020-12");
             found.add(reason.at_place(format!("/skills/{at}/inputSchema")));
         }

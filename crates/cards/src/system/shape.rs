@@ -1,7 +1,7 @@
 //! Maps violations of a card system's schema to the codes of the rules that they break.
 //!
-//! Only the schema defines the shape. A table of [`SchemaRule`]s assigns its parts to rules. A violation without a
-//! matching line is `document-schema-invalid`, unless a rule already has a finding at the same location.
+//! Only the schema defines the shape. A table of [`SchemaRule`]s assigns its parts to rules. A violation
+//! without a matching line is `document-schema-invalid`, unless a rule already has a finding at the same location.
 
 use std::sync::LazyLock;
 
@@ -18,7 +18,7 @@ use clresolve_verdict::schema::{MAX_OBJECTIONS, MAX_VIOLATIONS, SchemaViolation,
 pub(super) type LazySchema = LazyLock<StrictSchema>;
 
 pub(super) fn compile_schema(bytes: &[u8]) -> StrictSchema {
-    StrictSchema::load(bytes, &[]).expect("a test compiles every schema of this crate")
+    StrictSchema::compile(bytes, &[]).expect("a test compiles every schema of this crate")
 }
 
 /// One part of a schema, with the rules that it represents.
@@ -129,14 +129,14 @@ mod tests {
 
     use super::*;
     use crate::lint::lint_document;
-    use crate::system::CardRules;
+    use crate::system::CardLintContext;
 
     #[test]
     fn more_violations_than_are_looked_at_make_a_card_too_complex() {
         let profile = ConformanceProfiles::builtin().get(DEFAULT).expect("built in");
         let is_too_complex = |modes: usize| {
             let card = json!({"supportedInterfaces": [], "defaultInputModes": vec![0; modes]}).to_string();
-            let report = lint_document(card.as_bytes(), None, &CardRules::from_profile(&profile));
+            let report = lint_document(card.as_bytes(), None, &CardLintContext::from_profile(&profile));
             report.findings.iter().any(|finding| finding.code == ReasonCode::CardTooComplex)
         };
         assert!(is_too_complex(2 * MAX_OBJECTIONS - 200));

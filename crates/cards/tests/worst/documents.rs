@@ -11,18 +11,20 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use clresolve_cards::convert::convert_card;
-use clresolve_cards::discovery::{CardOrDescriptor, LintedDocument};
+use clresolve_cards::discovery::{CardLintReportOrDescriptor, LintedCardDocument};
 use clresolve_cards::lint;
-use clresolve_cards::project::project_signed_a2a_card;
+use clresolve_cards::project::signed_a2a_card_from_resolution;
 use clresolve_cards::signature::{CardTrustRoot, CardTrustRoots, verify_card_signatures};
-use clresolve_cards::system::{CardRules, CardSystem};
+use clresolve_cards::system::{CardLintContext, CardSystem};
 use clresolve_core::digest::Digest;
 use clresolve_core::json::JsonLimits;
 use clresolve_jose::Ed25519SigningKey;
-use clresolve_verdict::build::{self, TimedEvidence, VerdictContext};
+use clresolve_verdict::build::{self, EvidenceWithStepDurations, VerdictContext};
 use clresolve_verdict::card::AgentCard;
 use clresolve_verdict::check::JudgementPolicy;
-use clresolve_verdict::evidence::{ContentProofSource, HttpsOutcome, IpfsOutcome, SchemaEvidence, SchemaResponses};
+use clresolve_verdict::evidence::{
+    CanonicalAndMirrorSchema, ContentProofSource, HttpsOutcome, IpfsWalkOutcome, SchemaEvidence,
+};
 use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles, DEFAULT};
 use clresolve_verdict::sample;
@@ -50,7 +52,7 @@ pub(crate) struct Prepared {
     seed: Seed,
     pub(crate) document: Bytes,
     /// The gathered evidence, for a verdict.
-    run: Option<TimedEvidence>,
+    run: Option<EvidenceWithStepDurations>,
     /// The trusted verdict, for a projection.
     resolution: Option<Resolution>,
     world: &'static World,
@@ -71,19 +73,23 @@ impl Prepared {
                 let run = self.run.as_ref().expect("it was gathered");
                 build::build_resolution(&world.reporter(self.seed.judge), run, 0).verdict().reasons.len()
             }
-            Judge::Served => ServedSchema::read(self.document.clone()).digest().as_bytes().len(),
+            Judge::Served => ServedSchema::from_bytes(self.document.clone()).digest().as_bytes().len(),
             Judge::Lint => {
-                let judgement = lint::lint_with_near_misses(
+                let judgement = lint::lint_with_passing_profiles(
                     &self.document,
                     None,
-                    &CardRules::from_profile(&world.profile),
+                    &CardLintContext::from_profile(&world.profile),
                     &world.profiles,
                 );
                 serde_json::to_string(&judgement).map_or(0, |text| text.len())
             }
             Judge::Discovery => {
-                let found = LintedDocument::judge(&self.document, None, &CardRules::from_profile(&world.profile));
-                let CardOrDescriptor::Card(report) = &found.kind else { return 0 };
+                let found = LintedCardDocument::lint_bytes(
+                    &self.document,
+                    None,
+                    &CardLintContext::from_profile(&world.profile),
+                );
+                let CardLintReportOrDescriptor::Card(report) = &found.kind else { return 0 };
                 serde_json::to_string(report).map_or(0, |text| text.len())
             }
             Judge::Signatures => {
@@ -94,12 +100,12 @@ impl Prepared {
                 let Ok(card) = AgentCard::parse(&self.document) else { return 0 };
                 let from = CardSystem::ALL[self.seed.base().min(CardSystem::ALL.len() - 1)];
                 let to = CardSystem::ALL[self.seed.to % CardSystem::ALL.len()];
-                let converted = convert_card(&card, from, to, &CardRules::from_profile(&world.profile));
+                let converted = convert_card(&card, from, to, &CardLintContext::from_profile(&world.profile));
                 serde_json::to_string(&(converted.card, converted.report)).map_or(0, |text| text.len())
             }
             Judge::Projection => {
                 let resolution = self.resolution.as_ref().expect("it was proven");
-                let card = project_signed_a2a_card(resolution, &GatePolicy::default(), Some(&world.key));
+                let card = signed_a2a_card_from_resolution(resolution, &GatePolicy::default(), Some(&world.key));
                 card.map_or(0, |card| Digest::compute(card.to_string().as_bytes()).as_bytes().len())
             }
         }
@@ -132,24 +138,24 @@ impl World {
     /// The verdict if everything except the agent's card is valid.
     fn resolution(&self, document: &Bytes) -> Resolution {
         let evidence = sample::faultless_evidence(&self.agent, document, self.now);
-        let run = TimedEvidence { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None };
+        let run = EvidenceWithStepDurations { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None };
         build::build_resolution(&self.reporter(Judge::Verdict), &run, 0)
     }
 
     /// The evidence if the agent's card is `document`, and each source returned different bytes. At depth `schemas`, no
     /// gateway returned the card, so its CID is compared with the bytes that its URL served.
-    fn run(&self, judge: Judge, document: &Bytes) -> TimedEvidence {
+    fn run(&self, judge: Judge, document: &Bytes) -> EvidenceWithStepDurations {
         let mut evidence = sample::faultless_evidence(&self.agent, document, self.now);
         let other = |byte: u8| Bytes::from(vec![byte; JsonLimits::CARD.bytes]);
-        evidence.mirror = IpfsOutcome::Proven { bytes: other(b'm'), by: ContentProofSource::Gateway, blocks: 1 };
+        evidence.mirror = IpfsWalkOutcome::Proven { bytes: other(b'm'), by: ContentProofSource::Gateway, blocks: 1 };
         match judge {
             Judge::Schemas => {
                 evidence.schemas = Some(schemas());
-                evidence.ipfs = IpfsOutcome::Unproven(Vec::new());
+                evidence.ipfs = IpfsWalkOutcome::Unproven(Vec::new());
             }
             _ => evidence.https = HttpsOutcome::Body { bytes: other(b'h'), url: "https://cards.example/".to_owned() },
         }
-        TimedEvidence { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None }
+        EvidenceWithStepDurations { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None }
     }
 
     fn reporter(&self, judge: Judge) -> VerdictContext<'_> {
@@ -171,9 +177,9 @@ fn schemas() -> SchemaEvidence {
         let document = json!({"$id": id, "allOf": references, "enum": vec!["n".repeat(24); 8000]}).to_string();
         let padded = |padding: &str| {
             let room = JsonLimits::SCHEMA.bytes - document.len();
-            ServedSchema::read(format!("{document}{}", padding.repeat(room / padding.len())).into())
+            ServedSchema::from_bytes(format!("{document}{}", padding.repeat(room / padding.len())).into())
         };
-        SchemaResponses { canonical: Ok(padded("\r\n")), mirror: Some(Ok(padded("\n"))) }
+        CanonicalAndMirrorSchema { canonical: Ok(padded("\r\n")), mirror: Some(Ok(padded("\n"))) }
     };
     SchemaEvidence { request: bound("request"), receipt: bound("receipt") }
 }

@@ -192,7 +192,7 @@ impl Seed {
             let filling = self.filling(items, self.judge.limits().bytes - text.len());
             let document = text.replacen(MARK, &filling, 1).into_bytes();
             // A text beyond the limits is rejected at once, which is cheap. The worst text is just within them.
-            if items <= 1 || json::parse(&document, self.judge.limits()).is_ok() {
+            if items <= 1 || json::parse_strict_json(&document, self.judge.limits()).is_ok() {
                 return document;
             }
             items = items * 7 / 8;

@@ -57,15 +57,15 @@ where
         F: Future<Output = Vec<A>> + Send + 'static,
     {
         let (sender, answer) = oneshot::channel();
-        match lock_groups(&self.waiting).add_member(&key, (question, sender)) {
-            QueryGroupJoinOutcome::Full(members) => drop(tokio::spawn(answer_members(members, ask))),
+        match lock_ignoring_poison(&self.waiting).add_member(&key, (question, sender)) {
+            QueryGroupJoinOutcome::Full(members) => drop(tokio::spawn(answer_group_members(members, ask))),
             QueryGroupJoinOutcome::First(number) => {
                 let (waiting, wait) = (Arc::clone(&self.waiting), self.wait);
                 tokio::spawn(async move {
                     sleep(wait).await;
-                    let group = lock_groups(&waiting).take_group(&key, number);
+                    let group = lock_ignoring_poison(&waiting).take_group(&key, number);
                     if let Some(members) = group {
-                        answer_members(members, ask).await;
+                        answer_group_members(members, ask).await;
                     }
                 });
             }
@@ -75,7 +75,7 @@ where
     }
 }
 
-pub(super) fn lock_groups<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -110,7 +110,7 @@ impl<K: Clone + Eq + Hash, Q, A> PendingQueryGroups<K, Q, A> {
     }
 }
 
-async fn answer_members<Q, A, F>(members: Vec<QueryGroupMember<Q, A>>, ask: impl FnOnce(Vec<Q>) -> F)
+async fn answer_group_members<Q, A, F>(members: Vec<QueryGroupMember<Q, A>>, ask: impl FnOnce(Vec<Q>) -> F)
 where
     F: Future<Output = Vec<A>>,
 {

@@ -9,7 +9,7 @@ use crate::failure::EndpointFailure;
 /// The answer to each of `questions`, in order. `ask` answers all the queries that it gets or fails for all of them. If
 /// one query may have caused the failure, both halves are asked concurrently, until that query fails alone. n queries
 /// cause at most 2n - 1 requests.
-pub(super) fn ask_by_halving<'a, Q, A, F>(
+pub(super) fn ask_bisecting_failures<'a, Q, A, F>(
     questions: &'a [Q],
     ask: &'a (impl Fn(&'a [Q]) -> F + Sync),
 ) -> BoxFuture<'a, Vec<Result<A, EndpointFailure>>>
@@ -23,12 +23,12 @@ where
             Ok(answers) => return answers,
             Err(failure) => failure,
         };
-        let is_split = questions.len() > 1 && failure.may_blame_one_query();
+        let is_split = questions.len() > 1 && failure.may_be_caused_by_one_query();
         if !is_split || clresolve_core::mutant!("batches-fail-whole") {
             return questions.iter().map(|_| Err(failure.clone())).collect();
         }
         let (first, second) = questions.split_at(questions.len() / 2);
-        let (mut answers, others) = join(ask_by_halving(first, ask), ask_by_halving(second, ask)).await;
+        let (mut answers, others) = join(ask_bisecting_failures(first, ask), ask_bisecting_failures(second, ask)).await;
         answers.extend(others);
         answers
     };
@@ -58,7 +58,7 @@ mod tests {
             let answer = if fails { Err(failure("culprit")) } else { Ok(part.iter().map(|q| Ok(q * 2)).collect()) };
             std::future::ready(answer)
         };
-        let answers = ask_by_halving(&questions, &ask).now_or_never().unwrap();
+        let answers = ask_bisecting_failures(&questions, &ask).now_or_never().unwrap();
         (answers, requests.into_inner().unwrap())
     }
 
@@ -85,7 +85,8 @@ mod tests {
             *requests.lock().unwrap() += 1;
             std::future::ready(Err(EndpointFailure::NoBlock("unknown block".to_owned())))
         };
-        let answers: Vec<Result<usize, EndpointFailure>> = ask_by_halving(&[1, 2, 3], &ask).now_or_never().unwrap();
+        let answers: Vec<Result<usize, EndpointFailure>> =
+            ask_bisecting_failures(&[1, 2, 3], &ask).now_or_never().unwrap();
         assert_eq!(answers, vec![Err(EndpointFailure::NoBlock("unknown block".to_owned())); 3]);
         assert_eq!(requests.into_inner().unwrap(), 1);
     }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::*;
-use crate::transport::{EndpointTransport, EndpointTransportError, HttpRequestError, RpcHttpTransport};
+use crate::transport::{EndpointTransport, EndpointTransportError, HttpRequestError, JsonRpcHttpClient};
 
 const RESOLVER: Address = address!("00000000000000000000000000000000000000aa");
 const BATCH: &str = "x-batch-gateway:true";
@@ -39,7 +39,7 @@ struct Endpoint {
 }
 
 #[async_trait]
-impl RpcHttpTransport for Endpoint {
+impl JsonRpcHttpClient for Endpoint {
     async fn post_json(
         &self,
         _: &Url,
@@ -87,7 +87,7 @@ struct Gateway {
 }
 
 #[async_trait]
-impl CcipReadGateway for Gateway {
+impl CcipReadGatewayClient for Gateway {
     async fn request_first_response(&self, request: &CcipReadRequest, cap: usize) -> CcipReadResult {
         self.caps.lock().unwrap().push(cap);
         self.requests.lock().unwrap().push(request.clone());
@@ -108,7 +108,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 fn scripted<const N: usize>(script: [Value; N]) -> (Arc<Endpoint>, RpcClient) {
     let endpoint = Arc::new(Endpoint { script: Mutex::new(script.into()), calls: Mutex::default() });
     let url = Url::parse("http://endpoint/").unwrap();
-    let http: Arc<dyn RpcHttpTransport> = Arc::clone(&endpoint) as _;
+    let http: Arc<dyn JsonRpcHttpClient> = Arc::clone(&endpoint) as _;
     (endpoint, RpcClient::new(EndpointTransport::new(http, url, "endpoint".to_owned(), MINUTE), true))
 }
 
@@ -178,7 +178,7 @@ async fn a_gateway_that_stays_silent_is_given_up() {
     struct Silent;
 
     #[async_trait]
-    impl CcipReadGateway for Silent {
+    impl CcipReadGatewayClient for Silent {
         async fn request_first_response(&self, _: &CcipReadRequest, _: usize) -> CcipReadResult {
             std::future::pending().await
         }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use clresolve_beacon::ExecutionPayloadHeader;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{EnsAnswer, NameReading, ProofStrength};
-use clresolve_core::records::RecordKey;
+use clresolve_core::records::TextRecordKey;
 use clresolve_sandbox::chain::{
     EnsResolverKind, SandboxChain, SandboxChainBuilder, SandboxNameRegistration, SandboxRpcServer,
 };
@@ -19,7 +19,7 @@ use url::Url;
 
 use super::*;
 use crate::EnsReader;
-use crate::gateway::GuardedCcipReadGateway;
+use crate::gateway::GuardedCcipReadGatewayClient;
 use crate::head_reader::{ChainHeadReader, NameStateAtHead, QuorumHeadReader};
 use crate::light_client::LightClientConfig;
 use crate::light_client::tests::{BeaconChain, BeaconServer, Lie, LoopbackGet, TestClock, client_config};
@@ -94,15 +94,16 @@ impl World {
         ChainReaderConfig { demand, max_head_age: Some(Duration::from_secs(60)), ..test_config(&self.rpc) }
     }
 
-    fn headers(&self, demand: ProofGradeDemand, http: &Arc<dyn RpcHttpTransport>) -> Arc<ConsensusHeaderSource> {
+    fn headers(&self, demand: ProofGradeDemand, http: &Arc<dyn JsonRpcHttpClient>) -> Arc<ConsensusHeaderSource> {
         let clock = self.clock.clock();
         let light_client =
             LightClient::new(self.light_client.clone(), Arc::new(LoopbackGet::new()), Arc::clone(&clock));
         Arc::new(ConsensusHeaderSource::new(Arc::new(light_client), self.config(demand), http).with_clock(clock))
     }
 
-    fn proven(&self, demand: ProofGradeDemand, http: &Arc<dyn RpcHttpTransport>) -> ProvenEnsReader {
-        let chain = ProvenEnsReader::new(self.config(demand), http, Arc::new(GuardedCcipReadGateway::refusing_all()));
+    fn proven(&self, demand: ProofGradeDemand, http: &Arc<dyn JsonRpcHttpClient>) -> ProvenEnsReader {
+        let chain =
+            ProvenEnsReader::new(self.config(demand), http, Arc::new(GuardedCcipReadGatewayClient::refusing_all()));
         chain.with_clock(self.clock.clock()).with_headers(self.headers(demand, http))
     }
 
@@ -111,7 +112,7 @@ impl World {
     }
 }
 
-fn http() -> Arc<dyn RpcHttpTransport> {
+fn http() -> Arc<dyn JsonRpcHttpClient> {
     Arc::new(UnguardedHttpClient::new())
 }
 
@@ -127,7 +128,7 @@ fn payload(head: &VouchedBlockHeader) -> ExecutionPayloadHeader {
 
 fn owner(answer: &EnsAnswer) -> Option<&str> {
     match answer {
-        EnsAnswer::Records(found) => found.records.text(RecordKey::Owner),
+        EnsAnswer::Records(found) => found.records.text(TextRecordKey::Owner),
         _ => None,
     }
 }
@@ -139,7 +140,7 @@ async fn reading_rests_on_no_operator() {
     let world = World::new(1).await;
     let reading = world.read(ALONE).await.unwrap();
     assert_eq!(reading.proof, ProofStrength { grade: ProofGrade::ConsensusProof, asked: 0, agreed: 0, own: false });
-    assert!(!reading.proof.is_single_third_party());
+    assert!(!reading.proof.relies_on_single_third_party());
     assert_eq!((reading.block, reading.newest), (world.chain.finalized(), Some(world.chain.latest().number)));
     assert_eq!(owner(&reading.answer), Some("owner.eth"));
     let latest = reading.latest.unwrap().unwrap();
@@ -244,7 +245,7 @@ async fn further_records_are_proven() {
     let chain = world.proven(ALONE, &http());
     let reading = chain.read_name(&name("agent.eth"), BlockSelector::Finalized).await.unwrap();
     let keys = ["cl.owner".to_owned(), "url".to_owned()];
-    let texts = chain.read_owner_details(&name("agent.eth"), &reading.block, &[], &keys).await.unwrap();
+    let texts = chain.read_texts_at_block(&name("agent.eth"), &reading.block, &[], &keys).await.unwrap();
     assert_eq!(
         texts,
         [
@@ -277,7 +278,7 @@ struct Rounds {
 }
 
 #[async_trait]
-impl RpcHttpTransport for Rounds {
+impl JsonRpcHttpClient for Rounds {
     async fn post_json(
         &self,
         url: &Url,
@@ -312,17 +313,17 @@ async fn warm_light_client_costs_no_round_trip() {
     let world = World::new(1).await;
     let rounds =
         Arc::new(Rounds { http: UnguardedHttpClient::new(), rounds: AtomicUsize::new(0), open: AtomicUsize::new(0) });
-    let http: Arc<dyn RpcHttpTransport> = Arc::clone(&rounds) as _;
+    let http: Arc<dyn JsonRpcHttpClient> = Arc::clone(&rounds) as _;
     let state_proof = ProvenEnsReader::new(
         world.config(ProofGradeDemand::StateProof(1)),
         &http,
-        Arc::new(GuardedCcipReadGateway::refusing_all()),
+        Arc::new(GuardedCcipReadGatewayClient::refusing_all()),
     )
     .with_clock(world.clock.clock());
     let headers = world.headers(ALONE, &http);
     let consensus_proof = world.proven(ALONE, &http).with_headers(Arc::clone(&headers) as _);
     for selector in [BlockSelector::Finalized, BlockSelector::Latest] {
-        headers.prefetch_block_id(selector).await.unwrap();
+        headers.block_id_for_prefetch(selector).await.unwrap();
     }
     for reading in ["first", "second", "third"] {
         let (expected, observed) = (rounds.of(&state_proof).await, rounds.of(&consensus_proof).await);

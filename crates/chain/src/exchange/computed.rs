@@ -13,7 +13,7 @@ use crate::query::NameQuery;
 use crate::request::block_tag;
 
 /// An endpoint's unproven statements.
-pub(crate) struct UnprovenCallHint {
+pub(crate) struct AccessListAndLatestFindings {
     /// The accounts and slots that the call is likely to read.
     pub(crate) touched: Option<AccessList>,
     /// The result of the call at the newest block. `None` if it was not requested.
@@ -26,21 +26,21 @@ impl RpcEndpoint {
     ///
     /// # Errors
     /// [`EndpointFailure`] if there was no response at all.
-    pub(crate) async fn fetch_call_hint(
+    pub(crate) async fn fetch_access_list_and_findings(
         &self,
         query: &NameQuery,
         selector: BlockSelector,
-    ) -> Result<UnprovenCallHint, EndpointFailure> {
+    ) -> Result<AccessListAndLatestFindings, EndpointFailure> {
         let access_list = (&query.call, BlockId::from(block_tag(selector)));
         let touched = self.rpc.request::<_, AccessListResult>("eth_createAccessList", access_list);
         let latest = selector.is_compared_with_latest().then(|| self.fetch_findings_at_latest(query));
         let (touched, latest) = join(touched, OptionFuture::from(latest)).await;
         match (touched, latest) {
             (Err(error), None | Some(Err(_))) if !matches!(error, RpcError::ErrorResp(_)) => {
-                Err(self.failure_from_error(&error))
+                Err(self.failure_from_transport_error(&error))
             }
             (touched, latest) => {
-                Ok(UnprovenCallHint { touched: touched.ok().map(|result| result.access_list), latest })
+                Ok(AccessListAndLatestFindings { touched: touched.ok().map(|result| result.access_list), latest })
             }
         }
     }

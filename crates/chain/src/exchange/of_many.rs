@@ -8,27 +8,27 @@ use clresolve_core::reading::BlockSelector;
 use clresolve_state::contracts::NameFindings;
 use clresolve_state::{BatchedCallResults, batch_call_data};
 
-use super::{ChainIdentity, EndpointObservation, RpcExchangeResult};
+use super::{ChainIdentity, EndpointPinnedAndLatestVotes, HeaderAndCallResults};
 use crate::endpoint::RpcEndpoint;
 use crate::failure::EndpointFailure;
-use crate::query::{NameQuery, require_findings_not_before, unusable_batch_failure};
+use crate::query::{NameQuery, check_latest_not_before_pinned, unusable_batch_failure};
 use crate::request::eth_call_request;
 
 impl RpcEndpoint {
-    /// Like [`RpcEndpoint::observe_own_block`], with a single call for all names.
+    /// Like [`RpcEndpoint::fetch_pinned_and_latest_votes`], with a single call for all names.
     ///
     /// # Errors
     /// [`EndpointFailure`] if any name might get another answer than it would alone.
-    pub(crate) async fn observe_names_together(
+    pub(crate) async fn fetch_votes_by_multicall(
         &self,
         multicall3: Address,
         queries: &[Arc<NameQuery>],
         selector: BlockSelector,
         identity: ChainIdentity,
-    ) -> Result<Vec<Result<EndpointObservation<NameFindings>, EndpointFailure>>, EndpointFailure> {
+    ) -> Result<Vec<Result<EndpointPinnedAndLatestVotes<NameFindings>, EndpointFailure>>, EndpointFailure> {
         let call =
             eth_call_request(multicall3, batch_call_data(multicall3, queries.iter().map(|query| query.call_data())));
-        let RpcExchangeResult { block, genesis, mut results } =
+        let HeaderAndCallResults { block, genesis, mut results } =
             self.request_header_and_calls(&[&call], selector, identity).await?;
         let both = results.pop().expect("each call has its results");
         let pinned = self.decode_batched_results(both.pinned, queries.len())?;
@@ -38,31 +38,31 @@ impl RpcEndpoint {
         }
         self.note_chain_identified();
         let observation = |(index, query): (usize, &Arc<NameQuery>)| {
-            let pinned = query.decode_findings_at(&block, &pinned.results[index])?;
+            let pinned = query.decode_findings_at_block(&block, &pinned.results[index])?;
             let latest = latest
                 .as_ref()
-                .map(|latest| require_findings_not_before(query.decode_findings(&latest.results[index])?, &block));
-            Ok(EndpointObservation { block, pinned, latest, genesis })
+                .map(|latest| check_latest_not_before_pinned(query.decode_findings(&latest.results[index])?, &block));
+            Ok(EndpointPinnedAndLatestVotes { block, pinned, latest, genesis })
         };
         Ok(queries.iter().enumerate().map(observation).collect())
     }
 
-    /// Like [`RpcEndpoint::observe_own_block`], with separate calls for each name.
+    /// Like [`RpcEndpoint::fetch_pinned_and_latest_votes`], with separate calls for each name.
     ///
     /// # Errors
     /// [`EndpointFailure`] if the exchange failed for all names.
-    pub(crate) async fn observe_names_apart(
+    pub(crate) async fn fetch_votes_by_separate_calls(
         &self,
         queries: &[Arc<NameQuery>],
         selector: BlockSelector,
         identity: ChainIdentity,
-    ) -> Result<Vec<Result<EndpointObservation<NameFindings>, EndpointFailure>>, EndpointFailure> {
+    ) -> Result<Vec<Result<EndpointPinnedAndLatestVotes<NameFindings>, EndpointFailure>>, EndpointFailure> {
         let calls: Vec<_> = queries.iter().map(|query| &query.call).collect();
-        let RpcExchangeResult { block, genesis, results } =
+        let HeaderAndCallResults { block, genesis, results } =
             self.request_header_and_calls(&calls, selector, identity).await?;
         let mut observations = Vec::with_capacity(queries.len());
         for (query, results) in queries.iter().zip(results) {
-            observations.push(self.interpret_results(query, block, genesis, results).await);
+            observations.push(self.decode_pinned_and_latest_votes(query, block, genesis, results).await);
         }
         Ok(observations)
     }
@@ -72,7 +72,7 @@ impl RpcEndpoint {
         response: Result<Bytes, TransportError>,
         count: usize,
     ) -> Result<BatchedCallResults, EndpointFailure> {
-        BatchedCallResults::decode(&response.map_err(|e| self.failure_from_error(&e))?, count)
+        BatchedCallResults::decode(&response.map_err(|e| self.failure_from_transport_error(&e))?, count)
             .map_err(unusable_batch_failure)
     }
 }

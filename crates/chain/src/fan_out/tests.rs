@@ -27,7 +27,7 @@ struct FanOutRun {
 }
 
 /// Runs a plan until `wanted` answers count. Stalled requests end after a minute.
-fn run(mut plan: FanOutPlan, wanted: usize, does: &[Does]) -> FanOutRun {
+fn run(mut plan: FanOutScheduler, wanted: usize, does: &[Does]) -> FanOutRun {
     let (mut now, mut counted, mut seen) = (0, 0, FanOutRun::default());
     // When each request ends, and whether its answer counts.
     let mut under_way: Vec<(u64, bool)> = Vec::new();
@@ -67,51 +67,53 @@ fn times(seen: &FanOutRun) -> Vec<u64> {
 
 #[test]
 fn as_many_as_are_wanted_at_first_are_asked_at_once() {
-    let seen = run(FanOutPlan::new(4, 3, 3), 2, &[Does::Answer(10); 4]);
+    let seen = run(FanOutScheduler::new(4, 3, 3), 2, &[Does::Answer(10); 4]);
     assert_eq!(seen, FanOutRun { asked: vec![(0, 0), (1, 0), (2, 0)], decided: Some(10), most: 3 });
-    let seen = run(FanOutPlan::new(4, 1, 1), 1, &[Does::Answer(99); 4]);
+    let seen = run(FanOutScheduler::new(4, 1, 1), 1, &[Does::Answer(99); 4]);
     assert_eq!(seen, FanOutRun { asked: vec![(0, 0)], decided: Some(99), most: 1 });
 }
 
 #[test]
 fn a_failure_is_replaced_at_once() {
-    let seen = run(FanOutPlan::new(3, 1, 1), 1, &[Does::Fail(30), Does::Fail(20), Does::Answer(10)]);
+    let seen = run(FanOutScheduler::new(3, 1, 1), 1, &[Does::Fail(30), Does::Fail(20), Does::Answer(10)]);
     assert_eq!((times(&seen), seen.decided, seen.most), (vec![0, 30, 50], Some(60), 1));
 }
 
 #[test]
 fn a_stall_adds_one_and_a_late_answer_still_counts() {
-    let seen = run(FanOutPlan::new(3, 1, 1), 1, &[Does::Stall, Does::Answer(50), Does::Answer(1)]);
+    let seen = run(FanOutScheduler::new(3, 1, 1), 1, &[Does::Stall, Does::Answer(50), Does::Answer(1)]);
     assert_eq!((times(&seen), seen.decided), (vec![0, 100], Some(150)));
-    let seen = run(FanOutPlan::new(3, 1, 1), 1, &[Does::Answer(120), Does::Answer(50), Does::Answer(1)]);
+    let seen = run(FanOutScheduler::new(3, 1, 1), 1, &[Does::Answer(120), Does::Answer(50), Does::Answer(1)]);
     assert_eq!((times(&seen), seen.decided), (vec![0, 100], Some(120)));
 }
 
 #[test]
 fn a_failure_beside_a_stall_is_replaced_at_once() {
-    let seen = run(FanOutPlan::new(3, 1, 1), 1, &[Does::Stall, Does::Fail(10), Does::Answer(5)]);
+    let seen = run(FanOutScheduler::new(3, 1, 1), 1, &[Does::Stall, Does::Fail(10), Does::Answer(5)]);
     assert_eq!((times(&seen), seen.decided), (vec![0, 100, 110], Some(115)));
 }
 
 #[test]
 fn more_at_first_than_the_width_are_spares() {
     // Two of three members must agree, so a single failure does not require another endpoint.
-    let seen = run(FanOutPlan::new(4, 3, 2), 2, &[Does::Fail(1), Does::Answer(10), Does::Answer(20), Does::Answer(1)]);
+    let seen =
+        run(FanOutScheduler::new(4, 3, 2), 2, &[Does::Fail(1), Does::Answer(10), Does::Answer(20), Does::Answer(1)]);
     assert_eq!((seen.asked.len(), seen.decided), (3, Some(20)));
-    let seen = run(FanOutPlan::new(4, 3, 2), 2, &[Does::Fail(1), Does::Fail(2), Does::Answer(20), Does::Answer(1)]);
+    let seen =
+        run(FanOutScheduler::new(4, 3, 2), 2, &[Does::Fail(1), Does::Fail(2), Does::Answer(20), Does::Answer(1)]);
     assert_eq!((times(&seen), seen.decided), (vec![0, 0, 0, 2], Some(20)));
 }
 
 #[test]
 fn the_end_comes_when_all_have_answered() {
-    assert_eq!(run(FanOutPlan::new(0, 3, 3), 2, &[]), FanOutRun::default());
-    let seen = run(FanOutPlan::new(2, 3, 3), 2, &[Does::Answer(1), Does::Fail(2)]);
+    assert_eq!(run(FanOutScheduler::new(0, 3, 3), 2, &[]), FanOutRun::default());
+    let seen = run(FanOutScheduler::new(2, 3, 3), 2, &[Does::Answer(1), Does::Fail(2)]);
     assert_eq!((seen.asked.len(), seen.decided), (2, None));
 }
 
 #[test]
 fn confirmation_asks_another_only_after_answers_or_stalls() {
-    let mut plan = FanOutPlan::new(4, 2, 3);
+    let mut plan = FanOutScheduler::new(4, 2, 3);
     assert_eq!(
         [0; 2].map(|_| plan.next_action(FanOutNeed::Confirmation)),
         [FanOutAction::Ask(0), FanOutAction::Ask(1)]
@@ -129,7 +131,7 @@ fn confirmation_asks_another_only_after_answers_or_stalls() {
 
 #[test]
 fn a_stall_without_candidates_is_an_event_where_it_matters() {
-    let mut plan = FanOutPlan::new(1, 1, 1);
+    let mut plan = FanOutScheduler::new(1, 1, 1);
     assert_eq!(plan.next_action(FanOutNeed::AnswersOrStall { in_sight: 0 }), FanOutAction::Ask(0));
     assert_eq!(plan.next_action(FanOutNeed::AnswersOrStall { in_sight: 0 }), FanOutAction::WaitForStall);
     assert_eq!(plan.next_action(FanOutNeed::Answers { in_sight: 0 }), FanOutAction::Wait);
@@ -138,7 +140,7 @@ fn a_stall_without_candidates_is_an_event_where_it_matters() {
 
 #[test]
 fn an_endpoint_that_is_asked_again_counts_as_under_way() {
-    let mut plan = FanOutPlan::new(3, 1, 2);
+    let mut plan = FanOutScheduler::new(3, 1, 2);
     assert_eq!(plan.next_action(FanOutNeed::Answers { in_sight: 0 }), FanOutAction::Ask(0));
     plan.note_repeated_request();
     assert_eq!(plan.next_action(FanOutNeed::Answers { in_sight: 0 }), FanOutAction::WaitForStall);
@@ -154,7 +156,7 @@ fn scripts() -> impl Strategy<Value = Vec<Does>> {
 proptest! {
     #[test]
     fn each_candidate_is_asked_once_and_in_order(does in scripts(), first in 1..4_usize, width in 1..4_usize, wanted in 1..4_usize) {
-        let seen = run(FanOutPlan::new(does.len(), first, width), wanted, &does);
+        let seen = run(FanOutScheduler::new(does.len(), first, width), wanted, &does);
         let order: Vec<usize> = seen.asked.iter().map(|(index, _)| *index).collect();
         prop_assert_eq!(order, (0..seen.asked.len()).collect::<Vec<_>>());
         prop_assert!(seen.asked.is_sorted_by_key(|(_, at)| *at));
@@ -162,7 +164,7 @@ proptest! {
 
     #[test]
     fn enough_good_candidates_decide_whatever_the_others_do(does in scripts(), first in 1..4_usize, width in 1..4_usize, wanted in 1..4_usize) {
-        let seen = run(FanOutPlan::new(does.len(), first, width), wanted, &does);
+        let seen = run(FanOutScheduler::new(does.len(), first, width), wanted, &does);
         let good = does.iter().filter(|does| matches!(does, Does::Answer(_))).count();
         prop_assert_eq!(seen.decided.is_some(), good >= wanted);
         if let Some(at) = seen.decided {
@@ -173,7 +175,7 @@ proptest! {
 
     #[test]
     fn no_more_are_under_way_than_wanted_and_stalled(does in scripts(), first in 1..4_usize, width in 1..4_usize) {
-        let seen = run(FanOutPlan::new(does.len(), first, width), 1, &does);
+        let seen = run(FanOutScheduler::new(does.len(), first, width), 1, &does);
         let late = seen.asked.iter().filter(|(_, at)| *at > 0).count();
         prop_assert!(seen.most <= first.max(width) + late);
         let prompt = does.iter().all(|does| matches!(does, Does::Answer(0..=PATIENCE) | Does::Fail(0..=PATIENCE)));

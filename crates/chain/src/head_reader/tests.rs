@@ -13,7 +13,7 @@ use futures_util::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 
 use super::*;
-use crate::gateway::GuardedCcipReadGateway;
+use crate::gateway::GuardedCcipReadGatewayClient;
 use crate::testing::{UnguardedHttpClient, test_config};
 use crate::{EnsReader as _, RpcEnsReader};
 
@@ -56,7 +56,7 @@ fn chain(registrations: &[SandboxNameRegistration]) -> Arc<SandboxChain> {
     chain
 }
 
-fn http() -> Arc<dyn RpcHttpTransport> {
+fn http() -> Arc<dyn JsonRpcHttpClient> {
     Arc::new(UnguardedHttpClient::new())
 }
 
@@ -76,7 +76,8 @@ fn reader(servers: &[SandboxRpcServer], demand: ProofGradeDemand) -> Arc<QuorumH
 /// What an endpoint of `chain` states about the name at the newest block, read like any resolution.
 async fn read_alone(chain: &Arc<SandboxChain>, text: &str) -> NameStateAtHead {
     let servers = servers(&[chain]).await;
-    let reader = RpcEnsReader::new(test_config(&servers), &http(), Arc::new(GuardedCcipReadGateway::refusing_all()));
+    let reader =
+        RpcEnsReader::new(test_config(&servers), &http(), Arc::new(GuardedCcipReadGatewayClient::refusing_all()));
     let reading = reader.read_name(&name(text), BlockSelector::Latest).await.unwrap();
     assert_eq!(reading.block, chain.latest());
     NameStateAtHead::OnChain(reading.newest_state().unwrap())

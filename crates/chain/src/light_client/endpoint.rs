@@ -11,7 +11,7 @@ use metrics::counter;
 use tokio::task::{AbortHandle, JoinError};
 
 use super::config::BeaconEndpointSettings;
-use super::http::{BeaconHttpTransport, BeaconResponse};
+use super::http::{BeaconHttpClient, BeaconResponse};
 use super::request::BeaconRequest;
 use super::status::{BeaconEndpointDemotion, BeaconEndpointStatus};
 use crate::beacon_metrics::{BEACON_LIES, BEACON_REFUSED};
@@ -50,9 +50,9 @@ impl From<JoinError> for BeaconEndpointError {
 
 impl BeaconEndpointError {
     /// Whether no honest endpoint sends this.
-    fn is_lie(&self) -> bool {
+    fn is_endpoint_dishonest(&self) -> bool {
         match self {
-            Self::Refused(error) => error.blames_endpoint(),
+            Self::Refused(error) => error.is_endpoint_dishonest(),
             Self::Http(error) => matches!(error, HttpRequestError::TooLarge(_)),
             Self::Behind { .. } | Self::NoUpdate(_) | Self::BrokenOff(_) => false,
         }
@@ -61,7 +61,7 @@ impl BeaconEndpointError {
 
 pub(super) struct BeaconEndpointClient {
     endpoint: BeaconEndpointSettings,
-    http: Arc<dyn BeaconHttpTransport>,
+    http: Arc<dyn BeaconHttpClient>,
     clock: TimeSource,
     timeout: Duration,
     health: Mutex<BeaconEndpointHealth>,
@@ -79,7 +79,7 @@ struct BeaconEndpointHealth {
 impl BeaconEndpointClient {
     pub(super) fn new(
         endpoint: BeaconEndpointSettings,
-        http: Arc<dyn BeaconHttpTransport>,
+        http: Arc<dyn BeaconHttpClient>,
         clock: TimeSource,
         timeout: Duration,
     ) -> Self {
@@ -101,7 +101,7 @@ impl BeaconEndpointClient {
     }
 
     /// Whether no rule was violated lately.
-    pub(super) fn is_trusted_to_answer(&self) -> bool {
+    pub(super) fn has_no_recent_violation(&self) -> bool {
         let now = (self.clock)();
         let is_over =
             |aside: &BeaconEndpointDemotion| aside.until <= now || clresolve_core::mutant!("beacon-liars-are-asked");
@@ -109,20 +109,20 @@ impl BeaconEndpointClient {
     }
 
     /// Whether it failed lately.
-    pub(super) fn is_resting(&self) -> bool {
+    pub(super) fn has_failed_recently(&self) -> bool {
         let (now, health) = ((self.clock)(), self.lock_health());
         let since = |(failed_at, _): &(Timestamp, String)| now.duration_since(*failed_at);
         health.failure.as_ref().map(since).is_some_and(|since| !since.is_negative() && since < to_signed_duration(REST))
     }
 
     /// Whether a request for the newest headers is pending.
-    pub(super) fn is_pending(&self) -> bool {
+    pub(super) fn has_pending_newest_request(&self) -> bool {
         let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         newest.as_ref().is_some_and(|request| !request.is_finished())
     }
 
     /// Records a request for the newest headers.
-    pub(super) fn note_pending(&self, request: AbortHandle) {
+    pub(super) fn set_pending_newest_request(&self, request: AbortHandle) {
         *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(request);
     }
 
@@ -136,10 +136,11 @@ impl BeaconEndpointClient {
     pub(super) fn note_fault(&self, fault: &BeaconEndpointError) {
         let (now, cause) = ((self.clock)(), self.redacted_cause(fault));
         if let BeaconEndpointError::Refused(error) = fault {
-            counter!(BEACON_REFUSED, "endpoint" => self.label().to_owned(), "why" => error.metric_group()).increment(1);
+            counter!(BEACON_REFUSED, "endpoint" => self.label().to_owned(), "why" => error.metric_cause_label())
+                .increment(1);
         }
-        if fault.is_lie() {
-            if self.is_trusted_to_answer() {
+        if fault.is_endpoint_dishonest() {
+            if self.has_no_recent_violation() {
                 tracing::warn!(endpoint = self.label(), "a beacon endpoint's data is refused: {cause}");
             }
             counter!(BEACON_LIES, "endpoint" => self.label().to_owned()).increment(1);

@@ -20,8 +20,8 @@ use tokio::time::{Instant, timeout_at};
 
 use super::config::{BeaconEndpointSettings, LightClientConfig};
 use super::endpoint::{BeaconEndpointClient, BeaconEndpointError};
-use super::history::FinalityProofHistory;
-use super::http::BeaconHttpTransport;
+use super::history::LightClientUpdateHistory;
+use super::http::BeaconHttpClient;
 use super::request::{BeaconRequest, MAX_UPDATES_AT_ONCE, decode_response, decode_updates_response};
 use super::saved;
 use super::status::SyncCommitteeParticipation;
@@ -52,7 +52,7 @@ pub(super) struct BeaconChainFollower {
     /// The finality updates of the latest finalized headers, by the hash of the execution block.
     finality_updates: Mutex<VecDeque<(B256, LightClientFinalityUpdate)>>,
     /// The data from the checkpoint on, once a bundle needed it.
-    pub(super) history: tokio::sync::Mutex<Option<FinalityProofHistory>>,
+    pub(super) history: tokio::sync::Mutex<Option<LightClientUpdateHistory>>,
     /// The state that this process last read from or wrote to the file.
     saved: Mutex<Option<(B256, u64)>>,
     /// Whether the file is only read.
@@ -80,14 +80,14 @@ struct UpdatePeriodRange {
 
 /// What a verified response adds to the snapshot for readers.
 #[derive(Clone, Copy, Debug, Default)]
-struct HeaderPairAddition {
+struct NewestHeaderReport {
     /// Which header the endpoint reports as its newest, and when the request was sent.
     newest: Option<(HeaderFinality, Timestamp)>,
     participation: Option<SyncCommitteeParticipation>,
 }
 
 impl BeaconChainFollower {
-    pub(super) fn new(config: LightClientConfig, http: &Arc<dyn BeaconHttpTransport>, clock: TimeSource) -> Self {
+    pub(super) fn new(config: LightClientConfig, http: &Arc<dyn BeaconHttpClient>, clock: TimeSource) -> Self {
         let asked = |endpoint: &BeaconEndpointSettings| {
             Arc::new(BeaconEndpointClient::new(endpoint.clone(), Arc::clone(http), Arc::clone(&clock), config.timeout))
         };
@@ -118,10 +118,10 @@ impl BeaconChainFollower {
             return;
         }
         // While the store is locked, all copies belong to the same state.
-        let store = lock_mutex(&before.store);
-        (*lock_mutex(&self.store)).clone_from(&store);
-        *lock_mutex(&self.checkpoint_slot) = *lock_mutex(&before.checkpoint_slot);
-        (*lock_mutex(&self.finality_updates)).clone_from(&lock_mutex(&before.finality_updates));
+        let store = lock_ignoring_poison(&before.store);
+        (*lock_ignoring_poison(&self.store)).clone_from(&store);
+        *lock_ignoring_poison(&self.checkpoint_slot) = *lock_ignoring_poison(&before.checkpoint_slot);
+        (*lock_ignoring_poison(&self.finality_updates)).clone_from(&lock_ignoring_poison(&before.finality_updates));
         *self.verified.write().unwrap_or_else(PoisonError::into_inner) = before.verified_headers();
     }
 
@@ -138,12 +138,12 @@ impl BeaconChainFollower {
     }
 
     pub(super) fn checkpoint_slot(&self) -> Option<u64> {
-        *lock_mutex(&self.checkpoint_slot)
+        *lock_ignoring_poison(&self.checkpoint_slot)
     }
 
     /// The finality update that finalized the execution block with this hash.
-    pub(super) fn finality_update(&self, block_hash: B256) -> Option<LightClientFinalityUpdate> {
-        let updates = lock_mutex(&self.finality_updates);
+    pub(super) fn finality_update_for_block(&self, block_hash: B256) -> Option<LightClientFinalityUpdate> {
+        let updates = lock_ignoring_poison(&self.finality_updates);
         updates.iter().find(|(hash, _)| *hash == block_hash).map(|(_, update)| update.clone())
     }
 
@@ -151,8 +151,10 @@ impl BeaconChainFollower {
     /// violated a rule are asked only if all others failed lately.
     pub(super) fn endpoints_in_order(&self) -> Vec<Arc<BeaconEndpointClient>> {
         let endpoints = self.endpoints.iter().cloned();
-        let (honest, mut set_aside): (Vec<_>, Vec<_>) = endpoints.partition(|endpoint| endpoint.is_trusted_to_answer());
-        let (resting, ready): (Vec<_>, Vec<_>) = honest.into_iter().partition(|endpoint| endpoint.is_resting());
+        let (honest, mut set_aside): (Vec<_>, Vec<_>) =
+            endpoints.partition(|endpoint| endpoint.has_no_recent_violation());
+        let (resting, ready): (Vec<_>, Vec<_>) =
+            honest.into_iter().partition(|endpoint| endpoint.has_failed_recently());
         if !ready.is_empty() {
             set_aside.clear();
         }
@@ -172,7 +174,7 @@ impl BeaconChainFollower {
         background: &mut BackgroundBeaconRequests,
     ) -> Result<(), LightClientHeaderError> {
         if !self.has_recent_store() {
-            self.start_store().await?;
+            self.load_or_bootstrap_store().await?;
         }
         let synchronized = match self.fetch_missing_updates().await {
             Ok(()) => self.ask_for_newest_headers(&mut background.newest).await,
@@ -185,11 +187,11 @@ impl BeaconChainFollower {
 
     fn has_recent_store(&self) -> bool {
         let now = unix_seconds(self.now());
-        lock_mutex(&self.store).as_ref().is_some_and(|store| store.check_finalized_header_age(now).is_ok())
+        lock_ignoring_poison(&self.store).as_ref().is_some_and(|store| store.check_finalized_header_age(now).is_ok())
     }
 
     /// Continues from the file, or else starts from the checkpoint.
-    async fn start_store(self: &Arc<Self>) -> Result<(), LightClientHeaderError> {
+    async fn load_or_bootstrap_store(self: &Arc<Self>) -> Result<(), LightClientHeaderError> {
         let store = match self.load_store().await {
             Some(store) => store,
             None => self.bootstrap_store().await?,
@@ -201,7 +203,7 @@ impl BeaconChainFollower {
             finality_at: None,
             optimistic_at: None,
         };
-        let mut current = lock_mutex(&self.store);
+        let mut current = lock_ignoring_poison(&self.store);
         *current = Some(store);
         *self.verified.write().unwrap_or_else(PoisonError::into_inner) = Some(verified);
         Ok(())
@@ -211,9 +213,9 @@ impl BeaconChainFollower {
         let path = self.config.file.clone()?;
         let (spec, checkpoint, now) = (self.spec().clone(), self.config.checkpoint, unix_seconds(self.now()));
         let shown = path.display().to_string();
-        match run_blocking(move || saved::load_saved_state(&path, spec, checkpoint, now)).await {
+        match run_on_blocking_thread(move || saved::load_saved_state(&path, spec, checkpoint, now)).await {
             Ok(store) => {
-                *lock_mutex(&self.saved) = store.as_ref().map(saved_state_key);
+                *lock_ignoring_poison(&self.saved) = store.as_ref().map(saved_state_key);
                 store
             }
             Err(error) => {
@@ -241,10 +243,10 @@ impl BeaconChainFollower {
         self: &Arc<Self>,
     ) -> Result<(LightClientStore, LightClientBootstrap), LightClientHeaderError> {
         let endpoints = self.endpoints_in_order();
-        let ask = |index: usize| self.record_outcome(Arc::clone(&endpoints[index]), Self::fetch_bootstrap_from);
+        let ask = |index: usize| self.run_and_record_outcome(Arc::clone(&endpoints[index]), Self::fetch_bootstrap_from);
         let asked = ask_until_success(endpoints.len(), Some(self.config.hedge_after), ask).await;
         let (_, started) = asked.success.ok_or_else(|| self.endpoint_failures_error())?;
-        *lock_mutex(&self.checkpoint_slot) = Some(started.0.finalized_header().slot());
+        *lock_ignoring_poison(&self.checkpoint_slot) = Some(started.0.finalized_header().slot());
         Ok(started)
     }
 
@@ -253,17 +255,17 @@ impl BeaconChainFollower {
         endpoint: Arc<BeaconEndpointClient>,
     ) -> Result<(LightClientStore, LightClientBootstrap), BeaconEndpointError> {
         let response = endpoint.send_request(BeaconRequest::Bootstrap(self.config.checkpoint)).await?;
-        run_blocking(move || {
+        run_on_blocking_thread(move || {
             let spec = self.spec();
             let bootstrap: LightClientBootstrap = decode_response(&response, spec)?;
-            let store = LightClientStore::bootstrap(spec.clone(), self.config.checkpoint, bootstrap.clone())?;
+            let store = LightClientStore::from_bootstrap(spec.clone(), self.config.checkpoint, bootstrap.clone())?;
             Ok((store, bootstrap))
         })
         .await
     }
 
     /// Runs `ask` and records its outcome for the endpoint.
-    pub(super) async fn record_outcome<T, F: Future<Output = Result<T, BeaconEndpointError>>>(
+    pub(super) async fn run_and_record_outcome<T, F: Future<Output = Result<T, BeaconEndpointError>>>(
         self: &Arc<Self>,
         endpoint: Arc<BeaconEndpointClient>,
         ask: impl FnOnce(Arc<Self>, Arc<BeaconEndpointClient>) -> F,
@@ -279,7 +281,7 @@ impl BeaconChainFollower {
     /// Fetches the updates without which no later header can be verified.
     async fn fetch_missing_updates(self: &Arc<Self>) -> Result<(), LightClientHeaderError> {
         for _ in 0..MAX_ROUNDS {
-            let Some(needed) = self.wanted_updates().filter(|wanted| wanted.are_needed) else { return Ok(()) };
+            let Some(needed) = self.wanted_update_periods().filter(|wanted| wanted.are_needed) else { return Ok(()) };
             if !self.fetch_wanted_updates(needed).await {
                 return Err(self.endpoint_failures_error());
             }
@@ -290,8 +292,8 @@ impl BeaconChainFollower {
     /// Fetches the committee of the next period in the background. It is needed only when that period begins; until
     /// then, one request an epoch is enough.
     fn prefetch_next_committee(self: &Arc<Self>, asked: &mut Option<(u64, JoinSet<bool>)>) {
-        let Some(wanted) = self.wanted_updates().filter(|wanted| !wanted.are_needed) else { return };
-        let epoch = self.spec().slot_at(unix_seconds(self.now())) / self.spec().preset.slots_per_epoch;
+        let Some(wanted) = self.wanted_update_periods().filter(|wanted| !wanted.are_needed) else { return };
+        let epoch = self.spec().slot_at_time(unix_seconds(self.now())) / self.spec().preset.slots_per_epoch;
         if asked.as_ref().is_none_or(|(last, _)| *last != epoch) {
             let this = Arc::clone(self);
             let request = async move { this.fetch_wanted_updates(wanted).await };
@@ -303,20 +305,20 @@ impl BeaconChainFollower {
     async fn fetch_wanted_updates(self: &Arc<Self>, wanted: UpdatePeriodRange) -> bool {
         let endpoints = self.endpoints_in_order();
         let ask = |index: usize| {
-            self.record_outcome(Arc::clone(&endpoints[index]), move |this, endpoint| {
+            self.run_and_record_outcome(Arc::clone(&endpoints[index]), move |this, endpoint| {
                 this.fetch_updates_from(endpoint, wanted)
             })
         };
         ask_until_success(endpoints.len(), Some(self.config.hedge_after), ask).await.success.is_some()
     }
 
-    fn wanted_updates(&self) -> Option<UpdatePeriodRange> {
-        let store = lock_mutex(&self.store);
+    fn wanted_update_periods(&self) -> Option<UpdatePeriodRange> {
+        let store = lock_ignoring_poison(&self.store);
         let store = store.as_ref()?;
-        let current_period = self.spec().period_at_slot(self.spec().slot_at(unix_seconds(self.now())));
-        let start_period = store.wanted_period();
+        let current_period = self.spec().period_at_slot(self.spec().slot_at_time(unix_seconds(self.now())));
+        let start_period = store.next_update_period();
         let are_needed = start_period < current_period;
-        let are_useful = start_period == current_period && start_period == store.period();
+        let are_useful = start_period == current_period && start_period == store.finalized_period();
         let count = current_period.saturating_sub(start_period).saturating_add(1).min(MAX_UPDATES_AT_ONCE);
         (are_needed || are_useful).then_some(UpdatePeriodRange { start_period, count, are_needed })
     }
@@ -328,15 +330,15 @@ impl BeaconChainFollower {
     ) -> Result<(), BeaconEndpointError> {
         let UpdatePeriodRange { start_period, count, are_needed } = wanted;
         let response = endpoint.send_request(BeaconRequest::Updates { start_period, count }).await?;
-        self.run_on_store(move |store, slot| {
+        self.run_blocking_store_job(move |store, slot| {
             for update in decode_updates_response(&response, count, store.spec())? {
-                process_listed_update(store, &update, slot)?;
+                process_update_unless_known(store, &update, slot)?;
             }
             // The committee may have arrived in the background in the meantime.
-            if are_needed && store.wanted_period() <= start_period {
+            if are_needed && store.next_update_period() <= start_period {
                 return Err(BeaconEndpointError::NoUpdate(start_period));
             }
-            Ok(HeaderPairAddition::default())
+            Ok(NewestHeaderReport::default())
         })
         .await
     }
@@ -349,41 +351,48 @@ impl BeaconChainFollower {
         };
         let is_finality_due =
             known.header_freshness(HeaderFinality::Finalized, self.spec(), began) != HeaderFreshness::Fresh;
-        for endpoint in self.endpoints_in_order().into_iter().filter(|endpoint| !endpoint.is_pending()) {
-            let request = Arc::clone(self).fetch_newest_from(Arc::clone(&endpoint), known, is_finality_due);
-            endpoint.note_pending(pending.spawn(request));
+        for endpoint in self.endpoints_in_order().into_iter().filter(|endpoint| !endpoint.has_pending_newest_request())
+        {
+            let request = Arc::clone(self).fetch_newest_headers_from(Arc::clone(&endpoint), known, is_finality_due);
+            endpoint.set_pending_newest_request(pending.spawn(request));
         }
         let mut answered_at = None;
         loop {
             let ended = match answered_at {
-                Some(at) => timeout_at(at + self.pending_request_patience(), pending.join_next()).await.ok().flatten(),
+                Some(at) => {
+                    timeout_at(at + self.pending_request_time_limit(), pending.join_next()).await.ok().flatten()
+                }
                 None => pending.join_next().await,
             };
             if ended.is_none() || self.has_newest_headers(&known, is_finality_due) {
                 break;
             }
-            if self.has_endpoint_answered(HeaderFinality::Optimistic, began) {
+            if self.has_newest_header_report_since(HeaderFinality::Optimistic, began) {
                 answered_at.get_or_insert_with(Instant::now);
             }
         }
-        let is_answered = self.has_endpoint_answered(HeaderFinality::Optimistic, began)
-            && (!is_finality_due || self.has_endpoint_answered(HeaderFinality::Finalized, began));
+        let is_answered = self.has_newest_header_report_since(HeaderFinality::Optimistic, began)
+            && (!is_finality_due || self.has_newest_header_report_since(HeaderFinality::Finalized, began));
         if is_answered { Ok(()) } else { Err(self.endpoint_failures_error()) }
     }
 
     /// Whether an endpoint that was asked at `began` or later has proven its newest header.
-    fn has_endpoint_answered(&self, wanted: HeaderFinality, began: Timestamp) -> bool {
-        let reported_at = self.verified_headers().and_then(|verified| verified.reported_at(wanted, self.now()));
+    fn has_newest_header_report_since(&self, wanted: HeaderFinality, began: Timestamp) -> bool {
+        let reported_at = self.verified_headers().and_then(|verified| verified.newest_reported_at(wanted, self.now()));
         reported_at.is_some_and(|at| at >= began)
     }
 
     /// How long the pending requests may take after the first valid answer. A newer head is worth waiting for, but not
     /// a newer finalized header alone, nor an endpoint that failed lately.
-    fn pending_request_patience(&self) -> Duration {
-        let is_head =
-            self.verified_headers().is_some_and(|verified| verified.is_optimistic_head(self.spec(), self.now()));
-        let may_bring_head =
-            !is_head && self.endpoints.iter().any(|endpoint| endpoint.is_pending() && !endpoint.is_resting());
+    fn pending_request_time_limit(&self) -> Duration {
+        let is_head = self
+            .verified_headers()
+            .is_some_and(|verified| verified.is_optimistic_header_newest(self.spec(), self.now()));
+        let may_bring_head = !is_head
+            && self
+                .endpoints
+                .iter()
+                .any(|endpoint| endpoint.has_pending_newest_request() && !endpoint.has_failed_recently());
         if may_bring_head { WAIT_FOR_NEWER } else { self.config.hedge_after.min(WAIT_FOR_NEWER) }
     }
 
@@ -391,13 +400,13 @@ impl BeaconChainFollower {
     /// would hold back the headers of the others.
     fn has_newest_headers(&self, before: &VerifiedHeaderPair, is_finality_due: bool) -> bool {
         let Some(verified) = self.verified_headers() else { return false };
-        let is_first_enough =
-            verified.is_optimistic_head(self.spec(), self.now()) || clresolve_core::mutant!("beacon-laggards-win");
+        let is_first_enough = verified.is_optimistic_header_newest(self.spec(), self.now())
+            || clresolve_core::mutant!("beacon-laggards-win");
         is_first_enough && (!is_finality_due || verified.finalized.slot() > before.finalized.slot())
     }
 
     /// Asks one endpoint for the newest headers, and records one outcome for both.
-    pub(super) async fn fetch_newest_from(
+    pub(super) async fn fetch_newest_headers_from(
         self: Arc<Self>,
         endpoint: Arc<BeaconEndpointClient>,
         known: VerifiedHeaderPair,
@@ -421,21 +430,21 @@ impl BeaconChainFollower {
         at: Timestamp,
     ) -> Result<(), BeaconEndpointError> {
         let response = endpoint.send_request(BeaconRequest::OptimisticUpdate).await?;
-        self.run_on_store(move |store, slot| {
+        self.run_blocking_store_job(move |store, slot| {
             let update: LightClientOptimisticUpdate = decode_response(&response, store.spec())?;
             let beacon = &update.attested_header.beacon;
-            check_not_behind(beacon.slot, known.optimistic.slot())?;
+            check_newest_slot_not_behind(beacon.slot, known.optimistic.slot())?;
             let newest = Some((HeaderFinality::Optimistic, at));
             // A report of the known header needs no second verification, unless the clock was set back.
             if beacon.slot < slot && beacon.hash_tree_root() == store.optimistic_header().beacon_root() {
-                return Ok(HeaderPairAddition { newest, participation: None });
+                return Ok(NewestHeaderReport { newest, participation: None });
             }
             store.process_optimistic_update(&update, slot)?;
             // Another endpoint may have brought a later header in the meantime.
             if beacon.slot < store.optimistic_header().slot() {
-                return Ok(HeaderPairAddition::default());
+                return Ok(NewestHeaderReport::default());
             }
-            Ok(HeaderPairAddition {
+            Ok(NewestHeaderReport {
                 newest,
                 participation: Some(committee_participation(&update.sync_aggregate, store.spec())),
             })
@@ -451,29 +460,29 @@ impl BeaconChainFollower {
     ) -> Result<(), BeaconEndpointError> {
         let response = endpoint.send_request(BeaconRequest::FinalityUpdate).await?;
         let this = Arc::clone(&self);
-        self.run_on_store(move |store, slot| {
+        self.run_blocking_store_job(move |store, slot| {
             let update: LightClientFinalityUpdate = decode_response(&response, store.spec())?;
             let beacon = &update.finalized_header.beacon;
-            check_not_behind(beacon.slot, known.finalized.slot())?;
+            check_newest_slot_not_behind(beacon.slot, known.finalized.slot())?;
             store.process_finality_update(&update, slot)?;
             if beacon.hash_tree_root() != store.finalized_header().beacon_root() {
-                return Ok(HeaderPairAddition::default());
+                return Ok(NewestHeaderReport::default());
             }
             let participation = Some(committee_participation(&update.sync_aggregate, store.spec()));
             this.keep_finality_update(store.finalized_header().block_hash(), update);
-            Ok(HeaderPairAddition { newest: Some((HeaderFinality::Finalized, at)), participation })
+            Ok(NewestHeaderReport { newest: Some((HeaderFinality::Finalized, at)), participation })
         })
         .await
     }
 
     /// Runs a job on the store in a thread for blocking work, then publishes what the store has verified.
-    async fn run_on_store(
+    async fn run_blocking_store_job(
         self: Arc<Self>,
-        job: impl FnOnce(&mut LightClientStore, u64) -> Result<HeaderPairAddition, BeaconEndpointError> + Send + 'static,
+        job: impl FnOnce(&mut LightClientStore, u64) -> Result<NewestHeaderReport, BeaconEndpointError> + Send + 'static,
     ) -> Result<(), BeaconEndpointError> {
-        run_blocking(move || {
-            let slot = self.spec().slot_at(unix_seconds(self.now()));
-            let mut store = lock_mutex(&self.store);
+        run_on_blocking_thread(move || {
+            let slot = self.spec().slot_at_time(unix_seconds(self.now()));
+            let mut store = lock_ignoring_poison(&self.store);
             let store = store.as_mut().ok_or_else(|| BeaconEndpointError::BrokenOff("there is no store".to_owned()))?;
             let report = job(store, slot);
             self.publish_headers(store, report.as_ref().copied().unwrap_or_default());
@@ -482,21 +491,21 @@ impl BeaconChainFollower {
         .await
     }
 
-    fn publish_headers(&self, store: &LightClientStore, report: HeaderPairAddition) {
+    fn publish_headers(&self, store: &LightClientStore, report: NewestHeaderReport) {
         let now = self.now();
         let mut verified = self.verified.write().unwrap_or_else(PoisonError::into_inner);
         let Some(verified) = verified.as_mut() else { return };
         (verified.finalized, verified.optimistic) = (store.finalized_header(), store.optimistic_header());
         verified.participation = report.participation.or(verified.participation);
         if let Some((wanted, at)) = report.newest {
-            verified.note_report(wanted, at, now);
+            verified.note_header_report(wanted, at, now);
         }
         verified.record_metrics(self.spec());
     }
 
     /// Keeps the first finality update of a block for bundles. A later one may be signed after the time of a bundle.
     fn keep_finality_update(&self, block_hash: B256, update: LightClientFinalityUpdate) {
-        let mut updates = lock_mutex(&self.finality_updates);
+        let mut updates = lock_ignoring_poison(&self.finality_updates);
         if updates.iter().any(|(hash, _)| *hash == block_hash) {
             return;
         }
@@ -510,24 +519,24 @@ impl BeaconChainFollower {
     async fn save_state(self: &Arc<Self>) {
         let Some(path) = self.config.file.clone().filter(|_| !self.is_observer) else { return };
         let (state, bytes) = {
-            let store = lock_mutex(&self.store);
+            let store = lock_ignoring_poison(&self.store);
             let Some(store) = store.as_ref() else { return };
             let state = saved_state_key(store);
-            if *lock_mutex(&self.saved) == Some(state) {
+            if *lock_ignoring_poison(&self.saved) == Some(state) {
                 return;
             }
             (state, store.to_bytes())
         };
         let shown = path.display().to_string();
-        match run_blocking(move || saved::save_state_file(&path, &bytes)).await {
-            Ok(()) => *lock_mutex(&self.saved) = Some(state),
+        match run_on_blocking_thread(move || saved::save_state_file(&path, &bytes)).await {
+            Ok(()) => *lock_ignoring_poison(&self.saved) = Some(state),
             Err(error) => tracing::warn!(file = shown, %error, "the light client's state is not saved"),
         }
     }
 }
 
 /// Processes an update of a list. What the store knows already is skipped.
-pub(super) fn process_listed_update(
+pub(super) fn process_update_unless_known(
     store: &mut LightClientStore,
     update: &LightClientUpdate,
     current_slot: u64,
@@ -541,12 +550,12 @@ pub(super) fn process_listed_update(
 /// What distinguishes the saved states of one checkpoint: the finalized header, and the next period whose committee is
 /// not known.
 fn saved_state_key(store: &LightClientStore) -> (B256, u64) {
-    (store.finalized_header().beacon_root(), store.wanted_period())
+    (store.finalized_header().beacon_root(), store.next_update_period())
 }
 
 /// Verifies that the newest header of an endpoint is not older than the known one. An older one is no report that the
 /// known one is still the newest.
-fn check_not_behind(observed: u64, known: u64) -> Result<(), BeaconEndpointError> {
+fn check_newest_slot_not_behind(observed: u64, known: u64) -> Result<(), BeaconEndpointError> {
     if observed < known && !clresolve_core::mutant!("beacon-replays-are-reports") {
         return Err(BeaconEndpointError::Behind { observed, known });
     }
@@ -558,12 +567,12 @@ fn committee_participation(aggregate: &SyncAggregate, spec: &ChainSpec) -> SyncC
 }
 
 /// Runs a job on a thread for blocking work. Returns an error if the job panics.
-pub(super) async fn run_blocking<T: Send + 'static, E: From<JoinError> + Send + 'static>(
+pub(super) async fn run_on_blocking_thread<T: Send + 'static, E: From<JoinError> + Send + 'static>(
     job: impl FnOnce() -> Result<T, E> + Send + 'static,
 ) -> Result<T, E> {
     tokio::task::spawn_blocking(job).await.unwrap_or_else(|error| Err(error.into()))
 }
 
-pub(super) fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -34,7 +34,7 @@ impl BeaconResponse {
 
 /// The HTTP client for beacon endpoints.
 #[async_trait]
-pub trait BeaconHttpTransport: Send + Sync {
+pub trait BeaconHttpClient: Send + Sync {
     /// GETs `url` with [`BEACON_ACCEPT`], follows no redirect, and returns a success (2xx).
     ///
     /// The body has at most `cap` bytes, also after decompression. Head and body arrive within `timeout`.

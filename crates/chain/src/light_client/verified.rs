@@ -53,7 +53,7 @@ pub(super) struct VerifiedHeaderPair {
 }
 
 impl VerifiedHeaderPair {
-    pub(super) const fn header(&self, wanted: HeaderFinality) -> VerifiedBeaconHeader {
+    pub(super) const fn header_by_finality(&self, wanted: HeaderFinality) -> VerifiedBeaconHeader {
         match wanted {
             HeaderFinality::Finalized => self.finalized,
             HeaderFinality::Optimistic => self.optimistic,
@@ -62,7 +62,7 @@ impl VerifiedHeaderPair {
 
     /// Send time of the latest request in response to which an endpoint reported the wanted header as its newest.
     /// `None` if that is after `now`: the clock was set back.
-    pub(super) fn reported_at(&self, wanted: HeaderFinality, now: Timestamp) -> Option<Timestamp> {
+    pub(super) fn newest_reported_at(&self, wanted: HeaderFinality, now: Timestamp) -> Option<Timestamp> {
         let reported_at = match wanted {
             HeaderFinality::Finalized => self.finality_at,
             HeaderFinality::Optimistic => self.optimistic_at,
@@ -71,8 +71,8 @@ impl VerifiedHeaderPair {
     }
 
     /// Records a report whose request was sent at `at`. Reports may arrive out of order.
-    pub(super) fn note_report(&mut self, wanted: HeaderFinality, at: Timestamp, now: Timestamp) {
-        let latest = self.reported_at(wanted, now).max(Some(at));
+    pub(super) fn note_header_report(&mut self, wanted: HeaderFinality, at: Timestamp, now: Timestamp) {
+        let latest = self.newest_reported_at(wanted, now).max(Some(at));
         match wanted {
             HeaderFinality::Finalized => self.finality_at = latest,
             HeaderFinality::Optimistic => self.optimistic_at = latest,
@@ -81,7 +81,7 @@ impl VerifiedHeaderPair {
 
     /// When the optimistic header was last known to be the newest.
     pub(super) fn newest_known_at(&self, spec: &ChainSpec, now: Timestamp) -> Timestamp {
-        let next_signed_at = i64::try_from(spec.slot_start(self.optimistic.slot() + 2)).unwrap_or(i64::MAX);
+        let next_signed_at = i64::try_from(spec.slot_start_time(self.optimistic.slot() + 2)).unwrap_or(i64::MAX);
         let next_signed_at = Timestamp::from_second(next_signed_at).unwrap_or(Timestamp::MAX);
         self.optimistic_at.unwrap_or(next_signed_at).max(next_signed_at).min(now)
     }
@@ -91,10 +91,12 @@ impl VerifiedHeaderPair {
             HeaderFinality::Finalized => (slots_duration(1, spec), slots_duration(FINALITY_USABLE_SLOTS, spec)),
             HeaderFinality::Optimistic => (FRESH_FOR, USABLE_FOR),
         };
-        let Some(reported_at) = self.reported_at(wanted, now) else { return HeaderFreshness::Due };
+        let Some(reported_at) = self.newest_reported_at(wanted, now) else { return HeaderFreshness::Due };
         let age = now.duration_since(reported_at);
         match () {
-            () if wanted == HeaderFinality::Optimistic && self.is_optimistic_head(spec, now) => HeaderFreshness::Fresh,
+            () if wanted == HeaderFinality::Optimistic && self.is_optimistic_header_newest(spec, now) => {
+                HeaderFreshness::Fresh
+            }
             () if age < to_signed_duration(fresh) => HeaderFreshness::Fresh,
             () if age < to_signed_duration(usable) => HeaderFreshness::Usable,
             () => HeaderFreshness::Due,
@@ -103,15 +105,15 @@ impl VerifiedHeaderPair {
 
     /// Whether an endpoint reported the optimistic header, and no later one can have been signed: a header is signed in
     /// the slot after its own.
-    pub(super) fn is_optimistic_head(&self, spec: &ChainSpec, now: Timestamp) -> bool {
-        let is_reported = self.reported_at(HeaderFinality::Optimistic, now).is_some();
-        is_reported && self.optimistic.slot() + 1 >= spec.slot_at(unix_seconds(now))
+    pub(super) fn is_optimistic_header_newest(&self, spec: &ChainSpec, now: Timestamp) -> bool {
+        let is_reported = self.newest_reported_at(HeaderFinality::Optimistic, now).is_some();
+        is_reported && self.optimistic.slot() + 1 >= spec.slot_at_time(unix_seconds(now))
     }
 
     /// Records the metrics.
     pub(super) fn record_metrics(&self, spec: &ChainSpec) {
-        gauge!(BEACON_FINALIZED_TIME).set(spec.slot_start(self.finalized.slot()) as f64);
-        gauge!(BEACON_OPTIMISTIC_TIME).set(spec.slot_start(self.optimistic.slot()) as f64);
+        gauge!(BEACON_FINALIZED_TIME).set(spec.slot_start_time(self.finalized.slot()) as f64);
+        gauge!(BEACON_OPTIMISTIC_TIME).set(spec.slot_start_time(self.optimistic.slot()) as f64);
         if let Some(SyncCommitteeParticipation { participants, size }) = self.participation {
             gauge!(BEACON_PARTICIPATION).set(participants as f64 / size as f64);
         }
@@ -123,7 +125,7 @@ impl VerifiedHeaderPair {
             finalized_slot: self.finalized.slot(),
             finalized_age: spec.slot_age(self.finalized.slot(), now),
             optimistic_slot: self.optimistic.slot(),
-            current_slot: spec.slot_at(now),
+            current_slot: spec.slot_at_time(now),
             participation: self.participation,
         }
     }

@@ -40,7 +40,7 @@ enum Calls {
 }
 
 #[async_trait::async_trait]
-impl RpcHttpTransport for FaultyTransport {
+impl JsonRpcHttpClient for FaultyTransport {
     async fn post_json(
         &self,
         url: &Url,
@@ -129,7 +129,7 @@ impl Stage {
         faults: &[SandboxRpcFault],
         transport: FaultyTransport,
         wanted: &NameSearchScope,
-    ) -> (FoundNames, NameFinder, Vec<SandboxRpcServer>) {
+    ) -> (FoundNamehashes, EventLogNameFinder, Vec<SandboxRpcServer>) {
         self.builder.finalize_newest_block().unwrap();
         let chain = Arc::new(self.builder.build().unwrap());
         let mut servers = Vec::new();
@@ -138,7 +138,8 @@ impl Stage {
             server.set_fault(*fault);
             servers.push(server);
         }
-        let finder = NameFinder::new(&test_config(&servers), &(Arc::new(transport) as Arc<dyn RpcHttpTransport>));
+        let finder =
+            EventLogNameFinder::new(&test_config(&servers), &(Arc::new(transport) as Arc<dyn JsonRpcHttpClient>));
         (finder.find_names(wanted).await, finder, servers)
     }
 }
@@ -160,8 +161,8 @@ fn changed(first: u64, last: Option<u64>) -> NameSearchScope {
 }
 
 /// Which of `names` were found. Fails if any other name was found.
-fn of<'a>(found: &FoundNames, names: &[&'a str]) -> Vec<(&'a str, u64)> {
-    let known = names.iter().filter_map(|text| Some((*text, *found.nodes.get(&name(text).node())?)));
+fn of<'a>(found: &FoundNamehashes, names: &[&'a str]) -> Vec<(&'a str, u64)> {
+    let known = names.iter().filter_map(|text| Some((*text, *found.nodes.get(&name(text).namehash())?)));
     let known: Vec<_> = known.collect();
     assert_eq!(known.len(), found.nodes.len(), "no others: {found:?}");
     known
@@ -198,7 +199,7 @@ async fn names_whose_records_changed_are_found_in_their_blocks() {
 /// Each kind of agent record on its own: those of the card, the signer and the runtime endpoint.
 #[tokio::test]
 async fn each_record_of_an_agent_tells_of_its_name() {
-    let keys: Vec<&str> = RecordKey::ALL.iter().chain(&RecordKey::SIGNER).map(|key| key.as_str()).collect();
+    let keys: Vec<&str> = TextRecordKey::ALL.iter().chain(&TextRecordKey::SIGNER).map(|key| key.as_str()).collect();
     for key in keys.into_iter().chain(["cl.endpoint.runtime"]) {
         let mut stage = two_agents();
         stage.builder.set_text(&name("two.eth"), key, "https://a.example/").unwrap();
@@ -235,7 +236,7 @@ fn a_log_without_a_hash_says_its_key_in_clear() {
         let topics = [B256::ZERO, B256::ZERO].into_iter().chain(hash).collect();
         let data = (key.to_owned(), key.to_owned()).abi_encode_params().into();
         let inner = alloy_primitives::Log::new(Address::ZERO, topics, data).unwrap();
-        has_agent_key(&Log { inner, ..Log::default() })
+        log_has_agent_record_key(&Log { inner, ..Log::default() })
     };
     let hash = |key: &str| Some(keccak256(key));
     assert!(says("cl.owner", None) && says("cl.owner", hash("cl.owner")));
@@ -273,8 +274,11 @@ async fn endpoint_without_logs_of_any_key_returns_known_keys() {
     let transport = FaultyTransport { full: Some(0..=u64::MAX), ..faultless_transport() };
     let (found, finder, _servers) = two_agents().ask(&[SandboxRpcFault::None], transport, &changed(0, None)).await;
     assert_eq!(of(&found, &AGENTS), [("one.eth", 3), ("two.eth", 2)]);
-    let mut reader =
-        EventLogReader { endpoint: &finder.endpoints[0], requests: 100, telling: EndpointFoundNames::default() };
+    let mut reader = EndpointEventLogScanner {
+        endpoint: &finder.endpoints[0],
+        requests: 100,
+        telling: EndpointFoundNamehashes::default(),
+    };
     let gap = reader.read_logs(&any_key(), 0..=63, &mut |_, _| {}).await;
     let (ranges, blocks) = (17, 16 * 3);
     assert_eq!(reader.requests, 100 - ranges - blocks, "down to the sixteenth block, and each block for both events");
@@ -290,8 +294,11 @@ async fn late_block_is_requested_once_and_not_split_by_value() {
 
     let transport = FaultyTransport { late: Some(0..=u64::MAX), ..faultless_transport() };
     let (_, finder, _servers) = two_agents().ask(&[SandboxRpcFault::None], transport, &changed(0, None)).await;
-    let mut reader =
-        EventLogReader { endpoint: &finder.endpoints[0], requests: 100, telling: EndpointFoundNames::default() };
+    let mut reader = EndpointEventLogScanner {
+        endpoint: &finder.endpoints[0],
+        requests: 100,
+        telling: EndpointFoundNamehashes::default(),
+    };
     assert!(reader.read_logs(&any_key(), 0..=63, &mut |_, _| {}).await.is_some());
     let (ranges, blocks) = (17, 16);
     assert_eq!(reader.requests, 100 - ranges - blocks);
@@ -403,10 +410,10 @@ async fn a_block_that_is_refused_hides_no_deeper_level() {
 }
 
 /// The spelling of a name, and the number of unanswered lookups.
-async fn spelt(finder: &NameFinder, text: &str) -> (Option<EnsName>, usize) {
+async fn spelt(finder: &EventLogNameFinder, text: &str) -> (Option<EnsName>, usize) {
     let NamehashPreimages { mut names, unanswered } =
-        finder.fetch_node_names(BTreeSet::from([name(text).node()])).await;
-    (names.remove(&name(text).node()), unanswered)
+        finder.fetch_node_names(BTreeSet::from([name(text).namehash()])).await;
+    (names.remove(&name(text).namehash()), unanswered)
 }
 
 #[tokio::test]
@@ -437,8 +444,11 @@ async fn a_name_of_another_node_is_not_believed() {
 async fn an_endpoint_has_a_bound_on_requests_levels_and_time() {
     let transport = FaultyTransport { most_blocks: 1, ..faultless_transport() };
     let (_, finder, _servers) = two_agents().ask(&[SandboxRpcFault::None], transport, &changed(0, None)).await;
-    let mut reader =
-        EventLogReader { endpoint: &finder.endpoints[0], requests: 3, telling: EndpointFoundNames::default() };
+    let mut reader = EndpointEventLogScanner {
+        endpoint: &finder.endpoints[0],
+        requests: 3,
+        telling: EndpointFoundNamehashes::default(),
+    };
     reader.read_logs(&any_key(), 0..=63, &mut |_, _| {}).await;
     assert_eq!(reader.requests, 0);
     assert!(reader.telling.failure.expect("it is not all").contains("few blocks at a time"));
@@ -452,8 +462,11 @@ async fn an_endpoint_has_a_bound_on_requests_levels_and_time() {
     let transport = FaultyTransport { calls: Calls::AllStalled, ..faultless_transport() };
     let (found, finder, _servers) = two_agents().ask(&[SandboxRpcFault::None], transport, &changed(0, None)).await;
     assert_eq!(found.failed, [("node-0".to_owned(), "it takes longer than 600 s".to_owned())]);
-    let mut reader =
-        EventLogReader { endpoint: &finder.endpoints[0], requests: 3, telling: EndpointFoundNames::default() };
+    let mut reader = EndpointEventLogScanner {
+        endpoint: &finder.endpoints[0],
+        requests: 3,
+        telling: EndpointFoundNamehashes::default(),
+    };
     reader.read_changed_names(0..=4).await;
     let late = "it takes longer than 280 s";
     let both = format!("{late}; records of other keys than the specification's were not all read: {late}");
@@ -462,9 +475,9 @@ async fn an_endpoint_has_a_bound_on_requests_levels_and_time() {
 
 #[test]
 fn an_endpoint_that_invents_names_without_end_is_cut_off() {
-    let mut telling = EndpointFoundNames::default();
+    let mut telling = EndpointFoundNamehashes::default();
     for number in 0..=MAX_NODES as u64 {
-        telling.note_node(B256::left_padding_from(&number.to_be_bytes()), number);
+        telling.note_node_at_block(B256::left_padding_from(&number.to_be_bytes()), number);
     }
     assert_eq!(telling.nodes.len(), MAX_NODES);
     assert_eq!(telling.failure.as_deref(), Some("it reports more than 100000 names"));

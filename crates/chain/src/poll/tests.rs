@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use alloy_consensus::Header;
-use clresolve_core::payment::CoinTypes;
+use clresolve_core::payment::RequestedCoinTypes;
 use clresolve_state::{EnsContractAddresses, HashedBlockHeader};
 use jiff::Timestamp;
 use url::Url;
@@ -12,7 +12,7 @@ use super::*;
 use crate::endpoint::RpcEndpointSettings;
 use crate::pool::ChainReaderConfig;
 use crate::testing::RefusingHttpClient;
-use crate::transport::RpcHttpTransport;
+use crate::transport::JsonRpcHttpClient;
 
 fn header(number: u64) -> (HashedBlockHeader, ChainBlock) {
     let header = HashedBlockHeader::new(Header { number, ..Header::default() });
@@ -20,7 +20,7 @@ fn header(number: u64) -> (HashedBlockHeader, ChainBlock) {
     (header, block)
 }
 
-type Observed = Result<EndpointObservation<HashedBlockHeader>, EndpointFailure>;
+type Observed = Result<EndpointPinnedAndLatestVotes<HashedBlockHeader>, EndpointFailure>;
 
 /// A query whose observations are scripted. No endpoint attests.
 struct Scripted(fn(&str) -> Observed);
@@ -29,15 +29,20 @@ struct Scripted(fn(&str) -> Observed);
 impl QuorumQuery for Scripted {
     type Vote = HashedBlockHeader;
 
-    async fn observe_own_block(&self, endpoint: &Arc<RpcEndpoint>, _: BlockSelector, _: ChainIdentity) -> Observed {
+    async fn fetch_pinned_and_latest_votes(
+        &self,
+        endpoint: &Arc<RpcEndpoint>,
+        _: BlockSelector,
+        _: ChainIdentity,
+    ) -> Observed {
         (self.0)(&endpoint.label)
     }
 
-    async fn fetch_block_attestation(
+    async fn fetch_vote_at_block(
         &self,
         _: &RpcEndpoint,
         _: &ChainBlock,
-    ) -> Result<EndpointBlockAttestation<HashedBlockHeader>, EndpointFailure> {
+    ) -> Result<VoteOrConflictingBlock<HashedBlockHeader>, EndpointFailure> {
         panic!("a bug")
     }
 }
@@ -46,7 +51,7 @@ impl QuorumQuery for Scripted {
 fn buggy(label: &str) -> Observed {
     assert_ne!(label, "first", "a bug");
     let (pinned, block) = header(if label == "ahead" { 101 } else { 100 });
-    Ok(EndpointObservation { block, pinned, latest: None, genesis: None })
+    Ok(EndpointPinnedAndLatestVotes { block, pinned, latest: None, genesis: None })
 }
 
 /// Fails with the cause with which the label begins.
@@ -62,7 +67,7 @@ fn unreached(label: &str) -> Observed {
 async fn where_no_host_on_the_internet_is_reached_there_is_no_network() {
     let error = async |labels: [&str; 2]| {
         let pool = pool(labels, ProofGradeDemand::Quorum(2));
-        poll(&pool, Arc::new(Scripted(unreached)), BlockSelector::Finalized).await.err().unwrap()
+        poll_quorum(&pool, Arc::new(Scripted(unreached)), BlockSelector::Finalized).await.err().unwrap()
     };
     let (name, host) =
         (ChainError::NoNetwork(HostConnectionError::Name), ChainError::NoNetwork(HostConnectionError::Host));
@@ -87,10 +92,10 @@ fn pool(labels: [&str; 2], demand: ProofGradeDemand) -> EndpointPool {
         timeout: Duration::from_secs(60),
         hedge_after: Duration::from_secs(60),
         lookup_timeout: None,
-        coins: CoinTypes::default(),
+        coins: RequestedCoinTypes::default(),
         max_head_age: None,
     };
-    let http: Arc<dyn RpcHttpTransport> = Arc::new(RefusingHttpClient);
+    let http: Arc<dyn JsonRpcHttpClient> = Arc::new(RefusingHttpClient);
     EndpointPool::new(config, &http)
 }
 
@@ -103,7 +108,7 @@ fn is_a_bug_of(failed: &[(String, String)], label: &str) {
 #[tokio::test]
 async fn an_endpoint_whose_request_is_broken_off_is_named() {
     let pool = pool(["first", "second"], ProofGradeDemand::SingleRpc);
-    let consensus = poll(&pool, Arc::new(Scripted(buggy)), BlockSelector::Finalized).await.unwrap();
+    let consensus = poll_quorum(&pool, Arc::new(Scripted(buggy)), BlockSelector::Finalized).await.unwrap();
     assert_eq!(consensus.member_labels(), ["second"]);
     is_a_bug_of(&consensus.failed, "first");
 }
@@ -111,7 +116,7 @@ async fn an_endpoint_whose_request_is_broken_off_is_named() {
 #[tokio::test]
 async fn an_endpoint_whose_second_request_is_broken_off_is_named() {
     let pool = pool(["behind", "ahead"], ProofGradeDemand::Quorum(2));
-    let error = poll(&pool, Arc::new(Scripted(buggy)), BlockSelector::Finalized).await.err().unwrap();
+    let error = poll_quorum(&pool, Arc::new(Scripted(buggy)), BlockSelector::Finalized).await.err().unwrap();
     let ChainError::TooFew { failed, .. } = &error else { panic!("{error:?}") };
     is_a_bug_of(failed, "ahead");
 }

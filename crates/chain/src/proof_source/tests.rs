@@ -11,13 +11,13 @@ use url::Url;
 
 use super::*;
 use crate::endpoint::RpcEndpointSettings;
-use crate::transport::{HttpRequestError, RpcHttpTransport};
+use crate::transport::{HttpRequestError, JsonRpcHttpClient};
 
 /// Refuses requests to the host `down`, returns oversized replies from `flood`, and never answers for other hosts.
 struct FailingTransport;
 
 #[async_trait]
-impl RpcHttpTransport for FailingTransport {
+impl JsonRpcHttpClient for FailingTransport {
     async fn post_json(&self, url: &Url, _: Bytes, cap: usize, _: Duration) -> Result<Bytes, HttpRequestError> {
         match url.host_str() {
             Some("down") => Err(HttpRequestError::Connection("refused".to_owned())),
@@ -54,5 +54,5 @@ async fn a_failure_is_noted_when_it_happens() {
         ("flood", "it gave no proof: the answer of flood has more than 1048576 bytes"),
     ];
     assert_eq!(failures, expected.map(|(label, cause)| (label.to_owned(), cause.to_owned())));
-    assert_eq!(endpoints.map(|endpoint| endpoint.is_resting(now)), [true, true, false]);
+    assert_eq!(endpoints.map(|endpoint| endpoint.has_failed_recently(now)), [true, true, false]);
 }

@@ -13,7 +13,7 @@ const CAPACITY_BYTES: u64 = 16 << 20;
 const MAX_ACCOUNTS: u64 = 4096;
 
 /// Memory of a piece of code: its bytes, its table of jump targets (one bit per byte) and the cache entry.
-const fn code_weight(code_bytes: usize) -> usize {
+const fn bytecode_cache_weight(code_bytes: usize) -> usize {
     code_bytes + code_bytes / 8 + 256
 }
 
@@ -26,7 +26,7 @@ pub(super) struct CodeCache {
 
 impl CodeCache {
     pub(super) fn new() -> Self {
-        let weigh = |_: &B256, code: &Bytecode| u32::try_from(code_weight(code.len())).unwrap_or(u32::MAX);
+        let weigh = |_: &B256, code: &Bytecode| u32::try_from(bytecode_cache_weight(code.len())).unwrap_or(u32::MAX);
         Self {
             by_hash: Cache::builder().max_capacity(CAPACITY_BYTES).weigher(weigh).build(),
             last_of: Cache::new(MAX_ACCOUNTS),

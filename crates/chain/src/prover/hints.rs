@@ -29,7 +29,7 @@ impl AccessListCache {
 
     /// The hint for the call, if there is one.
     pub(super) async fn get(&self, call: &EvmCall) -> Option<Arc<AccessList>> {
-        self.0.get(&call_key(call)).await
+        self.0.get(&call_cache_key(call)).await
     }
 
     /// The hint for the call; if there is none, the result of `request`. Concurrent callers share one request.
@@ -38,20 +38,20 @@ impl AccessListCache {
         call: &EvmCall,
         request: impl Future<Output = AccessList>,
     ) -> Arc<AccessList> {
-        self.0.get_with(call_key(call), async { Arc::new(request.await) }).await
+        self.0.get_with(call_cache_key(call), async { Arc::new(request.await) }).await
     }
 
     /// Replaces the hint with what the call actually read.
-    pub(super) async fn replace_hint(&self, call: &EvmCall, read: BTreeMap<Address, BTreeSet<U256>>) {
+    pub(super) async fn replace_access_list(&self, call: &EvmCall, read: BTreeMap<Address, BTreeSet<U256>>) {
         let item = |(address, slots): (Address, BTreeSet<U256>)| AccessListItem {
             address,
             storage_keys: slots.into_iter().map(B256::from).collect(),
         };
-        self.0.insert(call_key(call), Arc::new(AccessList(read.into_iter().map(item).collect()))).await;
+        self.0.insert(call_cache_key(call), Arc::new(AccessList(read.into_iter().map(item).collect()))).await;
     }
 }
 
-fn call_key(call: &EvmCall) -> B256 {
+fn call_cache_key(call: &EvmCall) -> B256 {
     keccak256([call.to.as_slice(), &call.data].concat())
 }
 

@@ -34,11 +34,12 @@ pub(crate) trait StateSource: Sync {
     /// A hint: the accounts and slots that the call reads (`eth_createAccessList`).
     async fn fetch_access_list(&self, call: &EvmCall, block: BlockId) -> Result<AccessList, CallProverError>;
 
-    async fn fetch_state(&self, wanted: &WantedState, block: BlockId) -> Result<Vec<StateSourceItem>, CallProverError>;
+    async fn fetch_state(&self, wanted: &WantedState, block: BlockId)
+    -> Result<Vec<StateProofOrCode>, CallProverError>;
 }
 
 /// A proof or piece of code from a source.
-pub(crate) enum StateSourceItem {
+pub(crate) enum StateProofOrCode {
     /// The result of `eth_getProof` for these slots of this account.
     Proof(Address, Vec<U256>, Box<EIP1186AccountProofResponse>),
     /// The result of `eth_getCode` for this account.
@@ -58,9 +59,13 @@ impl StateSource for RpcStateSource<'_> {
         answer.map(|result| result.access_list).map_err(|error| self.endpoint_error(&error))
     }
 
-    async fn fetch_state(&self, wanted: &WantedState, block: BlockId) -> Result<Vec<StateSourceItem>, CallProverError> {
-        let batches = stream::iter(plan_batches(wanted)).map(|requests| self.send_requests(requests, block));
-        let items: Vec<Vec<StateSourceItem>> = batches.buffered(MAX_IN_FLIGHT).try_collect().await?;
+    async fn fetch_state(
+        &self,
+        wanted: &WantedState,
+        block: BlockId,
+    ) -> Result<Vec<StateProofOrCode>, CallProverError> {
+        let batches = stream::iter(plan_request_batches(wanted)).map(|requests| self.send_requests(requests, block));
+        let items: Vec<Vec<StateProofOrCode>> = batches.buffered(MAX_IN_FLIGHT).try_collect().await?;
         Ok(items.into_iter().flatten().collect())
     }
 }
@@ -72,22 +77,22 @@ impl RpcStateSource<'_> {
 
     async fn send_requests(
         &self,
-        requests: Vec<StateSourceRequest>,
+        requests: Vec<StateProofOrCodeRequest>,
         block: BlockId,
-    ) -> Result<Vec<StateSourceItem>, CallProverError> {
+    ) -> Result<Vec<StateProofOrCode>, CallProverError> {
         let mut batch = self.rpc.new_batch();
         let mut proofs = Vec::new();
         let mut codes = Vec::new();
         for request in requests {
             match request {
-                StateSourceRequest::Proof(address, slots) => {
+                StateProofOrCodeRequest::Proof(address, slots) => {
                     let keys: Vec<B256> = slots.iter().map(|slot| B256::from(*slot)).collect();
                     let answer = batch
                         .add_call::<_, Box<EIP1186AccountProofResponse>>("eth_getProof", &(address, keys, block))
                         .map_err(|error| self.endpoint_error(&error))?;
                     proofs.push((address, slots, answer));
                 }
-                StateSourceRequest::Code(address) => {
+                StateProofOrCodeRequest::Code(address) => {
                     let answer = batch
                         .add_call::<_, Bytes>("eth_getCode", &(address, block))
                         .map_err(|error| self.endpoint_error(&error))?;
@@ -98,26 +103,26 @@ impl RpcStateSource<'_> {
         batch.await.map_err(|error| self.endpoint_error(&error))?;
         let mut items = Vec::with_capacity(proofs.len() + codes.len());
         for (address, slots, answer) in proofs {
-            items.push(StateSourceItem::Proof(
+            items.push(StateProofOrCode::Proof(
                 address,
                 slots,
                 answer.await.map_err(|error| self.endpoint_error(&error))?,
             ));
         }
         for (address, answer) in codes {
-            items.push(StateSourceItem::Code(address, answer.await.map_err(|error| self.endpoint_error(&error))?));
+            items.push(StateProofOrCode::Code(address, answer.await.map_err(|error| self.endpoint_error(&error))?));
         }
         Ok(items)
     }
 }
 
-enum StateSourceRequest {
+enum StateProofOrCodeRequest {
     Proof(Address, Vec<U256>),
     Code(Address),
 }
 
-impl StateSourceRequest {
-    fn reply_bytes(&self) -> usize {
+impl StateProofOrCodeRequest {
+    fn estimated_reply_bytes(&self) -> usize {
         match self {
             Self::Proof(_, slots) => ACCOUNT_REPLY_BYTES + slots.len() * SLOT_REPLY_BYTES,
             Self::Code(_) => CODE_REPLY_BYTES,
@@ -126,17 +131,17 @@ impl StateSourceRequest {
 }
 
 /// The requests, grouped into batches whose estimated replies fit into [`PLANNED_REPLY_BYTES`].
-fn plan_batches(wanted: &WantedState) -> Vec<Vec<StateSourceRequest>> {
+fn plan_request_batches(wanted: &WantedState) -> Vec<Vec<StateProofOrCodeRequest>> {
     let proofs = wanted.accounts.iter().flat_map(|(address, slots)| proof_requests(*address, slots));
     let mut batches = Vec::new();
     let mut batch = Vec::new();
     let mut bytes = 0;
-    for request in proofs.chain(wanted.codes.iter().copied().map(StateSourceRequest::Code)) {
-        if bytes + request.reply_bytes() > PLANNED_REPLY_BYTES && !batch.is_empty() {
+    for request in proofs.chain(wanted.codes.iter().copied().map(StateProofOrCodeRequest::Code)) {
+        if bytes + request.estimated_reply_bytes() > PLANNED_REPLY_BYTES && !batch.is_empty() {
             batches.push(std::mem::take(&mut batch));
             bytes = 0;
         }
-        bytes += request.reply_bytes();
+        bytes += request.estimated_reply_bytes();
         batch.push(request);
     }
     if !batch.is_empty() {
@@ -145,10 +150,10 @@ fn plan_batches(wanted: &WantedState) -> Vec<Vec<StateSourceRequest>> {
     batches
 }
 
-fn proof_requests(address: Address, slots: &BTreeSet<U256>) -> Vec<StateSourceRequest> {
+fn proof_requests(address: Address, slots: &BTreeSet<U256>) -> Vec<StateProofOrCodeRequest> {
     let slots: Vec<U256> = slots.iter().copied().collect();
     if slots.is_empty() {
-        return vec![StateSourceRequest::Proof(address, slots)];
+        return vec![StateProofOrCodeRequest::Proof(address, slots)];
     }
-    slots.chunks(MAX_SLOTS_AT_ONCE).map(|some| StateSourceRequest::Proof(address, some.to_vec())).collect()
+    slots.chunks(MAX_SLOTS_AT_ONCE).map(|some| StateProofOrCodeRequest::Proof(address, some.to_vec())).collect()
 }

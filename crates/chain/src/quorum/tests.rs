@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 
 use super::*;
-use crate::fan_out::{FanOutAction, FanOutPlan};
+use crate::fan_out::{FanOutAction, FanOutScheduler};
 
 /// A word for the records and, after a slash, a word for payments.
 impl QuorumVote for &'static str {
@@ -33,7 +33,7 @@ fn block(number: u64, fork: u8) -> ChainBlock {
 fn two(votes: &[(u64, u8, &'static str)]) -> QuorumCounter<&'static str> {
     let mut counter = QuorumCounter::new(2);
     for (endpoint, (number, fork, vote)) in votes.iter().enumerate() {
-        counter.add_observation(endpoint, &endpoint.to_string(), block(*number, *fork), *vote, Some(Ok(*vote)));
+        counter.add_votes(endpoint, &endpoint.to_string(), block(*number, *fork), *vote, Some(Ok(*vote)));
     }
     counter
 }
@@ -56,14 +56,14 @@ fn again(counter: &QuorumCounter<&'static str>) -> Vec<(usize, ChainBlock)> {
 fn an_endpoint_that_agrees_late_contradicts_no_other() {
     let mut counter = two(&[(5, 0, "a"), (5, 0, "a")]);
     let QuorumStatus::Settled(agreement) = counter.status() else { panic!("two agree") };
-    counter.add_observation(2, "2", block(5, 0), "a", None);
+    counter.add_votes(2, "2", block(5, 0), "a", None);
     assert_eq!(counter.contradicting_endpoints(Some(&agreement)), []);
-    counter.add_denial(2, block(5, 0));
+    counter.add_conflicting_block(2, block(5, 0));
     assert_eq!(counter.contradicting_endpoints(Some(&agreement)), []);
-    counter.add_observation(3, "3", block(5, 0), "b", None);
-    counter.add_observation(4, "4", block(5, 1), "a", None);
-    counter.add_observation(5, "5", block(6, 0), "a", None);
-    counter.add_denial(5, block(5, 2));
+    counter.add_votes(3, "3", block(5, 0), "b", None);
+    counter.add_votes(4, "4", block(5, 1), "a", None);
+    counter.add_votes(5, "5", block(6, 0), "a", None);
+    counter.add_conflicting_block(5, block(5, 2));
     assert_eq!(
         counter.contradicting_endpoints(Some(&agreement)),
         [(3, block(5, 0)), (4, block(5, 1)), (5, block(5, 2))]
@@ -82,7 +82,7 @@ fn one_is_not_enough_and_neither_are_two_of_one_operator() {
     assert_eq!(two(&[(5, 0, "a")]).status(), QuorumStatus::Open { most: 1, repeats: vec![] });
     let mut counter = QuorumCounter::new(2);
     for endpoint in 0..2 {
-        counter.add_observation(endpoint, "one", block(5, 0), "a", None);
+        counter.add_votes(endpoint, "one", block(5, 0), "a", None);
     }
     assert_eq!(counter.status(), QuorumStatus::Open { most: 1, repeats: vec![] });
 }
@@ -110,18 +110,18 @@ fn no_two_alike_is_no_agreement() {
 fn dispute_about_a_shared_block_is_settled_by_no_lower_one() {
     let mut counter = two(&[(5, 0, "a"), (5, 0, "x"), (4, 0, "a")]);
     assert_eq!(again(&counter), [], "nobody is asked about a lower block");
-    counter.add_attestation(0, block(4, 0), "a");
-    counter.add_attestation(1, block(4, 0), "a");
+    counter.add_vote_at_block(0, block(4, 0), "a");
+    counter.add_vote_at_block(1, block(4, 0), "a");
     assert!(matches!(counter.status(), QuorumStatus::Open { .. }) && counter.has_conflicting_votes());
-    counter.add_observation(3, "3", block(5, 0), "a", Some(Ok("a")));
+    counter.add_votes(3, "3", block(5, 0), "a", Some(Ok("a")));
     assert_eq!(settled(&counter), (block(5, 0), vec![0, 3]));
 }
 
 #[test]
 fn lie_about_a_lower_block_is_named_without_an_agreement() {
     let mut counter = two(&[(5, 0, "a"), (5, 0, "x"), (4, 0, "a")]);
-    counter.add_attestation(0, block(4, 0), "a");
-    counter.add_attestation(1, block(4, 0), "x");
+    counter.add_vote_at_block(0, block(4, 0), "a");
+    counter.add_vote_at_block(1, block(4, 0), "x");
     assert_eq!(counter.contradicting_endpoints(None), [(1, block(4, 0))]);
 }
 
@@ -135,20 +135,20 @@ fn two_camps_of_two_are_no_agreement() {
 fn one_that_is_ahead_is_asked_about_the_common_block() {
     let mut counter = two(&[(6, 0, "a"), (5, 0, "a")]);
     assert_eq!(again(&counter), [(0, block(5, 0))]);
-    counter.note_asked_again(0, block(5, 0));
+    counter.note_repeat_request(0, block(5, 0));
     assert_eq!(again(&counter), [], "it is asked once");
-    counter.add_attestation(0, block(5, 0), "a");
+    counter.add_vote_at_block(0, block(5, 0), "a");
     assert_eq!(settled(&counter), (block(5, 0), vec![0, 1]));
 }
 
 #[test]
 fn one_that_is_ahead_on_another_branch_does_not_join() {
     let mut counter = two(&[(6, 1, "a"), (5, 0, "a")]);
-    counter.note_asked_again(0, block(5, 0));
-    counter.add_denial(0, block(5, 1));
+    counter.note_repeat_request(0, block(5, 0));
+    counter.add_conflicting_block(0, block(5, 1));
     assert_eq!(counter.status(), QuorumStatus::Open { most: 1, repeats: vec![] });
     assert!(counter.has_conflicting_votes());
-    counter.add_observation(2, "2", block(5, 0), "a", Some(Ok("a")));
+    counter.add_votes(2, "2", block(5, 0), "a", Some(Ok("a")));
     let QuorumStatus::Settled(agreement) = counter.status() else { panic!("two agree") };
     assert_eq!(counter.contradicting_endpoints(Some(&agreement)), [(0, block(5, 1))]);
 }
@@ -158,22 +158,22 @@ fn endpoint_that_denies_a_fake_block_vouches_for_the_true_one() {
     // Endpoint 0 invents block 5; endpoint 1 is ahead and has the true one.
     let mut counter = two(&[(5, 1, "x"), (6, 0, "a")]);
     assert_eq!(again(&counter), [(1, block(5, 1))]);
-    counter.note_asked_again(1, block(5, 1));
-    counter.add_denial(1, block(5, 0));
-    counter.add_observation(2, "2", block(5, 0), "a", Some(Ok("a")));
+    counter.note_repeat_request(1, block(5, 1));
+    counter.add_conflicting_block(1, block(5, 0));
+    counter.add_votes(2, "2", block(5, 0), "a", Some(Ok("a")));
     assert_eq!(again(&counter), [(1, block(5, 0))]);
-    counter.note_asked_again(1, block(5, 0));
-    counter.add_attestation(1, block(5, 0), "a");
+    counter.note_repeat_request(1, block(5, 0));
+    counter.add_vote_at_block(1, block(5, 0), "a");
     assert_eq!(settled(&counter), (block(5, 0), vec![1, 2]));
 }
 
 #[test]
 fn the_highest_common_block_wins() {
     let mut counter = two(&[(6, 0, "a"), (5, 0, "a")]);
-    counter.note_asked_again(0, block(5, 0));
-    counter.add_observation(2, "2", block(6, 0), "a", Some(Ok("a")));
+    counter.note_repeat_request(0, block(5, 0));
+    counter.add_votes(2, "2", block(6, 0), "a", Some(Ok("a")));
     assert_eq!(settled(&counter), (block(6, 0), vec![0, 2]));
-    counter.add_attestation(0, block(5, 0), "a");
+    counter.add_vote_at_block(0, block(5, 0), "a");
     assert_eq!(settled(&counter).0, block(6, 0));
 }
 
@@ -182,23 +182,17 @@ fn a_made_up_block_ahead_of_all_sends_the_count_down_to_the_true_one() {
     // Endpoint 0 invents block 7; the honest endpoints, 1 at the true 7 and 2 at 6, agree on 6.
     let mut counter = two(&[(7, 1, "x"), (7, 0, "a"), (6, 0, "a")]);
     assert_eq!(again(&counter), [(0, block(6, 0)), (1, block(6, 0))]);
-    counter.note_asked_again(1, block(6, 0));
-    counter.add_attestation(1, block(6, 0), "a");
+    counter.note_repeat_request(1, block(6, 0));
+    counter.add_vote_at_block(1, block(6, 0), "a");
     assert_eq!(settled(&counter), (block(6, 0), vec![1, 2]));
 }
 
 #[test]
 fn an_endpoint_that_makes_blocks_up_is_not_asked_for_ever() {
     let mut counter = QuorumCounter::new(2);
-    counter.add_observation(0, "0", block(200, 0), "a", None);
+    counter.add_votes(0, "0", block(200, 0), "a", None);
     for endpoint in 1..20 {
-        counter.add_observation(
-            endpoint,
-            &endpoint.to_string(),
-            block(100 - u64::try_from(endpoint).unwrap(), 0),
-            "a",
-            None,
-        );
+        counter.add_votes(endpoint, &endpoint.to_string(), block(100 - u64::try_from(endpoint).unwrap(), 0), "a", None);
     }
     let mut asked = 0;
     loop {
@@ -207,8 +201,8 @@ fn an_endpoint_that_makes_blocks_up_is_not_asked_for_ever() {
             break;
         }
         for (endpoint, block) in next {
-            counter.note_asked_again(endpoint, block);
-            counter.note_unanswered(endpoint, block);
+            counter.note_repeat_request(endpoint, block);
+            counter.note_unanswered_block(endpoint, block);
             asked += usize::from(endpoint == 0);
         }
     }
@@ -219,10 +213,10 @@ fn an_endpoint_that_makes_blocks_up_is_not_asked_for_ever() {
 fn an_old_agreement_waits_for_a_newer_one() {
     let mut counter = two(&[(5, 0, "a"), (5, 0, "a"), (106, 0, "a")]);
     assert!(
-        matches!(counter.status(), QuorumStatus::Provisional(_, QuorumAgreementGap::RecentBlock)),
+        matches!(counter.status(), QuorumStatus::Provisional(_, ProvisionalAgreementGap::RecentBlock)),
         "101 blocks take more than 20 minutes"
     );
-    counter.add_observation(3, "3", block(106, 0), "a", Some(Ok("a")));
+    counter.add_votes(3, "3", block(106, 0), "a", Some(Ok("a")));
     assert_eq!(settled(&counter).0, block(106, 0));
     let just_recent = two(&[(5, 0, "a"), (5, 0, "a"), (105, 0, "a")]);
     assert_eq!(settled(&just_recent).0, block(5, 0), "100 blocks take 20 minutes");
@@ -233,7 +227,7 @@ fn an_old_agreement_waits_for_a_newer_one() {
 fn newest(votes: &[Result<&'static str, EndpointFailure>]) -> QuorumStatus {
     let mut counter = QuorumCounter::new(2);
     for (endpoint, vote) in votes.iter().enumerate() {
-        counter.add_observation(endpoint, &endpoint.to_string(), block(5, 0), "a", Some(vote.clone()));
+        counter.add_votes(endpoint, &endpoint.to_string(), block(5, 0), "a", Some(vote.clone()));
     }
     counter.status()
 }
@@ -259,7 +253,7 @@ fn what_enough_state_at_latest_counts_before_what_one_objects() {
     assert_eq!(at(&[Ok("b"), Ok("c"), Ok("c")]), (Some(DecisiveNewestVoters { records: 1, payment: 0 }), true));
     let mut counter = QuorumCounter::new(2);
     for (endpoint, vote) in ["a", "b", "c", "c"].into_iter().enumerate() {
-        counter.add_observation(endpoint, &endpoint.to_string(), block(5, 0), "a", Some(Ok(vote)));
+        counter.add_votes(endpoint, &endpoint.to_string(), block(5, 0), "a", Some(Ok(vote)));
     }
     let objects = |endpoint| counter.is_objection(endpoint, &"a", QuorumVotePart::Records);
     assert_eq!([0, 1, 2, 3].map(objects), [false, true, false, false]);
@@ -280,7 +274,7 @@ fn payment_change_at_newest_block_keeps_the_records() {
 fn at_latest(status: QuorumStatus) -> (Option<DecisiveNewestVoters>, bool) {
     match status {
         QuorumStatus::Settled(agreement) => (agreement.latest, true),
-        QuorumStatus::Provisional(agreement, QuorumAgreementGap::Latest) => (agreement.latest, false),
+        QuorumStatus::Provisional(agreement, ProvisionalAgreementGap::Latest) => (agreement.latest, false),
         other => panic!("{other:?}"),
     }
 }
@@ -290,8 +284,8 @@ fn at_latest(status: QuorumStatus) -> (Option<DecisiveNewestVoters>, bool) {
 fn where_too_few_answer_an_objection_counts_for_its_part() {
     let objections = |vote: Result<&'static str, EndpointFailure>| {
         let mut counter = QuorumCounter::new(3);
-        counter.add_observation(0, "0", block(5, 0), "a/p", Some(Ok("a/p")));
-        counter.add_observation(1, "1", block(5, 0), "a/p", Some(vote));
+        counter.add_votes(0, "0", block(5, 0), "a/p", Some(Ok("a/p")));
+        counter.add_votes(1, "1", block(5, 0), "a/p", Some(vote));
         counter.objecting_endpoints(&"a/p")
     };
     assert_eq!(objections(Ok("a/p")), None);
@@ -382,7 +376,7 @@ fn newest_votes_same_up_to_lookups_have_their_endpoints() {
     ];
     let mut counter = QuorumCounter::new(2);
     for (endpoint, latest) in latest.into_iter().enumerate() {
-        counter.add_observation(endpoint, &endpoint.to_string(), block(5, 0), looked_up(b"one"), latest);
+        counter.add_votes(endpoint, &endpoint.to_string(), block(5, 0), looked_up(b"one"), latest);
     }
     let same: Vec<(usize, NameFindings)> = counter
         .votes_agreeing_except_lookups(&looked_up(b"one"))
@@ -396,11 +390,11 @@ fn newest_votes_same_up_to_lookups_have_their_endpoints() {
 fn who_is_awaited_no_longer_leaves_a_lower_block_to_the_others() {
     let mut counter = two(&[(9, 0, "a"), (7, 0, "a"), (6, 0, "a")]);
     assert_eq!(again(&counter), [(0, block(7, 0))]);
-    counter.note_asked_again(0, block(7, 0));
+    counter.note_repeat_request(0, block(7, 0));
     assert_eq!(again(&counter), [], "its answer is awaited");
-    counter.stop_awaiting();
+    counter.stop_awaiting_answers();
     assert_eq!(again(&counter), [(0, block(6, 0)), (1, block(6, 0))]);
-    counter.add_attestation(0, block(7, 0), "a");
+    counter.add_vote_at_block(0, block(7, 0), "a");
     assert_eq!(settled(&counter), (block(7, 0), vec![0, 1]), "an answer that comes nevertheless counts");
 }
 
@@ -415,9 +409,9 @@ fn one_word_on_the_newest_block_is_not_clear() {
     ] {
         let mut counter = QuorumCounter::new(2);
         for (endpoint, vote) in latest.into_iter().enumerate() {
-            counter.add_observation(endpoint, &endpoint.to_string(), block(5, 0), "a", vote);
+            counter.add_votes(endpoint, &endpoint.to_string(), block(5, 0), "a", vote);
         }
-        let QuorumStatus::Provisional(agreement, QuorumAgreementGap::Latest) = counter.status() else {
+        let QuorumStatus::Provisional(agreement, ProvisionalAgreementGap::Latest) = counter.status() else {
             panic!("two agree")
         };
         assert_eq!(agreement.latest.map(|latest| latest.records), Some(counts));
@@ -434,20 +428,20 @@ fn what_is_needed_follows_from_the_count() {
     );
     let mut ahead = two(&[(6, 0, "a"), (5, 0, "a")]);
     assert_eq!(ahead.fan_out_need(), FanOutNeed::Answers { in_sight: 1 });
-    ahead.note_asked_again(0, block(5, 0));
+    ahead.note_repeat_request(0, block(5, 0));
     assert_eq!(ahead.fan_out_need(), FanOutNeed::AnswersOrStall { in_sight: 1 });
-    ahead.note_unanswered(0, block(5, 0));
+    ahead.note_unanswered_block(0, block(5, 0));
     assert_eq!(ahead.fan_out_need(), FanOutNeed::Answers { in_sight: 1 });
 }
 
 #[test]
 fn every_vote_can_be_read() {
     let mut counter = two(&[(6, 0, "a"), (5, 0, "b")]);
-    counter.add_attestation(0, block(5, 0), "c");
+    counter.add_vote_at_block(0, block(5, 0), "c");
     assert_eq!(counter.endpoints().collect::<Vec<_>>(), [0, 1]);
     let votes = [(0, block(6, 0), &"a"), (0, block(5, 0), &"c"), (1, block(5, 0), &"b")];
     assert_eq!(counter.votes().collect::<Vec<_>>(), votes);
-    assert_eq!((counter.vote(0, &block(5, 0)), counter.vote(1, &block(6, 0))), (Some(&"c"), None));
+    assert_eq!((counter.vote_at_block(0, &block(5, 0)), counter.vote_at_block(1, &block(6, 0))), (Some(&"c"), None));
     assert_eq!((counter.latest_vote(1), counter.latest_vote(2)), (Some(&Ok("b")), None));
 }
 
@@ -455,17 +449,17 @@ fn every_vote_can_be_read() {
 #[test]
 fn a_change_is_an_objection_before_a_failure_is() {
     let mut counter = two(&[(5, 0, "a"), (5, 0, "a")]);
-    assert_eq!(counter.objecting_endpoint(&"a", QuorumVotePart::Records), None);
-    counter.add_observation(2, "2", block(5, 0), "a", Some(Err(EndpointFailure::Unusable("busy".to_owned()))));
-    assert_eq!(counter.objecting_endpoint(&"a", QuorumVotePart::Records), Some(2));
-    counter.add_observation(3, "3", block(5, 0), "a", Some(Ok("b")));
-    assert_eq!(counter.objecting_endpoint(&"a", QuorumVotePart::Records), Some(3));
+    assert_eq!(counter.objecting_endpoint_for_part(&"a", QuorumVotePart::Records), None);
+    counter.add_votes(2, "2", block(5, 0), "a", Some(Err(EndpointFailure::Unusable("busy".to_owned()))));
+    assert_eq!(counter.objecting_endpoint_for_part(&"a", QuorumVotePart::Records), Some(2));
+    counter.add_votes(3, "3", block(5, 0), "a", Some(Ok("b")));
+    assert_eq!(counter.objecting_endpoint_for_part(&"a", QuorumVotePart::Records), Some(3));
 }
 
 #[test]
 fn one_word_is_enough_where_one_is_asked_for() {
     let mut counter = QuorumCounter::new(1);
-    counter.add_observation(0, "0", block(5, 0), "a", None);
+    counter.add_votes(0, "0", block(5, 0), "a", None);
     assert_eq!(settled(&counter), (block(5, 0), vec![0]));
 }
 
@@ -515,13 +509,13 @@ impl Script {
 fn polled(scripts: &[Script]) -> (QuorumStatus, QuorumCounter<&'static str>) {
     const PATIENCE: u64 = 100;
     let mut counter = QuorumCounter::new(2);
-    let mut plan = FanOutPlan::new(scripts.len(), 3, 3);
+    let mut plan = FanOutScheduler::new(scripts.len(), 3, 3);
     let mut under_way: Vec<(u64, usize, SimulatedResponse)> = Vec::new();
     let mut now = 0;
     loop {
         if let QuorumStatus::Open { repeats, .. } = counter.status() {
             for (endpoint, about) in repeats {
-                counter.note_asked_again(endpoint, about);
+                counter.note_repeat_request(endpoint, about);
                 plan.note_repeated_request();
                 let (after, reply) = scripts[endpoint].attest(about);
                 under_way.push((now + after, endpoint, reply));
@@ -543,7 +537,7 @@ fn polled(scripts: &[Script]) -> (QuorumStatus, QuorumCounter<&'static str>) {
             if !plan.note_stall() {
                 match counter.status() {
                     QuorumStatus::Provisional(..) => return (counter.status(), counter),
-                    _ => counter.stop_awaiting(),
+                    _ => counter.stop_awaiting_answers(),
                 }
             }
             continue;
@@ -553,11 +547,11 @@ fn polled(scripts: &[Script]) -> (QuorumStatus, QuorumCounter<&'static str>) {
         plan.note_request_ended();
         match reply {
             SimulatedResponse::Observed(height, fork, vote) => {
-                counter.add_observation(endpoint, &endpoint.to_string(), block(height, fork), vote, None);
+                counter.add_votes(endpoint, &endpoint.to_string(), block(height, fork), vote, None);
             }
-            SimulatedResponse::Attested(about, vote) => counter.add_attestation(endpoint, about, vote),
-            SimulatedResponse::Denied(other) => counter.add_denial(endpoint, other),
-            SimulatedResponse::None(Some(about)) => counter.note_unanswered(endpoint, about),
+            SimulatedResponse::Attested(about, vote) => counter.add_vote_at_block(endpoint, about, vote),
+            SimulatedResponse::Denied(other) => counter.add_conflicting_block(endpoint, other),
+            SimulatedResponse::None(Some(about)) => counter.note_unanswered_block(endpoint, about),
             SimulatedResponse::None(None) => {}
         }
     }
@@ -597,7 +591,7 @@ proptest! {
             QuorumStatus::Settled(agreement) | QuorumStatus::Provisional(agreement, _) => {
                 prop_assert_eq!(agreement.block, block(agreement.block.number, 0));
                 for endpoint in &agreement.endpoints {
-                    prop_assert_eq!(counter.vote(*endpoint, &agreement.block), Some(&"a"));
+                    prop_assert_eq!(counter.vote_at_block(*endpoint, &agreement.block), Some(&"a"));
                 }
                 let liars: Vec<usize> = counter.contradicting_endpoints(Some(&agreement)).into_iter().map(|(endpoint, _)| endpoint).collect();
                 prop_assert!(liars.iter().all(|endpoint| matches!(scripts[*endpoint], Script::Lying(..))));
@@ -624,9 +618,9 @@ impl QuorumVote for At {
 #[test]
 fn newest_block_below_the_finalized_one_is_a_failure() {
     let mut counter = QuorumCounter::new(2);
-    counter.add_observation(0, "0", block(5, 0), At(5, "a"), Some(Ok(At(4, "a"))));
+    counter.add_votes(0, "0", block(5, 0), At(5, "a"), Some(Ok(At(4, "a"))));
     assert!(counter.latest_vote(0).is_some_and(Result::is_ok), "one alone has finalized nothing");
-    counter.add_observation(1, "1", block(6, 0), At(6, "a"), Some(Ok(At(5, "a"))));
+    counter.add_votes(1, "1", block(6, 0), At(6, "a"), Some(Ok(At(5, "a"))));
     assert!(matches!(counter.latest_vote(0), Some(Err(EndpointFailure::HeadBelowFinalized { head: 4, finalized: 5 }))));
     assert!(counter.latest_vote(1).is_some_and(Result::is_ok));
 }
@@ -638,17 +632,11 @@ fn as_many_as_must_agree_have_reached_a_height() {
         let mut counter = QuorumCounter::new(2);
         for (endpoint, vote) in latest.iter().enumerate() {
             let pinned = At(1, "old");
-            counter.add_observation(
-                endpoint,
-                &format!("operator {endpoint}"),
-                block(1, 0),
-                pinned,
-                Some(Ok(vote.clone())),
-            );
+            counter.add_votes(endpoint, &format!("operator {endpoint}"), block(1, 0), pinned, Some(Ok(vote.clone())));
         }
         match counter.status() {
             QuorumStatus::Settled(agreement) | QuorumStatus::Provisional(agreement, _) => {
-                agreement.latest.and_then(|at| counter.reached_height(at))
+                agreement.latest.and_then(|at| counter.newest_quorum_height(at))
             }
             QuorumStatus::Open { .. } => None,
         }

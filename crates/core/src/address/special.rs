@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Every block that a foreign URL must not reach, with the document that reserves it.
 ///
 /// IPv4-mapped addresses (`::ffff:0:0/96`) have no row: they are judged as the IPv4 address inside.
-pub const SPECIAL: [AddressBlock; 37] = [
+pub const SPECIAL: [SpecialPurposeIpBlock; 37] = [
     ipv4_block([0, 0, 0, 0], 8, "this network", "RFC 791"),
     ipv4_block([10, 0, 0, 0], 8, "private use", "RFC 1918"),
     ipv4_block([100, 64, 0, 0], 10, "shared by carrier-grade NAT", "RFC 6598"),
@@ -51,11 +51,11 @@ pub const SPECIAL: [AddressBlock; 37] = [
 ];
 
 /// The only IPv6 block from which global unicast addresses are assigned (RFC 4291, section 2.4).
-pub const GLOBAL_V6: AddressBlock = ipv6_block([0x2000, 0, 0, 0, 0, 0, 0, 0], 3, "global unicast", "RFC 4291");
+pub const GLOBAL_V6: SpecialPurposeIpBlock = ipv6_block([0x2000, 0, 0, 0, 0, 0, 0, 0], 3, "global unicast", "RFC 4291");
 
 /// A block of addresses with a common prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AddressBlock {
+pub struct SpecialPurposeIpBlock {
     first: IpAddr,
     /// Length of the prefix in bits: at most 32 for IPv4 and 128 for IPv6.
     bits: u32,
@@ -65,7 +65,7 @@ pub struct AddressBlock {
     pub source: &'static str,
 }
 
-impl AddressBlock {
+impl SpecialPurposeIpBlock {
     /// Whether the block contains `ip`, which must be of the same address family.
     #[must_use]
     pub fn contains(&self, ip: IpAddr) -> bool {
@@ -92,18 +92,18 @@ impl AddressBlock {
     }
 }
 
-impl fmt::Display for AddressBlock {
+impl fmt::Display for SpecialPurposeIpBlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{} ({}, {})", self.first, self.bits, self.purpose, self.source)
     }
 }
 
-const fn ipv4_block(octets: [u8; 4], bits: u32, purpose: &'static str, source: &'static str) -> AddressBlock {
+const fn ipv4_block(octets: [u8; 4], bits: u32, purpose: &'static str, source: &'static str) -> SpecialPurposeIpBlock {
     let [a, b, c, d] = octets;
-    AddressBlock { first: IpAddr::V4(Ipv4Addr::new(a, b, c, d)), bits, purpose, source }
+    SpecialPurposeIpBlock { first: IpAddr::V4(Ipv4Addr::new(a, b, c, d)), bits, purpose, source }
 }
 
-const fn ipv6_block(groups: [u16; 8], bits: u32, purpose: &'static str, source: &'static str) -> AddressBlock {
+const fn ipv6_block(groups: [u16; 8], bits: u32, purpose: &'static str, source: &'static str) -> SpecialPurposeIpBlock {
     let [a, b, c, d, e, f, g, h] = groups;
-    AddressBlock { first: IpAddr::V6(Ipv6Addr::new(a, b, c, d, e, f, g, h)), bits, purpose, source }
+    SpecialPurposeIpBlock { first: IpAddr::V6(Ipv6Addr::new(a, b, c, d, e, f, g, h)), bits, purpose, source }
 }

@@ -22,13 +22,13 @@ pub struct JsonValueSpan {
 }
 
 /// The position of the value at `pointer`; `None` if the text has no such value.
-pub fn find(text: &str, pointer: &str) -> Option<JsonValueSpan> {
-    JsonScanner::new(text).walk(pointer, 0)
+pub fn find_value_span(text: &str, pointer: &str) -> Option<JsonValueSpan> {
+    JsonScanner::new(text).find_pointer_span(pointer, 0)
 }
 
 /// The position of the second member with that name, for a duplicate key.
-pub fn find_second(text: &str, pointer: &str) -> Option<JsonValueSpan> {
-    JsonScanner::new(text).walk(pointer, 1)
+pub fn find_second_member_span(text: &str, pointer: &str) -> Option<JsonValueSpan> {
+    JsonScanner::new(text).find_pointer_span(pointer, 1)
 }
 
 /// The positions of many values, found in one pass over the text.
@@ -47,7 +47,7 @@ impl<'p> JsonValueSpans<'p> {
         let mut scanner = JsonScanner::new(text);
         scanner.skip_whitespace();
         // In a truncated text fewer values are found.
-        let _ = scanner.visit(&mut search, None, MAX_LEVELS);
+        let _ = scanner.record_value_spans(&mut search, None, MAX_LEVELS);
         search.places
     }
 
@@ -131,7 +131,7 @@ impl<'t> JsonScanner<'t> {
     }
 
     /// Follows `pointer`. If several members have its last name, skips the first `skip` of them.
-    fn walk(&mut self, pointer: &str, skip: usize) -> Option<JsonValueSpan> {
+    fn find_pointer_span(&mut self, pointer: &str, skip: usize) -> Option<JsonValueSpan> {
         self.skip_whitespace();
         let mut key = None;
         let mut segments = pointer.split('/').skip(1).peekable();
@@ -150,11 +150,16 @@ impl<'t> JsonScanner<'t> {
     }
 
     /// Skips a value and everything in it, and records the positions that are searched for.
-    fn visit(&mut self, search: &mut JsonSpanSearch<'_>, key: Option<Range<usize>>, levels: usize) -> Option<()> {
+    fn record_value_spans(
+        &mut self,
+        search: &mut JsonSpanSearch<'_>,
+        key: Option<Range<usize>>,
+        levels: usize,
+    ) -> Option<()> {
         let start = self.at;
         match self.peek()? {
-            b'{' => self.visit_members(search, levels.checked_sub(1)?)?,
-            b'[' => self.visit_items(search, levels.checked_sub(1)?)?,
+            b'{' => self.record_member_spans(search, levels.checked_sub(1)?)?,
+            b'[' => self.record_item_spans(search, levels.checked_sub(1)?)?,
             _ => {
                 self.skip_value()?;
             }
@@ -165,7 +170,7 @@ impl<'t> JsonScanner<'t> {
         Some(())
     }
 
-    fn visit_members(&mut self, search: &mut JsonSpanSearch<'_>, levels: usize) -> Option<()> {
+    fn record_member_spans(&mut self, search: &mut JsonSpanSearch<'_>, levels: usize) -> Option<()> {
         self.at += 1;
         let length = search.path.len();
         loop {
@@ -176,16 +181,16 @@ impl<'t> JsonScanner<'t> {
             }
             let key = self.skip_string()?;
             self.skip_whitespace();
-            self.expect(b':')?;
+            self.expect_byte(b':')?;
             self.skip_whitespace();
-            pointer::push_segment(&mut search.path, &unescape_name(&self.text[key.clone()])?);
-            self.visit(search, Some(key), levels)?;
+            pointer::push_pointer_segment(&mut search.path, &unquote_member_name(&self.text[key.clone()])?);
+            self.record_value_spans(search, Some(key), levels)?;
             search.path.truncate(length);
             self.skip_comma()?;
         }
     }
 
-    fn visit_items(&mut self, search: &mut JsonSpanSearch<'_>, levels: usize) -> Option<()> {
+    fn record_item_spans(&mut self, search: &mut JsonSpanSearch<'_>, levels: usize) -> Option<()> {
         self.at += 1;
         let length = search.path.len();
         for index in 0_usize.. {
@@ -193,8 +198,8 @@ impl<'t> JsonScanner<'t> {
             if self.peek()? == b']' {
                 break;
             }
-            pointer::push_segment(&mut search.path, &index.to_string());
-            self.visit(search, None, levels)?;
+            pointer::push_pointer_segment(&mut search.path, &index.to_string());
+            self.record_value_spans(search, None, levels)?;
             search.path.truncate(length);
             self.skip_comma()?;
         }
@@ -215,7 +220,7 @@ impl<'t> JsonScanner<'t> {
     fn skip_members(&mut self) -> Option<Vec<Range<usize>>> {
         let mut members = Vec::new();
         self.skip_whitespace();
-        self.expect(b'{')?;
+        self.expect_byte(b'{')?;
         loop {
             self.skip_whitespace();
             if self.peek()? == b'}' {
@@ -223,7 +228,7 @@ impl<'t> JsonScanner<'t> {
             }
             let key = self.skip_string()?;
             self.skip_whitespace();
-            self.expect(b':')?;
+            self.expect_byte(b':')?;
             self.skip_whitespace();
             members.push(key.start..self.skip_value()?.end);
             self.skip_comma()?;
@@ -238,9 +243,9 @@ impl<'t> JsonScanner<'t> {
             self.skip_whitespace();
             let key = self.skip_string()?;
             self.skip_whitespace();
-            self.expect(b':')?;
+            self.expect_byte(b':')?;
             self.skip_whitespace();
-            if is_named(&self.text[key.clone()], name) {
+            if quoted_name_equals(&self.text[key.clone()], name) {
                 match skip.checked_sub(1) {
                     None => return Some(key),
                     Some(rest) => skip = rest,
@@ -265,7 +270,7 @@ impl<'t> JsonScanner<'t> {
     fn skip_item(&mut self) -> Option<()> {
         self.skip_value()?;
         self.skip_whitespace();
-        self.expect(b',')
+        self.expect_byte(b',')
     }
 
     fn skip_value(&mut self) -> Option<Range<usize>> {
@@ -304,7 +309,7 @@ impl<'t> JsonScanner<'t> {
 
     fn skip_string(&mut self) -> Option<Range<usize>> {
         let start = self.at;
-        self.expect(b'"')?;
+        self.expect_byte(b'"')?;
         loop {
             match self.peek()? {
                 b'"' => break,
@@ -316,7 +321,7 @@ impl<'t> JsonScanner<'t> {
         Some(start..self.at)
     }
 
-    fn expect(&mut self, byte: u8) -> Option<()> {
+    fn expect_byte(&mut self, byte: u8) -> Option<()> {
         (self.peek()? == byte).then(|| self.at += 1)
     }
 
@@ -332,12 +337,12 @@ impl<'t> JsonScanner<'t> {
 }
 
 /// Whether a quoted name equals `name` after unescaping.
-fn is_named(quoted: &str, name: &str) -> bool {
-    unescape_name(quoted).is_some_and(|plain| plain == name)
+fn quoted_name_equals(quoted: &str, name: &str) -> bool {
+    unquote_member_name(quoted).is_some_and(|plain| plain == name)
 }
 
 /// A name without its quotes, unescaped.
-fn unescape_name(quoted: &str) -> Option<Cow<'_, str>> {
+fn unquote_member_name(quoted: &str) -> Option<Cow<'_, str>> {
     if quoted.contains('\\') {
         return serde_json::from_str(quoted).ok().map(Cow::Owned);
     }
@@ -355,7 +360,7 @@ mod tests {
   "\u0064": {"a": null, "a": true}, "": {}}"#;
 
     fn value(pointer: &str) -> Option<&'static str> {
-        find(TEXT, pointer).map(|place| &TEXT[place.value])
+        find_value_span(TEXT, pointer).map(|place| &TEXT[place.value])
     }
 
     #[test]
@@ -374,14 +379,14 @@ mod tests {
         for pointer in ["/b", "/a/3", "/a/x", "/a/0/b", "/a/1/é/0", "/d/b", "/a/1/b"] {
             assert_eq!(value(pointer), None, "{pointer}");
         }
-        let key = find(TEXT, "/d").and_then(|place| place.key).expect("a member");
+        let key = find_value_span(TEXT, "/d").and_then(|place| place.key).expect("a member");
         assert_eq!(&TEXT[key], r#""\u0064""#);
     }
 
     #[test]
     fn the_second_of_two_members_and_the_nearest_value_are_found() {
-        assert_eq!(find_second(TEXT, "/d/a").map(|place| &TEXT[place.value]), Some("true"));
-        assert_eq!(find_second(TEXT, "/a"), None);
+        assert_eq!(find_second_member_span(TEXT, "/d/a").map(|place| &TEXT[place.value]), Some("true"));
+        assert_eq!(find_second_member_span(TEXT, "/a"), None);
         let nearest = |text: &'static str, pointer: &'static str| {
             JsonValueSpans::find_all(text, [pointer]).get_or_enclosing(pointer).map(|place| &text[place.value.clone()])
         };
@@ -426,12 +431,12 @@ mod tests {
     }
 
     fn check(text: &str, value: &Value, at: &str) {
-        let place = find(text, at).unwrap_or_else(|| panic!("{at} in {text}"));
+        let place = find_value_span(text, at).unwrap_or_else(|| panic!("{at} in {text}"));
         assert_eq!(JsonValueSpans::find_all(text, [at]).get(at), Some(&place), "{at} in {text}");
         assert_eq!(serde_json::from_str::<Value>(&text[place.value]).expect("JSON"), *value, "{at} in {text}");
         let below = |name: &str| {
             let mut below = at.to_owned();
-            pointer::push_segment(&mut below, name);
+            pointer::push_pointer_segment(&mut below, name);
             below
         };
         match value {
@@ -471,9 +476,9 @@ mod tests {
 
         #[test]
         fn no_text_is_too_odd(text in "[{}\\[\\],:\"\\\\a0 é]{0,40}", pointer in "(/[a0é]?){0,3}") {
-            let place = find(&text, &pointer);
+            let place = find_value_span(&text, &pointer);
             proptest::prop_assert!(place.is_none_or(|place| text.get(place.value).is_some()));
-            let _ = (find_second(&text, &pointer), JsonValueSpans::find_all(&text, [pointer.as_str()]).get_or_enclosing(&pointer));
+            let _ = (find_second_member_span(&text, &pointer), JsonValueSpans::find_all(&text, [pointer.as_str()]).get_or_enclosing(&pointer));
         }
     }
 }

@@ -14,7 +14,7 @@ pub const MAX_LONG_NUMERALS: usize = 1000;
 
 /// Whether the double nearest to a numeral is exactly the number that the numeral states. If it is not, ECMAScript
 /// parsers, which only have doubles, read a different number.
-pub fn is_exact(numeral: &str) -> bool {
+pub fn is_exact_double(numeral: &str) -> bool {
     exact_double(numeral).is_some()
 }
 
@@ -33,7 +33,7 @@ pub fn exact_double(numeral: &str) -> Option<f64> {
 }
 
 /// Whether a numeral has more than [`DOUBLE_DIGITS`] significant digits, or an exponent that no double has.
-pub fn is_long(numeral: &str) -> bool {
+pub fn is_long_numeral(numeral: &str) -> bool {
     numeral.len() > DOUBLE_DIGITS && Decimal::parse(numeral).is_none_or(|decimal| decimal.digit_count() > DOUBLE_DIGITS)
 }
 
@@ -113,10 +113,10 @@ mod tests {
             "1200e-2",
             "0e400",
         ] {
-            assert!(is_exact(exact), "{exact}");
+            assert!(is_exact_double(exact), "{exact}");
         }
         for other in ["9007199254740993", "12345678901234567890", "0.1000000000000000000001", "1e400", "1e-400", "x"] {
-            assert!(!is_exact(other), "{other}");
+            assert!(!is_exact_double(other), "{other}");
         }
     }
 
@@ -146,10 +146,10 @@ mod tests {
             let point = if plain.contains('.') { "" } else { "." };
             let longer = format!("{plain}{point}0{zeros}");
             for text in [plain, format!("{value:e}"), longer.clone(), format!("{longer}e{zeros}0")] {
-                proptest::prop_assert!(is_exact(&text), "{}", text);
+                proptest::prop_assert!(is_exact_double(&text), "{}", text);
             }
             let other = format!("{longer}1");
-            proptest::prop_assert!(!is_exact(&other) || other.parse() != Ok(value), "{}", other);
+            proptest::prop_assert!(!is_exact_double(&other) || other.parse() != Ok(value), "{}", other);
         }
     }
 }

@@ -3,16 +3,16 @@
 use serde_json::Value;
 
 /// The pointer made of `segments`, outermost first.
-pub fn join_segments<'a>(segments: impl IntoIterator<Item = &'a str>) -> String {
+pub fn join_pointer_segments<'a>(segments: impl IntoIterator<Item = &'a str>) -> String {
     let mut pointer = String::new();
     for segment in segments {
-        push_segment(&mut pointer, segment);
+        push_pointer_segment(&mut pointer, segment);
     }
     pointer
 }
 
 /// Appends one segment, with `~` and `/` escaped.
-pub fn push_segment(pointer: &mut String, segment: &str) {
+pub fn push_pointer_segment(pointer: &mut String, segment: &str) {
     pointer.push('/');
     if !segment.contains(['~', '/']) {
         return pointer.push_str(segment);
@@ -28,7 +28,7 @@ pub fn push_segment(pointer: &mut String, segment: &str) {
 
 /// The value in `document` at `pointer`. Equivalent to [`Value::pointer`], which copies every segment twice: the checks
 /// look up dozens of pointers, and the pointers in rules contain nothing to unescape.
-pub fn find_value<'v>(document: &'v Value, pointer: &str) -> Option<&'v Value> {
+pub fn find_value_at_pointer<'v>(document: &'v Value, pointer: &str) -> Option<&'v Value> {
     let (mut value, mut rest) = (document, pointer);
     while let Some(below) = rest.strip_prefix('/') {
         let end = below.bytes().position(|byte| matches!(byte, b'/' | b'~')).unwrap_or(below.len());
@@ -39,7 +39,7 @@ pub fn find_value<'v>(document: &'v Value, pointer: &str) -> Option<&'v Value> {
         }
         value = match value {
             Value::Object(members) => members.get(segment)?,
-            Value::Array(items) => items.get(parse_index(segment)?)?,
+            Value::Array(items) => items.get(parse_array_index(segment)?)?,
             _ => return None,
         };
     }
@@ -47,13 +47,13 @@ pub fn find_value<'v>(document: &'v Value, pointer: &str) -> Option<&'v Value> {
 }
 
 /// Parses a segment as an array index: digits without a leading zero.
-fn parse_index(segment: &str) -> Option<usize> {
+fn parse_array_index(segment: &str) -> Option<usize> {
     let is_padded = segment.len() > 1 && segment.starts_with('0');
     if is_padded || segment.starts_with('+') { None } else { segment.parse().ok() }
 }
 
 /// Whether `place` equals `ancestor` or is inside it.
-pub fn is_within(place: &str, ancestor: &str) -> bool {
+pub fn is_pointer_within(place: &str, ancestor: &str) -> bool {
     place.strip_prefix(ancestor).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
@@ -63,8 +63,8 @@ mod tests {
 
     #[test]
     fn segments_are_escaped() {
-        assert_eq!(join_segments(["a/b", "~", "0"]), "/a~1b/~0/0");
-        assert_eq!(join_segments([]), "");
+        assert_eq!(join_pointer_segments(["a/b", "~", "0"]), "/a~1b/~0/0");
+        assert_eq!(join_pointer_segments([]), "");
     }
 
     #[test]
@@ -74,13 +74,13 @@ mod tests {
             "", "/", "/a", "/a/b", "/a/b/0", "/a/b/1/c", "/a/b/01", "/a/b/+1", "/a/b/-", "/a/b/2", "/a/b/x", "/a/b/",
             "/a/", "/a//", "/x~1y/~0", "/x/y", "a", "/a/b/0/d", "/none",
         ] {
-            assert_eq!(find_value(&document, pointer), document.pointer(pointer), "{pointer}");
+            assert_eq!(find_value_at_pointer(&document, pointer), document.pointer(pointer), "{pointer}");
         }
     }
 
     #[test]
     fn within_respects_segment_borders() {
-        assert!(is_within("/a/b", "/a") && is_within("/a", "/a") && is_within("/a", ""));
-        assert!(!is_within("/ab", "/a"));
+        assert!(is_pointer_within("/a/b", "/a") && is_pointer_within("/a", "/a") && is_pointer_within("/a", ""));
+        assert!(!is_pointer_within("/ab", "/a"));
     }
 }

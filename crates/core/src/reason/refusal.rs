@@ -8,7 +8,7 @@ use super::{ReasonCode, URI_PREFIX};
 
 /// Why a request got no verdict, or was refused. Codes are as stable as [`ReasonCode`], and no code is in both enums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Refusal {
+pub enum RefusalCode {
     /// The request does not have the form that its route requires.
     RequestMalformed,
     /// The next hop could read the path of a request to the gate as that of another agent.
@@ -63,7 +63,7 @@ pub enum Refusal {
     InternalError,
 }
 
-impl Refusal {
+impl RefusalCode {
     /// Every code.
     pub const ALL: [Self; 26] = [
         Self::RequestMalformed,
@@ -161,21 +161,21 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for RefusalCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.slug())
     }
 }
 
-impl Serialize for Refusal {
+impl Serialize for RefusalCode {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         s.serialize_str(self.slug())
     }
 }
 
 /// The title of the reason or refusal with this slug.
-pub fn title_of(slug: &str) -> Option<&'static str> {
-    let refusal = || Refusal::ALL.into_iter().find(|refusal| refusal.slug() == slug).map(Refusal::title);
+pub fn title_for_slug(slug: &str) -> Option<&'static str> {
+    let refusal = || RefusalCode::ALL.into_iter().find(|refusal| refusal.slug() == slug).map(RefusalCode::title);
     ReasonCode::from_slug(slug).map(|code| code.entry().title).or_else(refusal)
 }
 
@@ -188,8 +188,8 @@ mod tests {
 
     #[test]
     fn no_slug_occurs_twice_or_is_that_of_a_reason() {
-        let slugs: BTreeSet<_> = Refusal::ALL.iter().map(|refusal| refusal.slug()).collect();
-        assert_eq!(slugs.len(), Refusal::ALL.len());
+        let slugs: BTreeSet<_> = RefusalCode::ALL.iter().map(|refusal| refusal.slug()).collect();
+        assert_eq!(slugs.len(), RefusalCode::ALL.len());
         assert!(ReasonCode::ALL.iter().all(|code| !slugs.contains(code.slug())));
     }
 }

@@ -41,48 +41,48 @@ struct CanonicalJsonWriter<'n> {
 }
 
 impl<'n> CanonicalJsonWriter<'n> {
-    fn place(&self) -> String {
+    fn current_json_pointer(&self) -> String {
         let segments: Vec<_> = self.path.iter().map(ToString::to_string).collect();
-        pointer::join_segments(segments.iter().map(String::as_str))
+        pointer::join_pointer_segments(segments.iter().map(String::as_str))
     }
 
     fn write(&mut self, value: &'n JsonNode) -> Result<(), CanonicalJsonError> {
         match value {
-            JsonNode::Null => self.push("null"),
-            JsonNode::Bool(true) => self.push("true"),
-            JsonNode::Bool(false) => self.push("false"),
-            JsonNode::Number(ExactDouble(None)) => return Err(CanonicalJsonError::Number(self.place())),
-            JsonNode::Number(ExactDouble(Some(value))) => self.push(ryu_js::Buffer::new().format(*value)),
-            JsonNode::Text(text) => self.quote(text),
+            JsonNode::Null => self.push_str("null"),
+            JsonNode::Bool(true) => self.push_str("true"),
+            JsonNode::Bool(false) => self.push_str("false"),
+            JsonNode::Number(ExactDouble(None)) => return Err(CanonicalJsonError::Number(self.current_json_pointer())),
+            JsonNode::Number(ExactDouble(Some(value))) => self.push_str(ryu_js::Buffer::new().format(*value)),
+            JsonNode::Text(text) => self.write_json_string(text),
             JsonNode::List(items) => {
-                self.push("[");
+                self.push_str("[");
                 for (at, item) in items.iter().enumerate() {
                     self.write_separator(at);
                     self.write_child(JsonPathSegment::Item(at), item)?;
                 }
-                self.push("]");
+                self.push_str("]");
             }
             JsonNode::Object(members) => {
-                self.push("{");
-                for (at, (name, member)) in self.ordered(members)?.into_iter().enumerate() {
+                self.push_str("{");
+                for (at, (name, member)) in self.sort_members(members)?.into_iter().enumerate() {
                     self.write_separator(at);
-                    self.quote(name);
-                    self.push(":");
+                    self.write_json_string(name);
+                    self.push_str(":");
                     self.write_child(JsonPathSegment::Member(name), member)?;
                 }
-                self.push("}");
+                self.push_str("}");
             }
         }
         Ok(())
     }
 
-    fn push(&mut self, text: &str) {
+    fn push_str(&mut self, text: &str) {
         self.bytes.extend_from_slice(text.as_bytes());
     }
 
     fn write_separator(&mut self, at: usize) {
         if at > 0 {
-            self.push(",");
+            self.push_str(",");
         }
     }
 
@@ -93,7 +93,7 @@ impl<'n> CanonicalJsonWriter<'n> {
         Ok(())
     }
 
-    fn ordered(
+    fn sort_members(
         &self,
         members: &'n [(Wtf8Text, JsonNode)],
     ) -> Result<Vec<&'n (Wtf8Text, JsonNode)>, CanonicalJsonError> {
@@ -106,7 +106,7 @@ impl<'n> CanonicalJsonWriter<'n> {
             }
             JsonMemberOrder::ByLocale => {
                 let names: Option<Vec<_>> = list.iter().map(|(name, _)| collation_key(name)).collect();
-                let names = names.ok_or_else(|| CanonicalJsonError::MemberOrder(self.place()))?;
+                let names = names.ok_or_else(|| CanonicalJsonError::MemberOrder(self.current_json_pointer()))?;
                 let mut keyed: Vec<_> = names.into_iter().zip(list).collect();
                 keyed.sort_by(|(one, (name, _)), (other, (another, _))| {
                     let indices = array_index(name).unwrap_or(u32::MAX).cmp(&array_index(another).unwrap_or(u32::MAX));
@@ -119,32 +119,32 @@ impl<'n> CanonicalJsonWriter<'n> {
     }
 
     /// Prints a text as `JSON.stringify` does: like the JSON library, but with lone surrogates escaped.
-    fn quote(&mut self, text: &Wtf8Text) {
+    fn write_json_string(&mut self, text: &Wtf8Text) {
         if let Some(text) = text.as_str() {
-            return self.quote_whole(text);
+            return self.write_json_str(text);
         }
-        self.push("\"");
+        self.push_str("\"");
         for piece in text.chunks() {
             match piece {
                 Wtf8Chunk::Whole(text) => {
                     let before = self.bytes.len();
-                    self.quote_whole(text);
+                    self.write_json_str(text);
                     self.bytes.pop();
                     self.bytes.remove(before);
                 }
-                Wtf8Chunk::Lone(unit) => self.escape(unit),
+                Wtf8Chunk::Lone(unit) => self.write_unicode_escape(unit),
             }
         }
-        self.push("\"");
+        self.push_str("\"");
     }
 
-    fn quote_whole(&mut self, text: &str) {
+    fn write_json_str(&mut self, text: &str) {
         serde_json::to_writer(&mut self.bytes, text).expect("a text has a JSON form, and a vector takes it");
     }
 
     /// Four lower-case hex digits, written without allocation: a receipt may have forty thousand escapes.
-    fn escape(&mut self, unit: u16) {
-        self.push("\\u");
+    fn write_unicode_escape(&mut self, unit: u16) {
+        self.push_str("\\u");
         self.bytes.extend([12, 8, 4, 0].map(|shift| b"0123456789abcdef"[usize::from(unit >> shift & 0xf)]));
     }
 }
@@ -153,17 +153,17 @@ impl<'n> CanonicalJsonWriter<'n> {
 /// U+FFFF, which is encoded as surrogates.
 fn sort_by_code_units(members: &mut [&(Wtf8Text, JsonNode)]) {
     const FIRST_OF_PAIRS: u8 = 0xf0;
-    if members.iter().any(|(name, _)| name.bytes().iter().any(|byte| *byte >= FIRST_OF_PAIRS)) {
+    if members.iter().any(|(name, _)| name.as_bytes().iter().any(|byte| *byte >= FIRST_OF_PAIRS)) {
         members.sort_by_cached_key(|(name, _)| name.utf16_units().collect::<Vec<_>>());
     } else {
-        members.sort_by_key(|(name, _)| name.bytes());
+        members.sort_by_key(|(name, _)| name.as_bytes());
     }
 }
 
 /// The array index that ECMAScript reads in a name: a decimal below 2^32 - 1 without leading zeros.
 fn array_index(name: &Wtf8Text) -> Option<u32> {
     const MAX_DIGITS: usize = 10;
-    let digits = name.bytes();
+    let digits = name.as_bytes();
     if digits.is_empty() || digits.len() > MAX_DIGITS || (digits[0] == b'0' && digits.len() > 1) {
         return None;
     }
@@ -191,10 +191,10 @@ fn collation_key(name: &Wtf8Text) -> Option<(Vec<usize>, Vec<bool>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::receipt::json::parse;
+    use crate::receipt::json::parse_receipt_object;
 
     fn formed(text: &str, order: JsonMemberOrder) -> String {
-        let value = parse(text.as_bytes()).expect("an object");
+        let value = parse_receipt_object(text.as_bytes()).expect("an object");
         String::from_utf8(canonical_bytes(&value, order).expect("it has a form")).expect("UTF-8")
     }
 
@@ -239,8 +239,9 @@ mod tests {
 
     #[test]
     fn numbers_that_share_a_form_have_none() {
-        let refused =
-            |text: &str| canonical_bytes(&parse(text.as_bytes()).expect("an object"), JsonMemberOrder::Sorted);
+        let refused = |text: &str| {
+            canonical_bytes(&parse_receipt_object(text.as_bytes()).expect("an object"), JsonMemberOrder::Sorted)
+        };
         assert_eq!(refused(r#"{"a":[9007199254740993]}"#), Err(CanonicalJsonError::Number("/a/0".to_owned())));
         assert_eq!(refused(r#"{"a":1e400}"#), Err(CanonicalJsonError::Number("/a".to_owned())));
     }
@@ -251,7 +252,7 @@ mod tests {
             formed(r#"{"Z":1,"a":2,"A":3,"_":4,"z":5,"9":6}"#, JsonMemberOrder::ByLocale),
             r#"{"9":6,"_":4,"a":2,"A":3,"z":5,"Z":1}"#
         );
-        let foreign = parse("{\"x\":{\"ä\":1}}".as_bytes()).expect("an object");
+        let foreign = parse_receipt_object("{\"x\":{\"ä\":1}}".as_bytes()).expect("an object");
         assert_eq!(
             canonical_bytes(&foreign, JsonMemberOrder::ByLocale),
             Err(CanonicalJsonError::MemberOrder("/x".to_owned()))

@@ -89,7 +89,7 @@ pub struct ReceiptVerificationDocument {
     #[serde(skip)]
     pub is_by_address: bool,
     /// Who signs for the agent. `None` if unknown, or if only an address of the agent can have signed.
-    pub signer: Option<ReceiptSignerSummary>,
+    pub signer: Option<PublishedSignerSummary>,
     /// Whether the payment was settled, if the purchase includes a payment.
     pub settlement: Option<SettlementCheckResult>,
     /// `id` of the verdict on the agent.
@@ -124,7 +124,7 @@ pub struct ReceiptDigests {
 
 /// Who signs for the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ReceiptSignerSummary {
+pub struct PublishedSignerSummary {
     /// The signer's ENS name.
     pub name: String,
     /// RFC 7638 thumbprint of the key.
@@ -137,7 +137,7 @@ pub struct ReceiptSignerSummary {
     pub block: u64,
 }
 
-impl ReceiptSignerSummary {
+impl PublishedSignerSummary {
     fn from_signer(PublishedReceiptSigner { name, key, kid, canonical, block, .. }: &PublishedReceiptSigner) -> Self {
         let key = key.as_ref().ok().map(|key| key.thumbprint().to_owned());
         let clip = |text: &str| clresolve_core::text::truncate_bytes(text, reason::MAX_VALUE_BYTES);
@@ -175,12 +175,12 @@ impl ReceiptVerificationDocument {
         let judgement = judgement.with_reasons(&unsettled);
         let state = verdict.state.combine_with(judgement.trust_state());
         let reasons = judgement.reasons.iter().chain(verdict.reasons_against());
-        let codes = reason::sorted_codes(reasons.map(|reason| (reason.effect, reason.code)));
+        let codes = reason::sorted_reason_codes(reasons.map(|reason| (reason.effect, reason.code)));
         let clas = judgement.clas_codes();
         let unchecked = unchecked_properties(&judgement, setting);
-        let summary = summary(state, &judgement, setting);
+        let summary = summary_sentence(state, &judgement, setting);
         let beside = [
-            settlement_check(*settlement, unsettled.first()),
+            settlement_check_result(*settlement, unsettled.first()),
             ReceiptCheckResult::new(ReceiptCheckKind::Replay, StepStatus::Skip),
         ];
         let mut document = Self {
@@ -191,7 +191,7 @@ impl ReceiptVerificationDocument {
             state,
             summary,
             family: judgement.family.map(|family| ReceiptFamilyIdentifiers { id: family, slug: family.slug() }),
-            checks: iter::once(identity_check(verdict)).chain(judgement.checks).chain(beside).collect(),
+            checks: iter::once(identity_check_result(verdict)).chain(judgement.checks).chain(beside).collect(),
             codes,
             reasons: judgement.reasons,
             clas,
@@ -203,10 +203,10 @@ impl ReceiptVerificationDocument {
             receipt: ReceiptDigests { sha256: judgement.sha256, canonical_sha256: judgement.canonical_sha256 },
             request: setting.request,
             decision: setting.decision.map(str::to_owned),
-            signer: signer.map(ReceiptSignerSummary::from_signer),
+            signer: signer.map(PublishedSignerSummary::from_signer),
             settlement: settlement.cloned(),
             verdict: verdict.id.clone(),
-            warnings: warnings(verdict, signer),
+            warnings: warning_codes(verdict, signer),
             anchor: verdict.anchor.clone(),
             checked_at: setting.now,
             tool: ToolVersion::default(),
@@ -219,7 +219,7 @@ impl ReceiptVerificationDocument {
     /// Adds the result of the replay check. The conclusion excludes it, because other verifiers have other histories.
     #[must_use]
     pub fn with_replay_status(mut self, seen: Result<ReceiptReplayStatus, String>) -> Self {
-        let (row, reason) = replay::replay_check(seen);
+        let (row, reason) = replay::replay_check_result(seen);
         self.checks.retain(|row| row.check != ReceiptCheckKind::Replay);
         self.checks.push(row);
         if let Some(reason) = reason {
@@ -255,7 +255,7 @@ impl ReceiptVerificationDocument {
     }
 
     /// A caveat if nothing signed names the agent: the receipt may belong to another agent of the same signer.
-    pub fn caveat(&self) -> Option<&'static str> {
+    pub fn unnamed_agent_caveat(&self) -> Option<&'static str> {
         self.unchecked.contains(&AGENT).then_some(NAMES_NO_AGENT)
     }
 
@@ -298,7 +298,7 @@ fn rests_on_attested_signer(judgement: &ReceiptJudgement, setting: &ReceiptVerif
     setting.is_signer_attested && !judgement.is_by_address
 }
 
-fn warnings(verdict: &Verdict, signer: Option<&PublishedReceiptSigner>) -> Vec<&'static str> {
+fn warning_codes(verdict: &Verdict, signer: Option<&PublishedReceiptSigner>) -> Vec<&'static str> {
     let warnings =
         verdict.reasons.iter().filter(|reason| reason.effect == ReasonEffect::Warn).map(|reason| reason.code);
     let lent = signer.iter().flat_map(|signer| signer.lent.iter().copied());
@@ -306,7 +306,7 @@ fn warnings(verdict: &Verdict, signer: Option<&PublishedReceiptSigner>) -> Vec<&
     codes.into_iter().collect()
 }
 
-fn identity_check(verdict: &Verdict) -> ReceiptCheckResult {
+fn identity_check_result(verdict: &Verdict) -> ReceiptCheckResult {
     let status = match verdict.state {
         TrustState::Trusted => StepStatus::Pass,
         TrustState::Untrusted => StepStatus::Fail,
@@ -329,7 +329,10 @@ fn settlement_objections(settlement: Option<&SettlementCheckResult>, judgement: 
     other.as_deref().into_iter().chain(settlement.objection.as_deref()).cloned().collect()
 }
 
-fn settlement_check(settlement: Option<&SettlementCheckResult>, objection: Option<&Reason>) -> ReceiptCheckResult {
+fn settlement_check_result(
+    settlement: Option<&SettlementCheckResult>,
+    objection: Option<&Reason>,
+) -> ReceiptCheckResult {
     let Some(settlement) = settlement else {
         return ReceiptCheckResult::new(ReceiptCheckKind::Settlement, StepStatus::Skip);
     };
@@ -344,7 +347,11 @@ fn settlement_check(settlement: Option<&SettlementCheckResult>, objection: Optio
     ReceiptCheckResult { expected, observed, place, ..ReceiptCheckResult::new(ReceiptCheckKind::Settlement, status) }
 }
 
-fn summary(state: TrustState, judgement: &ReceiptJudgement, setting: &ReceiptVerificationDocumentInputs<'_>) -> String {
+fn summary_sentence(
+    state: TrustState,
+    judgement: &ReceiptJudgement,
+    setting: &ReceiptVerificationDocumentInputs<'_>,
+) -> String {
     if state != TrustState::Trusted {
         return judgement.reasons.first().map_or(&setting.verdict.summary, |reason| &reason.message).clone();
     }
@@ -370,7 +377,7 @@ mod tests {
     use clresolve_verdict::sample;
 
     use super::*;
-    use crate::receipt::judge::{AgentRoutes, ReceiptAgent, ReceiptKnowledge, SignerAddresses, judge_receipt};
+    use crate::receipt::judge::{AgentEntryRoutes, CalledAgent, ReceiptKnowledge, SignerAddresses, judge_receipt};
 
     const EIP712: &str = include_str!("../../../sandbox/src/receipts/x402-eip712.json");
     const EDDSA: &str = include_str!("../../../sandbox/src/receipts/x402-jws.json");
@@ -387,12 +394,12 @@ mod tests {
         let trusted = sample::empty_resolution(TrustState::Trusted, now, 60);
         let address = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".parse().expect("an address");
         let route = AgentRoute::from_configuration("https://api.sandbox.example/summarize/v1").expect("a route");
-        let agent = ReceiptAgent {
+        let agent = CalledAgent {
             name: name("summarizeagent.eth"),
             entry: None,
             verbs: Vec::new(),
             addresses: SignerAddresses { settled: vec![address], open: None },
-            routes: AgentRoutes { settled: vec![route], open: None },
+            routes: AgentEntryRoutes { settled: vec![route], open: None },
         };
         let unknown = Reason::new(ReasonCode::ReceiptKeyUnpublished);
         let known = ReceiptKnowledge {

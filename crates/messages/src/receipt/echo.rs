@@ -54,12 +54,13 @@ pub(crate) struct RequestEcho {
 /// identify the request.
 pub(crate) fn find_echo(content: &JsonNode, request: &JsonNode) -> Result<RequestEcho, Box<Reason>> {
     check_same_call(content, request)?;
-    let input = check_input(content, request)?.map(|place| ReceiptClaim { place: place.to_owned(), value: None });
+    let input =
+        find_matching_input(content, request)?.map(|place| ReceiptClaim { place: place.to_owned(), value: None });
     let asked = || "the input of the request".to_owned();
     let mut echoed = input.map(|claim| RequestEcho { asked: asked(), claim, tie: RequestMatchStrength::Input });
     for (by, asked, claim) in request_identifier_claims(content, request) {
         if claim.value.as_ref() != Some(&asked) && !clresolve_core::mutant!("receipts-of-any-request") {
-            return Err(mismatch_reason(ReasonCode::ReceiptTraceNotEchoed, &asked, &claim));
+            return Err(claim_mismatch_reason(ReasonCode::ReceiptTraceNotEchoed, &asked, &claim));
         }
         let tie = echoed.map_or(by, |echo| echo.tie.max(by));
         echoed = Some(RequestEcho { asked, claim, tie });
@@ -82,7 +83,7 @@ fn check_same_call(content: &JsonNode, request: &JsonNode) -> Result<(), Box<Rea
             && asked != value
             && !clresolve_core::mutant!("receipts-of-any-call")
         {
-            return Err(mismatch_reason(ReasonCode::ReceiptRequestMismatch, asked, &stated));
+            return Err(claim_mismatch_reason(ReasonCode::ReceiptRequestMismatch, asked, &stated));
         }
     }
     Ok(())
@@ -130,7 +131,7 @@ pub(crate) fn untied_receipt_reason() -> Box<Reason> {
 
 /// The place of the input in the signed content: `input` of the agent SDK, or `payload` of runtime-core. Its value must
 /// equal the request's member of that name, the request's `input`, or the whole request.
-fn check_input(content: &JsonNode, request: &JsonNode) -> Result<Option<&'static str>, Box<Reason>> {
+fn find_matching_input(content: &JsonNode, request: &JsonNode) -> Result<Option<&'static str>, Box<Reason>> {
     for (name, place) in [("input", "/input"), ("payload", "/payload")] {
         let Some(stated) = content.get(name) else { continue };
         let asked = request.get(name).or_else(|| request.get("input")).unwrap_or(request);
@@ -149,7 +150,7 @@ fn is_same_json(one: &JsonNode, other: &JsonNode) -> bool {
     one.is_ok() && one == canonical_bytes(other, JsonMemberOrder::Sorted)
 }
 
-fn mismatch_reason(code: ReasonCode, expected: &str, claim: &ReceiptClaim) -> Box<Reason> {
+fn claim_mismatch_reason(code: ReasonCode, expected: &str, claim: &ReceiptClaim) -> Box<Reason> {
     let observed = claim.value.as_deref().unwrap_or("nothing");
     Box::new(Reason::new(code).expected(expected).observed(observed).at_place(claim.place.as_str()))
 }

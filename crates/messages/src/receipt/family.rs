@@ -35,54 +35,74 @@ type ReceiptSplitter = fn(&JsonNode) -> Result<ReceiptParts, ReceiptPartsError>;
 
 /// A1 and A2, B2 and B3, and E and E2 have the same shape; the likelier one comes first.
 static TABLE: [ReceiptFamilyDefinition; 13] = [
-    ReceiptFamilyDefinition { family: ReceiptFamily::A1, is: sdk::has_shape, take_apart: Some(sdk::take_apart) },
-    ReceiptFamilyDefinition { family: ReceiptFamily::A2, is: sdk::has_shape, take_apart: Some(runtime::take_apart) },
+    ReceiptFamilyDefinition {
+        family: ReceiptFamily::A1,
+        is: sdk::has_family_shape,
+        take_apart: Some(sdk::split_receipt),
+    },
+    ReceiptFamilyDefinition {
+        family: ReceiptFamily::A2,
+        is: sdk::has_family_shape,
+        take_apart: Some(runtime::split_receipt),
+    },
     ReceiptFamilyDefinition {
         family: ReceiptFamily::A3,
         is: runtime::is_commercial,
-        take_apart: Some(runtime::take_commercial_apart),
+        take_apart: Some(runtime::split_commercial_receipt),
     },
     ReceiptFamilyDefinition {
         family: ReceiptFamily::B1,
-        is: agent_sdk::has_shape,
-        take_apart: Some(agent_sdk::take_apart),
+        is: agent_sdk::has_family_shape,
+        take_apart: Some(agent_sdk::split_receipt),
     },
     ReceiptFamilyDefinition {
         family: ReceiptFamily::B2,
-        is: website::has_shape,
-        take_apart: Some(website::take_apart),
+        is: website::has_family_shape,
+        take_apart: Some(website::split_receipt),
     },
     ReceiptFamilyDefinition {
         family: ReceiptFamily::B3,
-        is: website::has_shape,
-        take_apart: Some(raw_proof::take_apart),
+        is: website::has_family_shape,
+        take_apart: Some(raw_proof::split_receipt),
     },
-    ReceiptFamilyDefinition { family: ReceiptFamily::C, is: mcp::has_shape, take_apart: Some(mcp::take_apart) },
-    ReceiptFamilyDefinition { family: ReceiptFamily::D, is: layered::has_shape, take_apart: Some(layered::take_apart) },
+    ReceiptFamilyDefinition {
+        family: ReceiptFamily::C,
+        is: mcp::has_family_shape,
+        take_apart: Some(mcp::split_receipt),
+    },
+    ReceiptFamilyDefinition {
+        family: ReceiptFamily::D,
+        is: layered::has_family_shape,
+        take_apart: Some(layered::split_receipt),
+    },
     ReceiptFamilyDefinition {
         family: ReceiptFamily::D0,
-        is: hash_bound::has_shape,
-        take_apart: Some(hash_bound::take_apart),
+        is: hash_bound::has_family_shape,
+        take_apart: Some(hash_bound::split_receipt),
     },
     ReceiptFamilyDefinition {
         family: ReceiptFamily::E,
-        is: execution::has_shape,
-        take_apart: Some(execution::take_apart),
+        is: execution::has_family_shape,
+        take_apart: Some(execution::split_receipt),
     },
     ReceiptFamilyDefinition {
         family: ReceiptFamily::E2,
-        is: execution::is_scoped,
-        take_apart: Some(execution::take_scoped_apart),
+        is: execution::has_scoped_proof,
+        take_apart: Some(execution::split_scoped_receipt),
     },
     ReceiptFamilyDefinition {
         family: ReceiptFamily::X1,
-        is: |receipt| is_artifact(receipt, "eip712"),
+        is: |receipt| is_x402_artifact(receipt, "eip712"),
         take_apart: None,
     },
-    ReceiptFamilyDefinition { family: ReceiptFamily::X2, is: |receipt| is_artifact(receipt, "jws"), take_apart: None },
+    ReceiptFamilyDefinition {
+        family: ReceiptFamily::X2,
+        is: |receipt| is_x402_artifact(receipt, "jws"),
+        take_apart: None,
+    },
 ];
 
-fn is_artifact(receipt: &JsonNode, format: &str) -> bool {
+fn is_x402_artifact(receipt: &JsonNode, format: &str) -> bool {
     receipt.has_text_at(&["format"], format) && receipt.text_at(&["signature"]).is_some()
 }
 

@@ -45,7 +45,7 @@ impl Wtf8Text {
     }
 
     /// The WTF-8 bytes.
-    pub(crate) fn bytes(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
@@ -127,7 +127,7 @@ impl JsonPathSegment<'_> {
     fn printed_len(self) -> usize {
         match self {
             // A replacement character takes as many bytes as a surrogate.
-            Self::Member(name) => name.bytes().len(),
+            Self::Member(name) => name.as_bytes().len(),
             Self::Item(at) => at.checked_ilog10().map_or(1, |digits| digits as usize + 1),
         }
     }
@@ -189,13 +189,13 @@ impl JsonNode {
     }
 
     /// The text, if this is one without a lone surrogate.
-    pub(crate) fn text(&self) -> Option<&str> {
+    pub(crate) fn as_text(&self) -> Option<&str> {
         let Self::Text(text) = self else { return None };
         text.as_str()
     }
 
     pub(crate) fn text_at(&self, path: &[&str]) -> Option<&str> {
-        self.get_path(path)?.text()
+        self.get_path(path)?.as_text()
     }
 
     pub(crate) fn has_text_at(&self, path: &[&str], text: &str) -> bool {
@@ -283,7 +283,7 @@ pub enum ReceiptParseError {
 }
 
 /// Parses exactly one JSON object.
-pub(crate) fn parse(bytes: &[u8]) -> Result<JsonNode, ReceiptParseError> {
+pub(crate) fn parse_receipt_object(bytes: &[u8]) -> Result<JsonNode, ReceiptParseError> {
     if bytes.len() > MAX_BYTES {
         return Err(ReceiptParseError::TooMuch { what: "bytes", limit: MAX_BYTES });
     }
@@ -337,7 +337,7 @@ struct JsonNodeReader {
 }
 
 impl JsonNodeReader {
-    fn refuse<E: serde::de::Error>(&mut self, fault: ReceiptParseError) -> E {
+    fn record_fault<E: serde::de::Error>(&mut self, fault: ReceiptParseError) -> E {
         self.fault = Some(fault);
         E::custom("refused")
     }
@@ -345,7 +345,7 @@ impl JsonNodeReader {
     fn read_value(&mut self, text: &str) -> Result<JsonNode, serde_json::Error> {
         self.values += 1;
         if self.values > LIMITS.values {
-            return Err(self.refuse(ReceiptParseError::TooMuch { what: "values", limit: LIMITS.values }));
+            return Err(self.record_fault(ReceiptParseError::TooMuch { what: "values", limit: LIMITS.values }));
         }
         let mut library = serde_json::Deserializer::from_str(text);
         match text.as_bytes().first() {
@@ -364,7 +364,7 @@ impl JsonNodeReader {
         read: impl FnOnce(&mut Self) -> Result<JsonNode, serde_json::Error>,
     ) -> Result<JsonNode, serde_json::Error> {
         if self.levels == LIMITS.levels {
-            return Err(self.refuse(ReceiptParseError::TooMuch { what: "levels", limit: LIMITS.levels }));
+            return Err(self.record_fault(ReceiptParseError::TooMuch { what: "levels", limit: LIMITS.levels }));
         }
         read(self)
     }
@@ -377,11 +377,11 @@ impl JsonNodeReader {
         self.paths += self.path_bytes;
         if self.paths > LIMITS.paths && !clresolve_core::mutant!("receipts-of-long-paths") {
             let what = "bytes in the paths of all values";
-            return Err(self.refuse(ReceiptParseError::TooMuch { what, limit: LIMITS.paths }));
+            return Err(self.record_fault(ReceiptParseError::TooMuch { what, limit: LIMITS.paths }));
         }
         let value = self.read_value(raw.get()).map_err(|error| {
             if let Some(ReceiptParseError::DuplicateKey { pointer }) = &mut self.fault {
-                *pointer = pointer::join_segments([segment.to_string().as_str()]) + pointer;
+                *pointer = pointer::join_pointer_segments([segment.to_string().as_str()]) + pointer;
             }
             E::custom(error)
         })?;
@@ -410,14 +410,14 @@ impl<'de> Visitor<'de> for &mut JsonNodeReader {
         let mut names = std::collections::HashSet::new();
         let mut object = Vec::new();
         while let Some(name) = members.next_key::<Wtf8Text>()? {
-            if name.bytes().len() > LIMITS.name && name.utf16_units().count() > LIMITS.name {
+            if name.as_bytes().len() > LIMITS.name && name.utf16_units().count() > LIMITS.name {
                 return Err(
-                    self.refuse(ReceiptParseError::TooMuch { what: "code units in a name", limit: LIMITS.name })
+                    self.record_fault(ReceiptParseError::TooMuch { what: "code units in a name", limit: LIMITS.name })
                 );
             }
             if !names.insert(name.clone()) && !clresolve_core::mutant!("receipts-say-things-twice") {
-                return Err(self.refuse(ReceiptParseError::DuplicateKey {
-                    pointer: pointer::join_segments([name.to_lossy_string().as_str()]),
+                return Err(self.record_fault(ReceiptParseError::DuplicateKey {
+                    pointer: pointer::join_pointer_segments([name.to_lossy_string().as_str()]),
                 }));
             }
             let value = self.read_child(JsonPathSegment::Member(&name), members.next_value()?)?;
@@ -454,9 +454,12 @@ mod tests {
     #[test]
     fn duplicate_members_are_refused_at_any_depth_and_in_any_spelling() {
         for text in [r#"{"a":1,"a":1}"#, r#"{"a":1,"\u0061":2}"#, r#"{"\ud800":1,"\uD800":2}"#] {
-            assert!(matches!(parse(text.as_bytes()), Err(ReceiptParseError::DuplicateKey { .. })), "{text}");
+            assert!(
+                matches!(parse_receipt_object(text.as_bytes()), Err(ReceiptParseError::DuplicateKey { .. })),
+                "{text}"
+            );
         }
-        let below = parse(br#"{"x":[0,{"y/z":1,"y/z":2}]}"#);
+        let below = parse_receipt_object(br#"{"x":[0,{"y/z":1,"y/z":2}]}"#);
         assert_eq!(below, Err(ReceiptParseError::DuplicateKey { pointer: "/x/1/y~1z".to_owned() }));
     }
 
@@ -472,15 +475,15 @@ mod tests {
 
     #[test]
     fn a_text_keeps_its_lone_surrogates() {
-        let node = parse(br#"{"a":"x\ud800y\ude00\ud83d\ude00"}"#).expect("an object");
+        let node = parse_receipt_object(br#"{"a":"x\ud800y\ude00\ud83d\ude00"}"#).expect("an object");
         let Some(JsonNode::Text(text)) = node.get("a") else { panic!("a text") };
         assert_eq!(text.utf16_units().collect::<Vec<_>>(), [0x78, 0xd800, 0x79, 0xde00, 0xd83d, 0xde00]);
-        assert!(text.bytes().ends_with("\u{1f600}".as_bytes()), "a pair is one character");
+        assert!(text.as_bytes().ends_with("\u{1f600}".as_bytes()), "a pair is one character");
     }
 
     #[test]
     fn what_is_too_much_is_refused() {
-        let limit = |text: String| match parse(text.as_bytes()) {
+        let limit = |text: String| match parse_receipt_object(text.as_bytes()) {
             Err(ReceiptParseError::TooMuch { limit, .. }) => limit,
             other => panic!("{other:?}"),
         };
@@ -490,11 +493,11 @@ mod tests {
         let most = format!(r#"{{"a":[0{}]}}"#, ",0".repeat(LIMITS.values - 3));
         let commas = ",\\\"".repeat(LIMITS.values);
         for text in [most, format!(r#"{{"a":"{commas}","b":"{commas}"}}"#)] {
-            assert!(parse(text.as_bytes()).is_ok());
+            assert!(parse_receipt_object(text.as_bytes()).is_ok());
         }
         for unit in ["n", "\u{ff61}", r"\ud800"] {
             let named = |units: usize| format!(r#"{{"{}":0}}"#, unit.repeat(units));
-            assert!(parse(named(LIMITS.name).as_bytes()).is_ok(), "{unit}");
+            assert!(parse_receipt_object(named(LIMITS.name).as_bytes()).is_ok(), "{unit}");
             assert_eq!(limit(named(LIMITS.name + 1)), LIMITS.name, "{unit}");
         }
     }
@@ -502,8 +505,9 @@ mod tests {
     /// Error reports print the path of a value, so the total is bounded.
     #[test]
     fn the_paths_of_all_values_are_bounded_together() {
-        let named =
-            |units: usize| parse(format!(r#"{{"{}":[0{}]}}"#, "n".repeat(units), ",0".repeat(7_000)).as_bytes());
+        let named = |units: usize| {
+            parse_receipt_object(format!(r#"{{"{}":[0{}]}}"#, "n".repeat(units), ",0".repeat(7_000)).as_bytes())
+        };
         assert!(named(250).is_ok());
         let what = "bytes in the paths of all values";
         assert_eq!(named(350), Err(ReceiptParseError::TooMuch { what, limit: LIMITS.paths }));
@@ -514,10 +518,10 @@ mod tests {
         for text in
             ["", "[]", "null", "{} {}", "{'a':1}", "{\"a\":\"\n\"}", "{\"a\":01}", "\u{feff}{}", "{\"a\":\"\\ud8\"}"]
         {
-            assert!(matches!(parse(text.as_bytes()), Err(ReceiptParseError::NotJson(_))), "{text}");
+            assert!(matches!(parse_receipt_object(text.as_bytes()), Err(ReceiptParseError::NotJson(_))), "{text}");
         }
-        assert!(matches!(parse(b"{\"a\":\"\xed\xa0\x80\"}"), Err(ReceiptParseError::NotJson(_))));
+        assert!(matches!(parse_receipt_object(b"{\"a\":\"\xed\xa0\x80\"}"), Err(ReceiptParseError::NotJson(_))));
         let long = format!("{{\"a\": 1{}}}", "0".repeat(400));
-        assert!(matches!(parse(long.as_bytes()), Err(ReceiptParseError::TooCostly(_))));
+        assert!(matches!(parse_receipt_object(long.as_bytes()), Err(ReceiptParseError::TooCostly(_))));
     }
 }

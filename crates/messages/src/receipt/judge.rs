@@ -21,7 +21,7 @@ pub use clresolve_verdict::verdict::StepStatus;
 use self::canonical_receipt::{CanonicalReceipt, ReceiptFamilyMismatch, choose_likeliest_reading, signer_key};
 pub use self::check::{ReceiptCheckKind, ReceiptCheckResult};
 pub use self::knowledge::{
-    AgentRoutes, BoundReceiptSchema, MAX_CLOCK_SKEW, PublishedReceiptSigner, ReceiptAgent, ReceiptKnowledge,
+    AgentEntryRoutes, BoundReceiptSchema, CalledAgent, MAX_CLOCK_SKEW, PublishedReceiptSigner, ReceiptKnowledge,
     SignerAddresses,
 };
 use crate::receipt::canonical::CanonicalJsonError;
@@ -31,7 +31,7 @@ use crate::receipt::family::{
     ParsedReceipt, ReceiptClaim, ReceiptFamily, ReceiptFamilyCandidates, ReceiptFamilyDefinition, ReceiptParts,
     ReceiptPartsError, candidate_families,
 };
-use crate::receipt::json::{JsonNode, MAX_BYTES, ReceiptParseError, parse};
+use crate::receipt::json::{JsonNode, MAX_BYTES, ReceiptParseError, parse_receipt_object};
 use crate::receipt::question::AgentRequest;
 
 /// The expected value of the signature check.
@@ -101,7 +101,7 @@ impl ReceiptJudgement {
     /// Adds reasons found outside the receipt.
     pub(crate) fn with_reasons(mut self, further: &[Reason]) -> Self {
         self.reasons.extend_from_slice(further);
-        reason::sort(&mut self.reasons);
+        reason::sort_reasons(&mut self.reasons);
         self
     }
 
@@ -139,7 +139,7 @@ impl ReceiptJudgement {
 
 /// Judges the bytes of a receipt. Never fails: defects are part of the judgement.
 pub fn judge_receipt(receipt: &[u8], known: &ReceiptKnowledge<'_>) -> ReceiptJudgement {
-    let found = match parse(receipt) {
+    let found = match parse_receipt_object(receipt) {
         Err(error) => ReceiptJudgementBuilder::judge_unreadable(&error),
         Ok(receipt) => match candidate_families(&receipt) {
             ReceiptFamilyCandidates::Clear(families) => judge_by_shape(&receipt, &families, known),
@@ -173,7 +173,7 @@ fn judge_by_shape(
     }
     match choose_likeliest_reading(readings, known.signer) {
         Some(Ok(canonical)) => {
-            checks.add_family(canonical.parts.family);
+            checks.add_family_pass(canonical.parts.family);
             return checks.judge_canonical_receipt(canonical, known);
         }
         Some(Err(ReceiptFamilyMismatch::Form(error, root))) => checks.add_canonical_form_error(&error, root),
@@ -200,7 +200,7 @@ fn judge_by_signature(
             ParsedReceipt::Parts(reading) => match CanonicalReceipt::from_parts(*reading) {
                 Ok(canonical) if canonical.is_signed_by(known.signer) => {
                     let mut checks = ReceiptJudgementBuilder::default();
-                    checks.add_family(family.family);
+                    checks.add_family_pass(family.family);
                     checks.judge_canonical_receipt(canonical, known)
                 }
                 _ => continue,
@@ -232,7 +232,7 @@ impl ReceiptJudgementBuilder {
     /// The judgement of a receipt without a family.
     fn into_judgement(self) -> ReceiptJudgement {
         let Self { rows, mut reasons, tie, is_id_unchecked, is_agent_compared, is_by_address, bound } = self;
-        reason::sort(&mut reasons);
+        reason::sort_reasons(&mut reasons);
         ReceiptJudgement {
             family: None,
             checks: rows,
@@ -320,8 +320,8 @@ impl ReceiptJudgementBuilder {
                     .message("The receipt has numbers that cost more to read than is spent on one.");
                 (
                     reason
-                        .expected(error.limit_text().unwrap_or_default())
-                        .at_place(error.position().unwrap_or_default()),
+                        .expected(error.exceeded_limit_text().unwrap_or_default())
+                        .at_place(error.exceeded_limit_position().unwrap_or_default()),
                     None,
                 )
             }
@@ -353,7 +353,7 @@ impl ReceiptJudgementBuilder {
         checks.into_judgement()
     }
 
-    fn add_family(&mut self, family: ReceiptFamily) {
+    fn add_family_pass(&mut self, family: ReceiptFamily) {
         let slug = Some(family.slug().to_owned());
         self.rows.push(ReceiptCheckResult {
             expected: slug.clone(),
@@ -381,7 +381,7 @@ impl ReceiptJudgementBuilder {
 
     fn check_signed_content(&mut self, canonical: &CanonicalReceipt, known: &ReceiptKnowledge<'_>) {
         self.check_schema(&canonical.parts, known.schema);
-        if canonical.parts.names_its_form() || canonical.is_signed_by(known.signer) {
+        if canonical.parts.names_own_canonical_form() || canonical.is_signed_by(known.signer) {
             self.check_hash(canonical);
             self.check_signature(canonical, known.signer);
         } else {
@@ -389,7 +389,7 @@ impl ReceiptJudgementBuilder {
             self.add_undecided(ReceiptCheckKind::Hash);
             self.add_undecided(ReceiptCheckKind::Signature);
         }
-        self.check_key(&canonical.parts, known.signer);
+        self.check_key_id(&canonical.parts, known.signer);
         self.check_canonical_form(&canonical.parts);
         self.check_signer(&canonical.parts, known.signer);
         match known.agent {
@@ -421,7 +421,7 @@ impl ReceiptJudgementBuilder {
             (Ok(_), Some(claim)) => {
                 self.add_objection(
                     ReceiptCheckKind::Decision,
-                    mismatch_reason(ReasonCode::ReceiptRequestMismatch, &bought.verb, &claim),
+                    claim_mismatch(ReasonCode::ReceiptRequestMismatch, &bought.verb, &claim),
                     None,
                 );
             }
@@ -431,10 +431,10 @@ impl ReceiptJudgementBuilder {
 
     fn check_hash(&mut self, canonical: &CanonicalReceipt) {
         let Some(claim) = &canonical.parts.hash else { return self.add_skip(ReceiptCheckKind::Hash) };
-        if canonical.states_its_digest() {
-            return self.add_pass(ReceiptCheckKind::Hash, &canonical.digest.hex(), claim);
+        if canonical.has_correct_stated_digest() {
+            return self.add_pass(ReceiptCheckKind::Hash, &canonical.digest.to_hex(), claim);
         }
-        let reason = mismatch_reason(ReasonCode::ReceiptHashMismatch, &canonical.digest.hex(), claim);
+        let reason = claim_mismatch(ReasonCode::ReceiptHashMismatch, &canonical.digest.to_hex(), claim);
         self.add_objection(ReceiptCheckKind::Hash, reason, Some("ERR_HASH_MISMATCH"));
     }
 
@@ -443,10 +443,8 @@ impl ReceiptJudgementBuilder {
         for (claim, expected) in algorithms {
             if !claim.names_algorithm(expected) {
                 let reason = match claim.value.as_deref() {
-                    Some("none") => mismatch_reason(ReasonCode::ReceiptSignatureInvalid, expected, claim),
-                    _ => {
-                        mismatch_reason(ReasonCode::ReceiptFamilyUnknown, expected, claim).message(UNCHECKED_ALGORITHM)
-                    }
+                    Some("none") => claim_mismatch(ReasonCode::ReceiptSignatureInvalid, expected, claim),
+                    _ => claim_mismatch(ReasonCode::ReceiptFamilyUnknown, expected, claim).message(UNCHECKED_ALGORITHM),
                 };
                 return self.add_objection(ReceiptCheckKind::Signature, reason, Some("ERR_UNSUPPORTED_ALGORITHM"));
             }
@@ -457,7 +455,7 @@ impl ReceiptJudgementBuilder {
         if canonical.is_signed_by(signer) || clresolve_core::mutant!("anybody-signs-receipts") {
             return self.add_pass(ReceiptCheckKind::Signature, SIGNED, signature);
         }
-        let (reason, clas) = if canonical.is_signed_otherwise_by(signer) {
+        let (reason, clas) = if canonical.is_signed_in_other_format_by(signer) {
             (Reason::new(ReasonCode::ReceiptFamilyUnknown).message(SIGNED_OTHERWISE), None)
         } else {
             (Reason::new(ReasonCode::ReceiptSignatureInvalid), Some("ERR_INVALID_SIGNATURE"))
@@ -467,7 +465,7 @@ impl ReceiptJudgementBuilder {
         self.add_objection(ReceiptCheckKind::Signature, reason, clas);
     }
 
-    fn check_key(&mut self, parts: &ReceiptParts, signer: Result<&PublishedReceiptSigner, &Reason>) {
+    fn check_key_id(&mut self, parts: &ReceiptParts, signer: Result<&PublishedReceiptSigner, &Reason>) {
         let Ok(PublishedReceiptSigner { kid, .. }) = signer else { return self.add_undecided(ReceiptCheckKind::Key) };
         let Some(first) = parts.kids.first() else { return self.add_skip(ReceiptCheckKind::Key) };
         let published = match kid {
@@ -482,7 +480,7 @@ impl ReceiptJudgementBuilder {
             Some(claim) => {
                 self.add_objection(
                     ReceiptCheckKind::Key,
-                    mismatch_reason(ReasonCode::ReceiptKeyMismatch, published, claim),
+                    claim_mismatch(ReasonCode::ReceiptKeyMismatch, published, claim),
                     None,
                 );
             }
@@ -491,10 +489,10 @@ impl ReceiptJudgementBuilder {
 
     fn check_canonical_form(&mut self, parts: &ReceiptParts) {
         let (claim, expected) = &parts.canonical;
-        if parts.names_its_form() {
+        if parts.names_own_canonical_form() {
             return self.add_pass(ReceiptCheckKind::Canonical, expected, claim);
         }
-        let reason = mismatch_reason(ReasonCode::ReceiptFamilyUnknown, expected, claim)
+        let reason = claim_mismatch(ReasonCode::ReceiptFamilyUnknown, expected, claim)
             .message("The receipt states a canonical form that its family does not have.");
         self.add_objection(ReceiptCheckKind::Canonical, reason, Some("ERR_CANONICALIZATION_MISMATCH"));
     }
@@ -508,7 +506,7 @@ impl ReceiptJudgementBuilder {
             (Some(claim), _) => {
                 self.add_objection(
                     ReceiptCheckKind::Signer,
-                    mismatch_reason(ReasonCode::ReceiptSignerMismatch, name.as_str(), claim),
+                    claim_mismatch(ReasonCode::ReceiptSignerMismatch, name.as_str(), claim),
                     None,
                 );
             }
@@ -519,11 +517,11 @@ impl ReceiptJudgementBuilder {
 
     /// Checks that the receipt does not belong to another agent of the same signer. The check passes only if something
     /// was compared.
-    fn check_agent(&mut self, parts: &ReceiptParts, agent: &ReceiptAgent, signer: Option<&PublishedReceiptSigner>) {
+    fn check_agent(&mut self, parts: &ReceiptParts, agent: &CalledAgent, signer: Option<&PublishedReceiptSigner>) {
         let named = parts.agent.clone().into_iter().chain(agent_names(parts, &agent.name, signer));
         let named = named.map(|claim| (ReasonCode::ReceiptSignerMismatch, vec![agent.name.as_str()], claim));
         let named: Vec<_> = named.collect();
-        let entry = parts.claim(&["x402", "entry"]);
+        let entry = parts.claim_at_path(&["x402", "entry"]);
         let own = agent.entry.as_deref().filter(|_| entry.value.is_some());
         let entry = own.map(|own| (ReasonCode::ReceiptRequestMismatch, vec![own], entry));
         let own: Vec<_> = agent.verbs.iter().map(String::as_str).collect();
@@ -537,7 +535,7 @@ impl ReceiptJudgementBuilder {
         let other = compared.iter().find(|(_, own, claim)| is_other(own, claim));
         match (other, compared.first()) {
             (Some((code, own, claim)), _) => {
-                self.add_objection(ReceiptCheckKind::Agent, mismatch_reason(*code, &own.join(", "), claim), None)
+                self.add_objection(ReceiptCheckKind::Agent, claim_mismatch(*code, &own.join(", "), claim), None)
             }
             (None, Some((_, own, claim))) => self.add_pass(ReceiptCheckKind::Agent, &own.join(", "), claim),
             (None, None) => self.add_skip(ReceiptCheckKind::Agent),
@@ -557,14 +555,14 @@ impl ReceiptJudgementBuilder {
         let latest = known.now.checked_add(MAX_CLOCK_SKEW).unwrap_or(Timestamp::MAX);
         let mut last: Option<(Timestamp, ReceiptClaim)> = None;
         for path in MOMENTS.into_iter().filter(|path| parts.content.get_path(path).is_some()) {
-            let claim = parts.claim(path);
+            let claim = parts.claim_at_path(path);
             let Some(moment) = claim.value.as_deref().and_then(parse_instant) else {
-                let reason = mismatch_reason(ReasonCode::ReceiptTimeImplausible, "an RFC 3339 time", &claim);
+                let reason = claim_mismatch(ReasonCode::ReceiptTimeImplausible, "an RFC 3339 time", &claim);
                 return self.add_objection(ReceiptCheckKind::Time, reason, None);
             };
             if moment > latest && !clresolve_core::mutant!("receipts-of-tomorrow") {
                 let reason =
-                    mismatch_reason(ReasonCode::ReceiptTimeImplausible, &format!("no later than {latest}"), &claim);
+                    claim_mismatch(ReasonCode::ReceiptTimeImplausible, &format!("no later than {latest}"), &claim);
                 return self.add_objection(ReceiptCheckKind::Time, reason, None);
             }
             let began = parts.content.text_at(&[path[0], "started_at"]).and_then(parse_instant);
@@ -573,7 +571,7 @@ impl ReceiptJudgementBuilder {
                 && moment < began
             {
                 let reason =
-                    mismatch_reason(ReasonCode::ReceiptTimeImplausible, &format!("no earlier than {began}"), &claim);
+                    claim_mismatch(ReasonCode::ReceiptTimeImplausible, &format!("no earlier than {began}"), &claim);
                 return self.add_objection(ReceiptCheckKind::Time, reason, None);
             }
             if last.as_ref().is_none_or(|(last, _)| *last <= moment) {
@@ -583,14 +581,14 @@ impl ReceiptJudgementBuilder {
         let Some((moment, claim)) = last else { return self.add_skip(ReceiptCheckKind::Time) };
         // Activity may begin before the purchase, so the latest time in the receipt is compared.
         match known.earliest_receipt_time().filter(|first| moment < *first) {
-            Some(first) => self.add_older_than_purchase(first, &claim),
+            Some(first) => self.add_predates_purchase(first, &claim),
             None => self.add_pass(ReceiptCheckKind::Time, &format!("no later than {latest}"), &claim),
         }
     }
 
     /// Reports a receipt from before the purchase.
-    fn add_older_than_purchase(&mut self, first: Timestamp, claim: &ReceiptClaim) {
-        let reason = mismatch_reason(ReasonCode::ReceiptTimeImplausible, &format!("no earlier than {first}"), claim);
+    fn add_predates_purchase(&mut self, first: Timestamp, claim: &ReceiptClaim) {
+        let reason = claim_mismatch(ReasonCode::ReceiptTimeImplausible, &format!("no earlier than {first}"), claim);
         self.add_objection(ReceiptCheckKind::Time, reason.message("The receipt was signed before the purchase."), None);
     }
 
@@ -627,14 +625,14 @@ fn agent_names(
 ) -> impl Iterator<Item = ReceiptClaim> {
     const PLACES: [&[&str]; 4] = [&["agent"], &["agent", "ens"], &["agent_name"], &["ens_name"]];
     PLACES.into_iter().filter_map(move |path| {
-        let claim = parts.claim(path);
+        let claim = parts.claim_at_path(path);
         let name = EnsName::parse(claim.value.as_deref()?).ok()?;
         let is_other = || name.as_str().ends_with(".eth") && signer.is_none_or(|signer| signer.name != name);
         (name == *asked || is_other()).then(|| ReceiptClaim { value: Some(name.as_str().to_owned()), ..claim })
     })
 }
 
-fn signed_verbs(parts: &ReceiptParts, agent: &ReceiptAgent) -> impl Iterator<Item = ReceiptClaim> {
+fn signed_verbs(parts: &ReceiptParts, agent: &CalledAgent) -> impl Iterator<Item = ReceiptClaim> {
     let verb_member = parts.family.follows_published_schemas().then_some(VERB[0]);
     let stated = stated_verbs(&parts.content, verb_member, agent);
     stated.into_iter().map(|claim| claim.with_root_prefix(parts.root))
@@ -643,7 +641,7 @@ fn signed_verbs(parts: &ReceiptParts, agent: &ReceiptAgent) -> impl Iterator<Ite
 /// What a receipt or a request states about the called verb. Any word counts in `verb_member`, the member of
 /// CommandLayer's schemas for the verb, if the document follows them. Elsewhere a word counts only if it is a verb of
 /// CommandLayer or of the agent, because a signer may use its own words.
-fn stated_verbs(content: &JsonNode, verb_member: Option<&str>, agent: &ReceiptAgent) -> Vec<ReceiptClaim> {
+fn stated_verbs(content: &JsonNode, verb_member: Option<&str>, agent: &CalledAgent) -> Vec<ReceiptClaim> {
     let is_known = |word: &str| VERBS.contains(&word) || agent.verbs.iter().any(|own| own == word);
     let is_verb = |place: &str, word: &str| is_known(word) || verb_member == Some(place);
     let stated = VERB.map(|place| (place, claim_at_pointer(content, place)));
@@ -656,7 +654,7 @@ fn stated_verbs(content: &JsonNode, verb_member: Option<&str>, agent: &ReceiptAg
 ///
 /// # Errors
 /// `receipt-request-mismatch` if the decision is about another agent.
-fn check_decision_agent(agent: &ReceiptAgent, bought: &PurchaseFacts) -> Result<ReceiptCheckResult, Box<Reason>> {
+fn check_decision_agent(agent: &CalledAgent, bought: &PurchaseFacts) -> Result<ReceiptCheckResult, Box<Reason>> {
     let (name, place) = (agent.name.as_str(), "decision: /name");
     if bought.name != name {
         let reason = Reason::new(ReasonCode::ReceiptRequestMismatch)
@@ -674,7 +672,7 @@ fn check_decision_agent(agent: &ReceiptAgent, bought: &PurchaseFacts) -> Result<
     })
 }
 
-fn mismatch_reason(code: ReasonCode, expected: &str, claim: &ReceiptClaim) -> Reason {
+fn claim_mismatch(code: ReasonCode, expected: &str, claim: &ReceiptClaim) -> Reason {
     let observed = claim.value.as_deref().unwrap_or("nothing");
     Reason::new(code).expected(expected).observed(observed).at_place(claim.place.as_str())
 }

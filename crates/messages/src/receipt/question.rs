@@ -3,13 +3,13 @@
 use clresolve_core::digest::Digest;
 use clresolve_core::json::object::deserialize_object;
 use clresolve_core::text::excerpt_text;
-use clresolve_payment::settlement::{MAX_DECISION_BYTES, Purchase};
+use clresolve_payment::settlement::{MAX_DECISION_BYTES, PurchasePaymentDocuments};
 use clresolve_payment::signed::MAX_HEADER_BYTES;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::receipt::canonical::{JsonMemberOrder, canonical_bytes};
-use crate::receipt::json::{JsonNode, MAX_BYTES, ReceiptParseError, parse};
+use crate::receipt::json::{JsonNode, MAX_BYTES, ReceiptParseError, parse_receipt_object};
 
 /// Maximum size of a question in JSON, in bytes: a receipt, a request, the documents of the purchase, and the name.
 pub const MAX_QUESTION_BYTES: usize = 2 * MAX_BYTES + MAX_DECISION_BYTES + 2 * MAX_HEADER_BYTES + 4096;
@@ -24,7 +24,7 @@ pub struct ReceiptVerificationRequest {
     /// The request that the receipt is said to answer.
     pub request: Option<AgentRequest>,
     /// The documents of the purchase.
-    pub purchase: Purchase,
+    pub purchase: PurchasePaymentDocuments,
 }
 
 /// A request that was sent to an agent.
@@ -40,7 +40,7 @@ impl AgentRequest {
     /// # Errors
     /// [`ReceiptParseError`] if it is none.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, ReceiptParseError> {
-        Ok(Self { content: parse(bytes)?, sha256: Digest::compute(bytes) })
+        Ok(Self { content: parse_receipt_object(bytes)?, sha256: Digest::compute(bytes) })
     }
 
     /// SHA-256 of the request's bytes.
@@ -115,7 +115,7 @@ impl ReceiptVerificationRequest {
             name: body.name,
             receipt,
             request: request.map_err(|error| format!("request: {error}"))?,
-            purchase: Purchase::from_documents(
+            purchase: PurchasePaymentDocuments::from_documents(
                 body.decision.map(|raw| raw.get().as_bytes()),
                 body.payment.as_deref(),
                 body.settlement,
@@ -126,7 +126,7 @@ impl ReceiptVerificationRequest {
     /// The JSON Schema of the input of [`from_json`](Self::from_json).
     #[cfg(feature = "schema")]
     pub fn input_schema() -> serde_json::Value {
-        clresolve_core::schema::deserialize_schema::<ReceiptVerificationBody<'_>>()
+        clresolve_core::schema::deserialization_schema::<ReceiptVerificationBody<'_>>()
     }
 }
 

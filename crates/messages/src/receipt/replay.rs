@@ -45,7 +45,7 @@ impl ReceiptReplayKey {
 
 /// The row of the replay check, and the reason if it did not pass. If the history is unavailable, the check is
 /// undecided.
-pub(crate) fn replay_check(seen: Result<ReceiptReplayStatus, String>) -> (ReceiptCheckResult, Option<Reason>) {
+pub(crate) fn replay_check_result(seen: Result<ReceiptReplayStatus, String>) -> (ReceiptCheckResult, Option<Reason>) {
     let reason = match seen {
         Ok(ReceiptReplayStatus::First | ReceiptReplayStatus::Again) => {
             let observed = if seen == Ok(ReceiptReplayStatus::First) { "never" } else { "for the same" };

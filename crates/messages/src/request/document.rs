@@ -77,7 +77,7 @@ impl RequestCheckDocument {
         let reasons = bound.err().unwrap_or_default().to_vec();
         let of_findings = findings.iter().map(|finding| (finding.effect, finding.code));
         let of_reasons = reasons.iter().chain(verdict.reasons_against()).map(|reason| (reason.effect, reason.code));
-        let codes = reason::sorted_codes(of_findings.chain(of_reasons));
+        let codes = reason::sorted_reason_codes(of_findings.chain(of_reasons));
         let decided = match bound {
             Ok(_) => TrustState::Trusted,
             Err(reasons) => TrustState::Indeterminate
@@ -93,7 +93,7 @@ impl RequestCheckDocument {
             name: verdict.name.normalized.clone().unwrap_or_else(|| verdict.name.input.clone()),
             verb: excerpt_text(setting.verb),
             state,
-            summary: summary(state, &findings, &reasons, verdict),
+            summary: summary_sentence(state, &findings, &reasons, verdict),
             bound: bound.ok().map(|bound| bound.identity().clone()),
             findings,
             codes,
@@ -132,7 +132,7 @@ impl RequestCheckDocument {
     }
 }
 
-fn summary(state: TrustState, findings: &[DocumentFinding], reasons: &[Reason], verdict: &Verdict) -> String {
+fn summary_sentence(state: TrustState, findings: &[DocumentFinding], reasons: &[Reason], verdict: &Verdict) -> String {
     if verdict.state != TrustState::Trusted {
         return verdict.summary.clone();
     }

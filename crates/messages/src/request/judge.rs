@@ -47,7 +47,7 @@ pub(crate) fn state_from_effects(effects: impl Iterator<Item = ReasonEffect>) ->
 /// Judges the bytes of a request. Without a schema, only checks that they are strict JSON.
 pub fn judge_request(bytes: &[u8], schema: Option<&BoundSchema>) -> RequestJudgement {
     let text = finding::valid_utf8_prefix(bytes);
-    let mut findings = match json::parse(bytes, JsonLimits::CARD) {
+    let mut findings = match json::parse_strict_json(bytes, JsonLimits::CARD) {
         Ok(request) => find_defects(&request, text, schema),
         Err(error) => vec![DocumentFinding::from_json_error(parse_error_reason(&error), &error, text)],
     };
@@ -59,8 +59,8 @@ fn find_defects(request: &Value, text: &str, schema: Option<&BoundSchema>) -> Ve
     let mut reasons = inexact_number_reasons(request, text);
     if let Some(schema) = schema {
         reasons.extend(schema.every_violation(request).take(MAX_FINDINGS).map(|violation| {
-            let requirement = if is_of_the_envelope(&violation.pointer) { "PC-6" } else { "CL-62" };
-            let reason = Reason::new(ReasonCode::RequestSchemaInvalid).requirement(requirement);
+            let requirement = if is_envelope_pointer(&violation.pointer) { "PC-6" } else { "CL-62" };
+            let reason = Reason::new(ReasonCode::RequestSchemaInvalid).with_requirement(requirement);
             reason.observed(violation.detail).at_place(violation.pointer)
         }));
         if let Some(place) = template::request_id_path(schema).filter(|place| request.pointer(place).is_none()) {
@@ -70,7 +70,7 @@ fn find_defects(request: &Value, text: &str, schema: Option<&BoundSchema>) -> Ve
     finding::locate_findings(reasons, text)
 }
 
-fn is_of_the_envelope(place: &str) -> bool {
+fn is_envelope_pointer(place: &str) -> bool {
     ["/x402/verb", "/x402/version"].contains(&place)
 }
 
@@ -81,7 +81,7 @@ fn inexact_number_reasons(request: &Value, text: &str) -> Vec<Reason> {
     let places = JsonValueSpans::find_all(text, numbers.iter().map(String::as_str));
     let stated = numbers.iter().filter_map(|place| Some((place, &text[places.get(place)?.value.clone()])));
     let others = stated.filter(|(_, numeral)| {
-        !number::is_exact(numeral) && !clresolve_core::mutant!("requests-state-numbers-loosely")
+        !number::is_exact_double(numeral) && !clresolve_core::mutant!("requests-state-numbers-loosely")
     });
     let reason = |(place, numeral): (&String, &str)| {
         let reason =
@@ -98,7 +98,7 @@ fn inexact_number_reasons(request: &Value, text: &str) -> Vec<Reason> {
 fn collect_number_places(value: &Value, place: &mut String, numbers: &mut BTreeSet<String>) {
     let length = place.len();
     let mut below = |segment: &str, value: &Value| {
-        pointer::push_segment(place, segment);
+        pointer::push_pointer_segment(place, segment);
         collect_number_places(value, place, numbers);
         place.truncate(length);
     };
@@ -122,7 +122,7 @@ fn parse_error_reason(error: &JsonError) -> Reason {
         }
         JsonError::TooDeep { .. } => observed(ReasonCode::RequestTooComplex),
         JsonError::TooComplex { .. } => {
-            observed(ReasonCode::RequestTooComplex).expected(error.limit_text().unwrap_or_default())
+            observed(ReasonCode::RequestTooComplex).expected(error.exceeded_limit_text().unwrap_or_default())
         }
         JsonError::NotUtf8 { .. }
         | JsonError::ByteOrderMark

@@ -54,7 +54,7 @@ impl OutgoingAgentRequest {
     /// The JSON Schema of the input of [`from_json`](Self::from_json).
     #[cfg(feature = "schema")]
     pub fn input_schema() -> serde_json::Value {
-        clresolve_core::schema::deserialize_schema::<RequestCheckBody<'_>>()
+        clresolve_core::schema::deserialization_schema::<RequestCheckBody<'_>>()
     }
 }
 

@@ -72,7 +72,7 @@ pub fn request_id_path(schema: &BoundSchema) -> Option<&'static str> {
     let has = |place: &&str| {
         let mut rules = vec![root_schema(schema)];
         for name in place.split('/').skip(1) {
-            rules = expand_references(schema, rules).iter().filter_map(|rule| rule.property(name)).collect();
+            rules = expand_references(schema, rules).iter().filter_map(|rule| rule.property_schema(name)).collect();
         }
         !rules.is_empty()
     };
@@ -87,7 +87,7 @@ struct SchemaInDocument<'s> {
 }
 
 impl<'s> SchemaInDocument<'s> {
-    fn get(&self, keyword: &str) -> Option<&'s Value> {
+    fn keyword_value(&self, keyword: &str) -> Option<&'s Value> {
         self.schema.get(keyword)
     }
 
@@ -95,12 +95,12 @@ impl<'s> SchemaInDocument<'s> {
         Self { schema, ..*self }
     }
 
-    fn property(&self, name: &str) -> Option<Self> {
-        self.get("properties")?.get(name).map(|schema| self.with_subschema(schema))
+    fn property_schema(&self, name: &str) -> Option<Self> {
+        self.keyword_value("properties")?.get(name).map(|schema| self.with_subschema(schema))
     }
 
-    fn text(&self, keyword: &str) -> Option<&'s str> {
-        self.get(keyword).and_then(Value::as_str)
+    fn keyword_text(&self, keyword: &str) -> Option<&'s str> {
+        self.keyword_value(keyword).and_then(Value::as_str)
     }
 }
 
@@ -115,9 +115,9 @@ fn expand_references<'s>(schema: &'s BoundSchema, rules: Vec<SchemaInDocument<'s
     let mut at = 0;
     while let Some(rule) = all.get(at).copied() {
         at += 1;
-        let referred = rule.text("$ref").and_then(|to| schema.resolve_reference(rule.document, to));
+        let referred = rule.keyword_text("$ref").and_then(|to| schema.resolve_reference(rule.document, to));
         let referred = referred.map(|(document, schema)| SchemaInDocument { document, schema });
-        let list = |keyword| rule.get(keyword).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let list = |keyword| rule.keyword_value(keyword).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let alternatives = ["anyOf", "oneOf"].into_iter().filter_map(|keyword| list(keyword).first());
         let beside = list("allOf").iter().chain(alternatives).map(|schema| rule.with_subschema(schema));
         let room = MAX_RULES - all.len();
@@ -159,11 +159,11 @@ impl<'s> RequestTemplateBuilder<'s> {
         (!self.is_exhausted()).then_some(text)
     }
 
-    fn copy(&mut self, value: &Value) -> Value {
+    fn copy_within_limit(&mut self, value: &Value) -> Value {
         self.serialize_within_limit(value).map_or(Value::Null, |_| value.clone())
     }
 
-    fn expand(&mut self, rules: Vec<SchemaInDocument<'s>>) -> Vec<SchemaInDocument<'s>> {
+    fn expand_and_count_rules(&mut self, rules: Vec<SchemaInDocument<'s>>) -> Vec<SchemaInDocument<'s>> {
         let rules = expand_references(self.schema, rules);
         self.work += rules.len();
         rules
@@ -174,10 +174,10 @@ impl<'s> RequestTemplateBuilder<'s> {
         if level > MAX_LEVELS || self.values > MAX_VALUES || self.is_exhausted() {
             return Value::Null;
         }
-        let rules = self.expand(rules);
-        let first = |keyword: &str| rules.iter().find_map(|rule| rule.get(keyword));
+        let rules = self.expand_and_count_rules(rules);
+        let first = |keyword: &str| rules.iter().find_map(|rule| rule.keyword_value(keyword));
         if let Some(fixed) = first("const").or_else(|| first("default")) {
-            return self.copy(fixed);
+            return self.copy_within_limit(fixed);
         }
         if REQUEST_ID.contains(&place) {
             return Value::from(self.request_id);
@@ -186,17 +186,18 @@ impl<'s> RequestTemplateBuilder<'s> {
             if options.len() > 1 {
                 self.add_blank(&rules, place);
             }
-            let others: Vec<_> = rules.iter().filter_map(|rule| rule.get("enum")?.as_array()).skip(1).collect();
+            let others: Vec<_> =
+                rules.iter().filter_map(|rule| rule.keyword_value("enum")?.as_array()).skip(1).collect();
             self.work += others.iter().map(|other| options.len().saturating_mul(other.len())).sum::<usize>();
             if self.is_exhausted() {
                 return Value::Null;
             }
             let allowed = options.iter().find(|option| others.iter().all(|other| other.contains(option)));
-            return allowed.map_or(Value::Null, |allowed| self.copy(allowed));
+            return allowed.map_or(Value::Null, |allowed| self.copy_within_limit(allowed));
         }
         if let Some(example) = first("examples").and_then(|examples| examples.get(0)) {
             self.add_blank(&rules, place);
-            return self.copy(example);
+            return self.copy_within_limit(example);
         }
         match json_type(&rules) {
             "object" => self.build_object(&rules, place, level),
@@ -215,13 +216,13 @@ impl<'s> RequestTemplateBuilder<'s> {
         for _ in 0..MAX_ROUNDS {
             let (blanks, values) = (self.blanks.len(), self.values);
             let draft = self.build_members(&rules, place, level);
-            let conditions = rules[judged..].iter().filter(|rule| rule.get("if").is_some());
+            let conditions = rules[judged..].iter().filter(|rule| rule.keyword_value("if").is_some());
             let added: Vec<_> = conditions.filter_map(|rule| self.conditional_schema(*rule, &draft)).collect();
             judged = rules.len();
             if added.is_empty() || self.is_exhausted() {
                 return Value::Object(draft);
             }
-            rules.extend(self.expand(added));
+            rules.extend(self.expand_and_count_rules(added));
             self.blanks.truncate(blanks);
             self.values = values;
         }
@@ -237,15 +238,15 @@ impl<'s> RequestTemplateBuilder<'s> {
         if self.is_exhausted() {
             return None;
         }
-        let condition = self.expand(vec![rule.with_subschema(rule.get("if")?)]);
+        let condition = self.expand_and_count_rules(vec![rule.with_subschema(rule.keyword_value("if")?)]);
         let keyword = if condition.iter().all(|rule| meets_condition(*rule, draft)) { "then" } else { "else" };
-        rule.get(keyword).map(|schema| rule.with_subschema(schema))
+        rule.keyword_value(keyword).map(|schema| rule.with_subschema(schema))
     }
 
     fn build_members(&mut self, rules: &[SchemaInDocument<'s>], place: &str, level: usize) -> Map<String, Value> {
-        let required = rules.iter().filter_map(|rule| rule.get("required")?.as_array()).flatten();
+        let required = rules.iter().filter_map(|rule| rule.keyword_value("required")?.as_array()).flatten();
         let ids = REQUEST_ID.into_iter().filter_map(|id| id.strip_prefix(place)?.strip_prefix('/'));
-        let ids = ids.filter(|id| rules.iter().any(|rule| rule.property(id).is_some()));
+        let ids = ids.filter(|id| rules.iter().any(|rule| rule.property_schema(id).is_some()));
         let mut members = Map::new();
         for name in required.filter_map(Value::as_str).chain(ids) {
             if members.contains_key(name) {
@@ -256,25 +257,28 @@ impl<'s> RequestTemplateBuilder<'s> {
                 break;
             }
             let mut below = place.to_owned();
-            pointer::push_segment(&mut below, name);
-            let of_member = rules.iter().filter_map(|rule| rule.property(name)).collect();
+            pointer::push_pointer_segment(&mut below, name);
+            let of_member = rules.iter().filter_map(|rule| rule.property_schema(name)).collect();
             members.insert(name.to_owned(), self.build_value(of_member, &below, level + 1));
         }
         members
     }
 
     fn build_list(&mut self, rules: &[SchemaInDocument<'s>], place: &str, level: usize) -> Value {
-        let of_item: Vec<_> = rules.iter().filter_map(|rule| Some(rule.with_subschema(rule.get("items")?))).collect();
+        let of_item: Vec<_> =
+            rules.iter().filter_map(|rule| Some(rule.with_subschema(rule.keyword_value("items")?))).collect();
         let least = usize::try_from(tightest_bound(rules, "minItems", u64::max).unwrap_or(0)).unwrap_or(usize::MAX);
         let item = |at: usize| self.build_value(of_item.clone(), &format!("{place}/{at}"), level + 1);
         Value::Array((0..least.min(MAX_MADE_UP)).map(item).collect())
     }
 
     fn add_blank(&mut self, rules: &[SchemaInDocument<'s>], place: &str) {
-        let said = |keyword| rules.iter().find_map(|rule| rule.text(keyword));
+        let said = |keyword| rules.iter().find_map(|rule| rule.keyword_text(keyword));
         let described = said("description").or_else(|| said("title")).map(|text| truncate_bytes(text, MAX_HINT_BYTES));
-        let options =
-            rules.iter().find_map(|rule| rule.get("enum")).and_then(|options| self.serialize_within_limit(options));
+        let options = rules
+            .iter()
+            .find_map(|rule| rule.keyword_value("enum"))
+            .and_then(|options| self.serialize_within_limit(options));
         let options = options.map(|options| format!("one of {options}"));
         let hint = [options, described].into_iter().flatten().collect::<Vec<_>>().join("; ");
         self.blanks.push(TemplateBlank { pointer: place.to_owned(), hint: truncate_bytes(&hint, MAX_HINT_BYTES) });
@@ -283,12 +287,12 @@ impl<'s> RequestTemplateBuilder<'s> {
 
 /// The JSON type that the rules require.
 fn json_type<'s>(rules: &[SchemaInDocument<'s>]) -> &'s str {
-    let stated = rules.iter().find_map(|rule| match rule.get("type")? {
+    let stated = rules.iter().find_map(|rule| match rule.keyword_value("type")? {
         Value::String(kind) => Some(kind.as_str()),
         Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).find(|kind| *kind != "null"),
         _ => None,
     });
-    let has = |keyword: &str| rules.iter().any(|rule| rule.get(keyword).is_some());
+    let has = |keyword: &str| rules.iter().any(|rule| rule.keyword_value(keyword).is_some());
     match stated {
         Some(kind) => kind,
         None if has("properties") || has("required") => "object",
@@ -309,7 +313,7 @@ fn placeholder_value(kind: &str, rules: &[SchemaInDocument<'_>], place: &str) ->
 
 /// The smallest allowed non-negative number, or the largest allowed number if none is non-negative.
 fn least_number(rules: &[SchemaInDocument<'_>]) -> Value {
-    let figure = |keyword: &str| rules.iter().find_map(|rule| rule.get(keyword)?.as_f64());
+    let figure = |keyword: &str| rules.iter().find_map(|rule| rule.keyword_value(keyword)?.as_f64());
     let least = figure("minimum").or_else(|| figure("exclusiveMinimum").map(|least| least.floor() + 1.0));
     let most = figure("maximum").or_else(|| figure("exclusiveMaximum").map(|most| most.ceil() - 1.0));
     let chosen = least.unwrap_or(0.0).max(0.0_f64.min(most.unwrap_or(0.0)));
@@ -322,7 +326,7 @@ fn least_number(rules: &[SchemaInDocument<'_>]) -> Value {
 /// A text that the rules allow. It follows the format or the pattern; without either, it is the member's name adjusted
 /// to the required length.
 fn placeholder_text(rules: &[SchemaInDocument<'_>], place: &str) -> String {
-    let first = |keyword: &str| rules.iter().find_map(|rule| rule.text(keyword));
+    let first = |keyword: &str| rules.iter().find_map(|rule| rule.keyword_text(keyword));
     let of_format = match first("format") {
         Some("uri" | "iri" | "uri-reference" | "iri-reference") => Some("https://example.com/"),
         Some("email" | "idn-email") => Some("name@example.com"),
@@ -353,13 +357,14 @@ fn placeholder_text(rules: &[SchemaInDocument<'_>], place: &str) -> String {
 
 /// The strictest value of a limit over all rules.
 fn tightest_bound(rules: &[SchemaInDocument<'_>], keyword: &str, tighter: fn(u64, u64) -> u64) -> Option<u64> {
-    rules.iter().filter_map(|rule| rule.get(keyword)?.as_u64()).reduce(tighter)
+    rules.iter().filter_map(|rule| rule.keyword_value(keyword)?.as_u64()).reduce(tighter)
 }
 
 /// Whether an object meets a condition. Evaluates `required`, and `const` and `enum` of `properties`.
 fn meets_condition(rule: SchemaInDocument<'_>, draft: &Map<String, Value>) -> bool {
-    let required = rule.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-    let mut values = rule.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let required =
+        rule.keyword_value("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let mut values = rule.keyword_value("properties").and_then(Value::as_object).into_iter().flatten();
     let is_met = |(name, schema): (&String, &Value)| {
         let Some(value) = draft.get(name) else { return true };
         let is_fixed = schema.get("const").is_none_or(|fixed| fixed == value);

@@ -11,7 +11,7 @@ use clresolve_core::state::TrustState;
 use clresolve_jose::Ed25519PublicKey;
 use clresolve_messages::receipt::document::ReceiptVerificationDocumentInputs;
 use clresolve_messages::receipt::judge::{
-    AgentRoutes, BoundReceiptSchema, PublishedReceiptSigner, ReceiptAgent, ReceiptKnowledge, SignerAddresses,
+    AgentEntryRoutes, BoundReceiptSchema, CalledAgent, PublishedReceiptSigner, ReceiptKnowledge, SignerAddresses,
 };
 use clresolve_messages::receipt::question::AgentRequest;
 use clresolve_messages::receipt::replay::ReceiptReplayKey;
@@ -28,7 +28,7 @@ pub(crate) const NAME: &str = "summarizeagent.eth";
 /// Test data about the agent.
 pub(crate) struct World {
     verdict: Verdict,
-    agent: ReceiptAgent,
+    agent: CalledAgent,
     signer: PublishedReceiptSigner,
     schema: BoundSchema,
 }
@@ -36,12 +36,12 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new() -> Self {
         let name = |text| EnsName::parse(text).expect("a name");
-        let agent = ReceiptAgent {
+        let agent = CalledAgent {
             name: name(NAME),
             entry: None,
             verbs: vec!["summarize".to_owned()],
             addresses: SignerAddresses::default(),
-            routes: AgentRoutes::default(),
+            routes: AgentEntryRoutes::default(),
         };
         let key =
             Ed25519PublicKey::from_signer_record("ed25519:6kpsY-KcUgq-9VB7Ey7F-ZVHdq6-vnuSQh7qaRRG0iw").expect("a key");
@@ -78,7 +78,7 @@ impl World {
         };
         let due = question.purchase.due_transfer(self.agent.name.as_str());
         let unseen = Err(Reason::new(ReasonCode::SettlementUnproven).into());
-        let settlement = SettlementCheckResult::from_check(&question.purchase, due.ok(), unseen);
+        let settlement = SettlementCheckResult::from_transaction_check(&question.purchase, due.ok(), unseen);
         let setting = ReceiptVerificationDocumentInputs {
             verdict: &self.verdict,
             signer: Some(&self.signer),

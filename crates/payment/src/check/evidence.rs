@@ -17,7 +17,7 @@ use super::answer::{Erc8004Outcome, PayeeEvidenceRow, PayeeEvidenceState as Show
 use super::identity::{
     NamedSellerIdentity, OriginMemoryEntry, PayeeEvidenceKind, SellerIdentity, SellerIdentitySource, WebOrigin,
 };
-use super::reading::{JudgedName, OriginRegistrationFile, RegistrationReading};
+use super::reading::{NameVerdictAndPayees, OriginRegistrationFileReading, RegistrationReading};
 use crate::decide::JudgedPaymentOption;
 use crate::decision::{PaymentCheck, PaymentObjection};
 use crate::payee::{PayeeClaim, PayeeClaimSource, PayeeProofMethod};
@@ -32,9 +32,9 @@ pub(super) struct PayeeEvidenceInputs<'a> {
     pub(super) is_network_of_limits: bool,
     /// Whether the terms contain offers.
     pub(super) offers: bool,
-    pub(super) name: Option<&'a JudgedName>,
+    pub(super) name: Option<&'a NameVerdictAndPayees>,
     pub(super) registration: Option<&'a RegistrationReading>,
-    pub(super) file: &'a OriginRegistrationFile,
+    pub(super) file: &'a OriginRegistrationFileReading,
     pub(super) origin: Option<&'a WebOrigin>,
     /// What is remembered about the origin. `None`: unknown.
     pub(super) remembered: Option<&'a OriginMemoryEntry>,
@@ -71,16 +71,16 @@ impl PayeeEvidenceInputs<'_> {
         let identity = |reason| PaymentObjection::new(PaymentCheck::Identity, reason);
         let mut objections = Vec::new();
         if let Some(name) = self.name {
-            objections.extend(reading_objections(&name.resolution, self.gate));
+            objections.extend(name_reading_objections(&name.resolution, self.gate));
         }
         let by_seller = self.named.is_some_and(|named| named.named_by == SellerIdentitySource::Seller);
         if by_seller {
             let elsewhere = match (self.name.map(|name| self.name_url_match(name)), self.registration) {
                 (Some(NameUrlMatch::Elsewhere(url)), _) => Some(url),
                 (None, Some(RegistrationReading::Read { file: Ok(file), .. }))
-                    if !self.is_answering_url_in(file.urls()) =>
+                    if !self.is_answering_url_in(file.service_urls()) =>
                 {
-                    Some(file.urls().next().unwrap_or("no endpoint").to_owned())
+                    Some(file.service_urls().next().unwrap_or("no endpoint").to_owned())
                 }
                 _ => None,
             };
@@ -112,9 +112,9 @@ impl PayeeEvidenceInputs<'_> {
         row_with_anchor(row, &name.resolution)
     }
 
-    fn trusted_card_row(&self, name: &JudgedName, entries: &[JudgedPaymentOption<'_>]) -> PayeeEvidenceRow {
+    fn trusted_card_row(&self, name: &NameVerdictAndPayees, entries: &[JudgedPaymentOption<'_>]) -> PayeeEvidenceRow {
         let row = |state, detail: &str| PayeeEvidenceRow::new(PayeeEvidenceKind::Card, state, detail);
-        if let Some(code) = self.gate.objection(&name.resolution, self.verb, None) {
+        if let Some(code) = self.gate.request_objection(&name.resolution, self.verb, None) {
             return row(Shows::Contradicted, "The gate denies the agent.").with_codes([code.to_owned()]);
         }
         match (&name.route, self.url) {
@@ -213,7 +213,7 @@ impl PayeeEvidenceInputs<'_> {
         let prices = entries.iter().filter_map(|entry| entry.entry.price.as_ref().ok());
         let payees: Vec<Address> = prices.map(|price| price.pay_to).collect();
         let is_owner = |payee: &Address| Some(*payee) == *owner;
-        let lists = file.as_ref().ok().map(|file| self.is_answering_url_in(file.urls()));
+        let lists = file.as_ref().ok().map(|file| self.is_answering_url_in(file.service_urls()));
         let by_seller = self.named.is_some_and(|named| named.named_by == SellerIdentitySource::Seller);
         let found = match (proven, wallet) {
             (None, Some(wallet)) if payees.iter().any(|payee| payee != wallet && !is_owner(payee)) => {
@@ -246,7 +246,7 @@ impl PayeeEvidenceInputs<'_> {
     }
 
     /// The registration that a name vouches for (ENSIP-25), whose wallet is the payee.
-    fn vouched_registration_row(&self, name: &JudgedName) -> PayeeEvidenceRow {
+    fn vouched_registration_row(&self, name: &NameVerdictAndPayees) -> PayeeEvidenceRow {
         let by_seller = self.named.is_some_and(|named| named.named_by == SellerIdentitySource::Seller);
         // Its file was not read, so nothing says that the registration is for this origin.
         let state = if by_seller { Shows::Claimed } else { Shows::Proven };
@@ -314,13 +314,13 @@ impl PayeeEvidenceInputs<'_> {
     }
 
     /// Whether the name's records point to the URL that answered.
-    pub(super) fn name_url_match(&self, name: &JudgedName) -> NameUrlMatch {
-        let (Some(published), Some(url)) = (name.resolution.payment(), self.url) else {
+    pub(super) fn name_url_match(&self, name: &NameVerdictAndPayees) -> NameUrlMatch {
+        let (Some(published), Some(url)) = (name.resolution.payment_records(), self.url) else {
             return NameUrlMatch::Nowhere;
         };
         let mut back = NameUrlMatch::Nowhere;
         for key in EndpointRecordKey::ORIGINS {
-            match published.endpoint(key) {
+            match published.payment_endpoint_status(key) {
                 PaymentRecordStatus::Settled(record) if points_to_url(&record, url) => return NameUrlMatch::Here,
                 PaymentRecordStatus::Settled(record) if back != NameUrlMatch::Undecided => {
                     back = NameUrlMatch::Elsewhere(record)
@@ -360,7 +360,7 @@ fn points_to_url(record: &str, url: &str) -> bool {
 
 /// Whether the name has records of a card at the newest block.
 fn has_card_records(resolution: &Resolution) -> bool {
-    let Some(latest) = resolution.newest_state() else { return false };
+    let Some(latest) = resolution.newest_name_state() else { return false };
     match &latest.answer {
         EnsAnswer::Records(found) => found.records.iter().any(|(_, record)| !matches!(record, TextRecord::Absent)),
         EnsAnswer::Unregistered | EnsAnswer::NoResolver(_) => false,
@@ -369,7 +369,7 @@ fn has_card_records(resolution: &Resolution) -> bool {
 
 /// The objections to how a name was read, whatever its card: the proof, the newest block, warnings that the policy
 /// denies, and a chain that was not read.
-fn reading_objections(resolution: &Resolution, gate: &GatePolicy) -> Vec<PaymentObjection> {
+fn name_reading_objections(resolution: &Resolution, gate: &GatePolicy) -> Vec<PaymentObjection> {
     let verdict = resolution.verdict();
     let mut objections = Vec::new();
     let Some(anchor) = &verdict.anchor else {
@@ -385,7 +385,10 @@ fn reading_objections(resolution: &Resolution, gate: &GatePolicy) -> Vec<Payment
             .extend(gate.verdict_objection(verdict).map(|code| PaymentObjection::from_gate(ReasonEffect::Fail, code)));
     }
     objections.extend(
-        resolution.standing().err().map(|refusal| PaymentObjection::from_gate(ReasonEffect::Unknown, refusal.slug())),
+        resolution
+            .newest_block_confirmation()
+            .err()
+            .map(|refusal| PaymentObjection::from_gate(ReasonEffect::Unknown, refusal.slug())),
     );
     // What is unknown about the records is unknown about the payee, too: an old block, or a change that is pending.
     let unknown = verdict
@@ -401,21 +404,21 @@ fn reading_objections(resolution: &Resolution, gate: &GatePolicy) -> Vec<Payment
 /// The decisive reasons against the payees, the strongest first.
 fn payee_objections(entries: &[JudgedPaymentOption<'_>]) -> Vec<Reason> {
     let objections = entries.iter().flat_map(|entry| entry.objections.iter());
-    let of_payee = objections.filter(|objection| objection.check == PaymentCheck::Payee && objection.decides());
+    let of_payee = objections.filter(|objection| objection.check == PaymentCheck::Payee && objection.is_decisive());
     let mut reasons: Vec<Reason> = of_payee.filter_map(|objection| objection.reason.clone()).collect();
-    clresolve_core::reason::sort(&mut reasons);
+    clresolve_core::reason::sort_reasons(&mut reasons);
     reasons
 }
 
 /// The payees of the name on the networks of the entries, and its records that may point to the origin.
-fn name_evidence_json(name: &JudgedName, entries: &[JudgedPaymentOption<'_>]) -> Value {
+fn name_evidence_json(name: &NameVerdictAndPayees, entries: &[JudgedPaymentOption<'_>]) -> Value {
     let mut read = Map::new();
     for price in entries.iter().filter_map(|entry| entry.entry.price.as_ref().ok()) {
         let others = name.payees.get(&price.network).map(|payees| payees.known_addresses()).unwrap_or_default();
         read.insert(format!("addr({})", price.network), json!(others));
     }
     for key in EndpointRecordKey::ORIGINS {
-        let record = name.resolution.payment().map(|published| published.endpoint(key));
+        let record = name.resolution.payment_records().map(|published| published.payment_endpoint_status(key));
         if let Some(PaymentRecordStatus::Settled(record)) = record {
             read.insert(key.to_string(), json!(record));
         }

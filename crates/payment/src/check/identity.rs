@@ -79,7 +79,7 @@ pub struct SellerIdentityError;
 
 impl SellerIdentity {
     /// The ENS name. `None` for a registration.
-    pub(crate) fn name(&self) -> Option<String> {
+    pub(crate) fn ens_name(&self) -> Option<String> {
         match self {
             Self::Name(name) => Some(name.as_str().to_owned()),
             Self::Registration(_) => None,

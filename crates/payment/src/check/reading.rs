@@ -11,13 +11,13 @@ use jiff::Timestamp;
 
 use super::identity::SellerIdentity;
 use crate::network::Caip2Network;
-use crate::offer::SignerKeys;
+use crate::offer::PublishedSigningKeys;
 use crate::payee::{self, NetworkPayees, PayeeClaim, PayeeClaimSource};
 use crate::route::AgentRoute;
 
 /// The registration file at an origin's well-known path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OriginRegistrationFile {
+pub enum OriginRegistrationFileReading {
     /// It was not requested.
     NotAsked,
     /// The origin has none.
@@ -28,14 +28,14 @@ pub enum OriginRegistrationFile {
     Read(RegistrationFile),
 }
 
-impl OriginRegistrationFile {
+impl OriginRegistrationFileReading {
     /// The identity that it names: its first registration, else the name in its only ENS service.
     pub(crate) fn claimed_identity(&self) -> Option<SellerIdentity> {
         let Self::Read(file) = self else { return None };
         if let Some(registration) = file.registrations.first() {
             return Some(SellerIdentity::Registration(registration.clone()));
         }
-        let mut names = file.names();
+        let mut names = file.ens_service_names();
         let name = names.next().filter(|_| names.next().is_none())?;
         name.parse().ok()
     }
@@ -48,7 +48,7 @@ impl OriginRegistrationFile {
 
 /// The verdict on a name, and what the name and the configuration say about payees.
 #[derive(Clone, Debug)]
-pub struct JudgedName {
+pub struct NameVerdictAndPayees {
     /// The verdict of a live resolution, confirmed at the newest block.
     pub resolution: Resolution,
     /// The URL behind the card's entry, or why it is unknown.
@@ -57,20 +57,20 @@ pub struct JudgedName {
     pub payees: BTreeMap<Caip2Network, NetworkPayees>,
 }
 
-impl JudgedName {
+impl NameVerdictAndPayees {
     /// Where the name's tools are called over MCP.
-    pub(crate) fn tools(&self) -> Option<Result<AgentRoute, Box<Reason>>> {
-        self.resolution.payment().and_then(AgentRoute::from_tools_record)
+    pub(crate) fn mcp_route(&self) -> Option<Result<AgentRoute, Box<Reason>>> {
+        self.resolution.payment_records().and_then(AgentRoute::from_tools_record)
     }
 
     /// The block of the name's records.
-    pub(crate) fn block(&self) -> Option<u64> {
+    pub(crate) fn records_block(&self) -> Option<u64> {
         self.resolution.verdict().anchor.as_ref().map(|anchor| anchor.block.number)
     }
 
     /// Whether a gateway's signer states the addresses, rather than the chain.
     pub(crate) fn is_off_chain(&self) -> bool {
-        self.resolution.payment().is_some_and(|published| published.settled_records().offchain)
+        self.resolution.payment_records().is_some_and(|published| published.settled_records().offchain)
             || self.resolution.verdict().anchor.as_ref().is_some_and(|anchor| anchor.offchain)
     }
 
@@ -85,7 +85,7 @@ impl JudgedName {
                     *claim = PayeeClaim::Undecided(Box::new(reason.clone()));
                 }
             }
-            payees.signers = SignerKeys::default();
+            payees.signers = PublishedSigningKeys::default();
         }
         payees
     }
@@ -125,7 +125,7 @@ impl RegistrationReading {
             Self::Read { entry, wallet: Some(wallet), owner, block, until, .. }
                 if network.chain_id() == Some(entry.chain_id()) || clresolve_core::mutant!("wallets-of-any-chain") =>
             {
-                let read = payee::Erc8004WalletSource { agent: entry.agent(), block: *block, until: *until };
+                let read = payee::Erc8004WalletProvenance { agent: entry.agent_id(), block: *block, until: *until };
                 (PayeeClaim::Is(*wallet, PayeeClaimSource::Registration(Box::new(read))), *owner)
             }
             Self::NoIdentity | Self::Read { .. } => (PayeeClaim::None, None),

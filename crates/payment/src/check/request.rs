@@ -6,7 +6,7 @@ use clresolve_core::reason::Reason;
 use super::identity::SellerIdentitySource;
 use crate::decide::PaymentOptionSelection;
 use crate::limits::CallerLimits;
-use crate::request::{PaymentDecisionRequestDocument, PaymentDemand, PaymentRequestError, PaymentRequestMembers};
+use crate::request::{ParsedPaymentRequest, PaymentDecisionRequestDocument, PaymentDemand, PaymentRequestError};
 use crate::terms::{PaymentTerms, SellerHttpReply};
 
 /// A request to check who is paid.
@@ -34,7 +34,7 @@ pub struct SellerCheckRequest {
 
 impl SellerCheckRequest {
     /// A request about a seller's reply, without a name.
-    pub fn about_reply(url: impl Into<String>, reply: SellerHttpReply) -> Self {
+    pub fn from_seller_reply(url: impl Into<String>, reply: SellerHttpReply) -> Self {
         let url = Some(url.into());
         Self {
             name: None,
@@ -64,14 +64,15 @@ impl SellerCheckRequest {
     /// As [`from_json`](Self::from_json).
     pub fn from_json_with_digest(bytes: &[u8]) -> Result<(Self, Digest), PaymentRequestError> {
         let form = PaymentDecisionRequestDocument::from_json(bytes)?;
-        let digest = form.digest();
+        let digest = form.input_digest();
         Ok((Self::from_document(form)?, digest))
     }
 
     /// The JSON Schema of the input of [`from_json`](Self::from_json).
     #[cfg(feature = "schema")]
     pub fn input_schema() -> serde_json::Value {
-        let mut schema = clresolve_core::schema::deserialize_schema::<PaymentDecisionRequestDocument<Option<String>>>();
+        let mut schema =
+            clresolve_core::schema::deserialization_schema::<PaymentDecisionRequestDocument<Option<String>>>();
         // The alternative with a response: there it is the URL that was asked.
         schema["oneOf"][0]["properties"]["url"] = serde_json::json!({"type": ["string", "null"]});
         schema
@@ -81,13 +82,12 @@ impl SellerCheckRequest {
     ///
     /// # Errors
     /// `payment-terms-malformed`, `payment-terms-ambiguous`, or why the seller was not asked.
-    pub fn terms(&self) -> Result<PaymentTerms, Box<Reason>> {
-        self.demand.terms()
+    pub fn parse_terms(&self) -> Result<PaymentTerms, Box<Reason>> {
+        self.demand.parse_terms()
     }
 
     fn from_document(form: PaymentDecisionRequestDocument<Option<String>>) -> Result<Self, PaymentRequestError> {
-        let PaymentRequestMembers { name, verb, demand, url, asked, selected, limits, header } =
-            form.parse_members()?;
+        let ParsedPaymentRequest { name, verb, demand, url, asked, selected, limits, header } = form.parse_members()?;
         Ok(Self { name, named_by: SellerIdentitySource::Caller, verb, asked, demand, url, selected, limits, header })
     }
 }

@@ -67,7 +67,7 @@ struct Seller {
     policy: PayeeEvidencePolicy,
     remembered: OriginMemoryEntry,
     registration: Option<RegistrationReading>,
-    file: OriginRegistrationFile,
+    file: OriginRegistrationFileReading,
     /// The terms, if they differ from [`Seller::terms`].
     terms: Option<String>,
 }
@@ -91,7 +91,7 @@ impl Default for Seller {
             policy: PayeeEvidencePolicy::default(),
             remembered: OriginMemoryEntry::default(),
             registration: None,
-            file: OriginRegistrationFile::Absent,
+            file: OriginRegistrationFileReading::Absent,
             terms: None,
         }
     }
@@ -152,7 +152,7 @@ impl Seller {
             extra: json!({"erc8004": {"agentRegistry": "eip155:84532:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432", "agentId": 22}}),
             published: None,
             registration: Some(reading),
-            file: OriginRegistrationFile::Read(parsed(&naming()).expect("strict JSON")),
+            file: OriginRegistrationFileReading::Read(parsed(&naming()).expect("strict JSON")),
             ..Self::default()
         }
     }
@@ -194,9 +194,9 @@ impl Seller {
             proof: self.grade,
             records_digest: None,
         });
-        let Some((address, endpoints)) = &self.published else { return sample::live_resolution(verdict, None) };
+        let Some((address, endpoints)) = &self.published else { return sample::resolution_of_verdict(verdict, None) };
         let mut records = PaymentRecords { offchain: self.offchain, ..PaymentRecords::default() };
-        let coin = CoinType::for_chain(84_532).expect("it has one");
+        let coin = CoinType::from_chain_id(84_532).expect("it has one");
         for coin in [coin, CoinType::EVM_DEFAULT] {
             let record = address.filter(|_| coin != CoinType::EVM_DEFAULT);
             records.addresses.insert(coin, record.map_or(AddressRecord::Absent, AddressRecord::Address));
@@ -242,18 +242,18 @@ impl Seller {
             limits: CallerLimits::default(),
             header: None,
         };
-        let rules = OperatorSellerRules {
+        let rules = SellerCheckPolicy {
             pinned: self.pinned.clone(),
             policy: self.policy.clone(),
             limits: limits(),
             gate: GatePolicy::default(),
         };
         let mut checking = OngoingSellerCheck::new(Arc::new(request), rules, remembered);
-        while let Some(wanted) = checking.missing_evidence() {
+        while let Some(wanted) = checking.next_lookup() {
             match wanted {
                 NextSellerLookup::OriginFile(url) => {
                     assert_eq!(url, "https://shop.example/.well-known/agent-registration.json");
-                    checking.supply_file(self.file.clone());
+                    checking.supply_origin_file(self.file.clone());
                 }
                 NextSellerLookup::Name(_) => checking.supply_name(self.reading()),
                 NextSellerLookup::Registration(_) => {
@@ -264,11 +264,12 @@ impl Seller {
         checking.finish(Timestamp::UNIX_EPOCH)
     }
 
-    fn reading(&self) -> JudgedName {
+    fn reading(&self) -> NameVerdictAndPayees {
         let resolution = self.resolution();
-        let record = resolution.payment().map_or(PayeeClaim::None, |known| PayeeClaim::from_records(known, &network()));
+        let record =
+            resolution.payment_records().map_or(PayeeClaim::None, |known| PayeeClaim::from_records(known, &network()));
         let until = Timestamp::from_second(30).expect("a time");
-        let read = payee::Erc8004WalletSource { agent: U256::from(22), block: 5, until };
+        let read = payee::Erc8004WalletProvenance { agent: U256::from(22), block: 5, until };
         let registration = match self.registered {
             true => PayeeClaim::Is(PAYEE, PayeeClaimSource::Registration(Box::new(read))),
             false => PayeeClaim::None,
@@ -278,7 +279,7 @@ impl Seller {
             Some(_) => Ok(AgentRoute::from_configuration(URL).expect("an https URL")),
             None => Err(Box::new(Reason::new(ReasonCode::InvokeNoRoute))),
         };
-        JudgedName { resolution, route, payees }
+        NameVerdictAndPayees { resolution, route, payees }
     }
 
     fn answer(&self) -> SellerCheckDocument {
@@ -325,12 +326,13 @@ impl Seller {
                 let Some(RegistrationReading::Read { wallet, .. }) = &mut seller.registration else { return };
                 *wallet = Some(Address::from_slice(changed));
             });
-            change(&listing(listed.urls().next().expect("an endpoint")), &|seller, changed| {
+            change(&listing(listed.service_urls().next().expect("an endpoint")), &|seller, changed| {
                 let Some(RegistrationReading::Read { file, .. }) = &mut seller.registration else { return };
                 *file = parsed(changed);
             });
             change(&naming(), &|seller, changed| {
-                seller.file = parsed(changed).map_or_else(OriginRegistrationFile::Unread, OriginRegistrationFile::Read);
+                seller.file = parsed(changed)
+                    .map_or_else(OriginRegistrationFileReading::Unread, OriginRegistrationFileReading::Read);
             });
         }
         sellers
@@ -389,7 +391,7 @@ fn a_name_that_the_seller_gives_allows_nothing_by_itself() {
         is(&by_model, DecisionOutcome::Undecided, &["identity-claimed"]);
     }
     let file = RegistrationFile::parse(br#"{"services": [{"name": "ENS", "endpoint": "shop.eth"}]}"#).expect("JSON");
-    let by_host = Seller { name: None, file: OriginRegistrationFile::Read(file), ..Seller::default() };
+    let by_host = Seller { name: None, file: OriginRegistrationFileReading::Read(file), ..Seller::default() };
     is(&by_host, DecisionOutcome::Undecided, &["identity-claimed"]);
 }
 
@@ -593,7 +595,11 @@ fn registration_has_the_outcomes_of_the_draft() {
     is(&honest.clone().pinned(REGISTRATION), DecisionOutcome::Allow, &[]);
     let allowed = Seller { policy: first_contact(), ..honest };
     is(&allowed, DecisionOutcome::Allow, &[]);
-    is(&Seller { file: OriginRegistrationFile::Absent, ..allowed }, DecisionOutcome::Undecided, &["identity-claimed"]);
+    is(
+        &Seller { file: OriginRegistrationFileReading::Absent, ..allowed },
+        DecisionOutcome::Undecided,
+        &["identity-claimed"],
+    );
 
     let elsewhere = Seller::registered(Some(PAYEE), "https://other.example", None);
     is(&elsewhere, DecisionOutcome::Deny, &["origin-mismatch", "identity-claimed"]);

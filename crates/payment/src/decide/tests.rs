@@ -5,18 +5,18 @@ mod changed;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{PaymentKnowledge, PaymentOptionSelection, PaymentQuestion, decide_payment};
+use super::{PaymentDecisionQuery, PaymentKnowledge, PaymentOptionSelection, decide_payment};
 use crate::PaymentDecision;
-use crate::artifact::SignerKeys;
+use crate::artifact::PublishedSigningKeys;
 use crate::asset::{AssetId, AssetProperties};
 use crate::decision::{DecisionOutcome, PaymentCheck};
-use crate::limits::{AssetLimit, PaymentLimits, RequiredNetworkListing};
+use crate::limits::{AssetLimit, NetworkAllowlistSource, PaymentLimits};
 use crate::network::Caip2Network;
-use crate::payee::{Erc8004WalletSource, NetworkPayees, PayeeClaim, PayeeClaimSource};
+use crate::payee::{Erc8004WalletProvenance, NetworkPayees, PayeeClaim, PayeeClaimSource};
 use crate::request::{PaymentDecisionRequest, PaymentDemand};
 use crate::route::AgentRoute;
 use crate::terms::{
-    PaymentOption, PaymentTerms, Price, SellerHttpReply, StatedEip712Domain, TransferMethod, X402Version,
+    ExactPrice, PaymentOption, PaymentTerms, SellerHttpReply, StatedEip712Domain, TransferMethod, X402Version,
 };
 use crate::testing::jws_offer;
 use crate::tests::published;
@@ -74,11 +74,11 @@ fn agent_at(state: TrustState, tag: &str) -> Resolution {
         proof: ProofStrength { grade: ProofGrade::Quorum, asked: 2, agreed: 2, own: false },
         records_digest: None,
     });
-    sample::live_resolution(verdict, None)
+    sample::resolution_of_verdict(verdict, None)
 }
 
-fn price() -> Price {
-    Price {
+fn price() -> ExactPrice {
+    ExactPrice {
         network: network("eip155:84532"),
         chain_id: 84_532,
         amount: U256::from(10_000),
@@ -94,7 +94,7 @@ fn domain(name: Option<&str>, version: Option<&str>) -> StatedEip712Domain {
     StatedEip712Domain { name: name.map(str::to_owned), version: version.map(str::to_owned) }
 }
 
-fn terms(prices: Vec<Result<Price, Box<Reason>>>) -> PaymentTerms {
+fn terms(prices: Vec<Result<ExactPrice, Box<Reason>>>) -> PaymentTerms {
     let entry =
         |(index, price)| PaymentOption { json: json!({ "index": index }), resource: Some(URL.to_owned()), price };
     let entries = prices.into_iter().enumerate().map(entry).collect();
@@ -123,7 +123,7 @@ fn limits() -> PaymentLimits {
 }
 
 fn payees() -> BTreeMap<Caip2Network, NetworkPayees> {
-    let record = PayeeClaim::Is(PAYEE, PayeeClaimSource::Record(CoinType::for_chain(84_532).expect("it has one")));
+    let record = PayeeClaim::Is(PAYEE, PayeeClaimSource::Record(CoinType::from_chain_id(84_532).expect("it has one")));
     [(network("eip155:84532"), NetworkPayees { record, ..NetworkPayees::default() })].into()
 }
 
@@ -167,7 +167,7 @@ impl Default for Case {
 }
 
 impl Case {
-    fn priced(change: impl FnOnce(&mut Price)) -> Self {
+    fn priced(change: impl FnOnce(&mut ExactPrice)) -> Self {
         let mut changed = price();
         change(&mut changed);
         Self { terms: Ok(terms(vec![Ok(changed)])), ..Self::default() }
@@ -186,7 +186,7 @@ impl Case {
 
     /// The terms pay `address`, and the name publishes the same address.
     fn named_payee(address: Address) -> Self {
-        let coin = CoinType::for_chain(84_532).expect("it has one");
+        let coin = CoinType::from_chain_id(84_532).expect("it has one");
         let payees = Self::claimed(PayeeClaim::Is(address, PayeeClaimSource::Record(coin))).payees;
         Self { payees, ..Self::priced(|price| price.pay_to = address) }
     }
@@ -196,7 +196,7 @@ impl Case {
     }
 
     fn decide_on(&self, resolution: &Resolution) -> PaymentDecision {
-        let question = PaymentQuestion {
+        let question = PaymentDecisionQuery {
             verb: self.verb,
             terms: self.terms.as_ref(),
             is_http_reply: self.is_http_reply,
@@ -235,7 +235,7 @@ fn what_passes_every_check_is_allowed() {
 #[test]
 fn a_decision_ends_with_the_reading_of_a_registration() {
     let until = "1970-01-01T00:00:30Z".parse().expect("a time");
-    let read = Erc8004WalletSource { agent: U256::from(22), block: 5, until };
+    let read = Erc8004WalletProvenance { agent: U256::from(22), block: 5, until };
     let registration = PayeeClaim::Is(PAYEE, PayeeClaimSource::Registration(Box::new(read)));
     let payees = NetworkPayees { registration, ..NetworkPayees::default() };
     let decision = Case { payees: [(network("eip155:84532"), payees)].into(), ..Case::default() }.decide();
@@ -255,7 +255,8 @@ fn a_decision_ends_with_the_offer_that_proves_its_payee() {
         });
         let mut terms = terms(vec![Ok(price())]);
         terms.offers = vec![jws_offer(&json!({"alg": "EdDSA", "kid": "did:web:a.example#1"}), &payload, &key)];
-        let signers = SignerKeys { ed25519: vec![key.public_key().clone()], ..SignerKeys::default() };
+        let signers =
+            PublishedSigningKeys { ed25519: vec![key.public_key().clone()], ..PublishedSigningKeys::default() };
         let payees = NetworkPayees { signers, ..NetworkPayees::default() };
         Case { terms: Ok(terms), payees: [(network("eip155:84532"), payees)].into(), ..Case::default() }.decide()
     };
@@ -278,7 +279,7 @@ fn offered(resource: &str, offered: &str, rest: Case) -> PaymentDecision {
     let mut terms = terms(vec![Ok(price())]);
     terms.entries[0].resource = Some(resource.to_owned());
     terms.offers = vec![jws_offer(&json!({"alg": "EdDSA", "kid": "did:web:a.example#1"}), &payload, &key)];
-    let signers = SignerKeys { ed25519: vec![key.public_key().clone()], ..SignerKeys::default() };
+    let signers = PublishedSigningKeys { ed25519: vec![key.public_key().clone()], ..PublishedSigningKeys::default() };
     let payees = [(network("eip155:84532"), NetworkPayees { signers, ..NetworkPayees::default() })].into();
     Case { terms: Ok(terms), payees, ..rest }.decide()
 }
@@ -489,7 +490,7 @@ fn each_check_alone_aborts() {
 #[test]
 fn terms_by_permit2_need_not_state_the_domain_and_state_no_other() {
     let codes = |name, version| {
-        let of_permit2 = |price: &mut Price| {
+        let of_permit2 = |price: &mut ExactPrice| {
             price.transfer = TransferMethod::Permit2;
             price.domain = domain(name, version);
         };
@@ -524,8 +525,8 @@ fn the_cards_networks_count_unless_the_operator_relies_on_the_limits() {
         let payees = [(id.network, payees().into_values().next().expect("one"))].into();
         Case { terms: Ok(terms(vec![Ok(other)])), limits, payees, ..Case::default() }.decide()
     };
-    assert_eq!(change(RequiredNetworkListing::Card).codes, ["payment-network-mismatch"]);
-    assert!(!change(RequiredNetworkListing::Limits).abort);
+    assert_eq!(change(NetworkAllowlistSource::Card).codes, ["payment-network-mismatch"]);
+    assert!(!change(NetworkAllowlistSource::Limits).abort);
 }
 
 #[test]
@@ -566,8 +567,8 @@ fn a_selected_entry_that_stands_there_twice_is_ambiguous() {
 /// aborts.
 #[test]
 fn each_entry_that_may_be_paid_ends_by_itself() {
-    let lives = |seconds| Ok(Price { max_timeout_seconds: seconds, ..price() });
-    let thiefs = Ok(Price { pay_to: THIEF, ..price() });
+    let lives = |seconds| Ok(ExactPrice { max_timeout_seconds: seconds, ..price() });
+    let thiefs = Ok(ExactPrice { pay_to: THIEF, ..price() });
     let end = |seconds| Timestamp::from_second(seconds).expect("a time");
     let of = |prices| Case { terms: Ok(terms(prices)), ..Case::default() }.decide();
 
@@ -662,7 +663,7 @@ impl VectorWorld {
         verdict.freshness.fresh_until = now + jiff::SignedDuration::from_mins(5);
         let route = world["route"].as_str().map(|url| AgentRoute::from_configuration(url).expect("a route"));
         Self {
-            agent: sample::live_resolution(verdict, None),
+            agent: sample::resolution_of_verdict(verdict, None),
             verb,
             route: route.ok_or_else(|| Reason::new(ReasonCode::InvokeNoRoute)),
             limits: Self::limits(vector),
@@ -678,7 +679,7 @@ impl VectorWorld {
         let mut limits = PaymentLimits {
             set: policy.is_object(),
             networks: networks.map(|id| network(id.as_str().expect("a text"))).collect(),
-            source: RequiredNetworkListing::Limits,
+            source: NetworkAllowlistSource::Limits,
             ..PaymentLimits::default()
         };
         if let Some(schemes) = policy.get("schemes") {
@@ -700,7 +701,7 @@ impl VectorWorld {
 
     /// An asset missing from the built-in table, configured as an honest seller states it.
     fn stated(vector: &Value, address: Address) -> AssetProperties {
-        let terms = Self::request(vector, "").terms().ok();
+        let terms = Self::request(vector, "").parse_terms().ok();
         let prices = terms.into_iter().flat_map(|terms| terms.entries).filter_map(|entry| entry.price.ok());
         let domain = prices.into_iter().find(|price| price.asset == address).map(|price| price.domain);
         let StatedEip712Domain { name, version } = domain.unwrap_or_default();
@@ -714,16 +715,19 @@ impl VectorWorld {
         let address = |value: &Value| value.as_str().and_then(|text| text.parse().ok()).expect("an address");
         let published: BTreeMap<Caip2Network, Address> =
             stated.map(|(chain, value)| (network(chain), address(value))).collect();
-        let signers = SignerKeys { addresses: published.values().copied().collect(), ..SignerKeys::default() };
+        let signers = PublishedSigningKeys {
+            addresses: published.values().copied().collect(),
+            ..PublishedSigningKeys::default()
+        };
         let of_network = |network: Caip2Network| {
-            let coin = network.chain_id().and_then(CoinType::for_chain);
+            let coin = network.chain_id().and_then(CoinType::from_chain_id);
             let record = match (published.get(&network), coin) {
                 (Some(address), Some(coin)) => PayeeClaim::Is(*address, PayeeClaimSource::Record(coin)),
                 _ => PayeeClaim::None,
             };
             (network, NetworkPayees { record, signers: signers.clone(), ..NetworkPayees::default() })
         };
-        let terms = Self::request(vector, "").terms().ok();
+        let terms = Self::request(vector, "").parse_terms().ok();
         let prices = terms.into_iter().flat_map(|terms| terms.entries).filter_map(|entry| entry.price.ok());
         prices.map(|price| of_network(price.network)).collect()
     }
@@ -740,8 +744,8 @@ impl VectorWorld {
 
     fn decide(&self, vector: &Value) -> PaymentDecision {
         let request = Self::request(vector, &self.verb);
-        let terms = request.terms();
-        let question = PaymentQuestion {
+        let terms = request.parse_terms();
+        let question = PaymentDecisionQuery {
             verb: &self.verb,
             terms: terms.as_ref().map_err(|reason| &**reason),
             is_http_reply: matches!(request.demand, PaymentDemand::Reply(_)),
@@ -901,7 +905,7 @@ fn version_1_knows_no_permit2() {
 #[test]
 fn a_reply_that_is_far_too_long_gets_a_decision() {
     let reply = SellerHttpReply { status: 402, headers: Vec::new(), body: vec![b'['; 100_000] };
-    let request = PaymentDecisionRequest::about_reply("a.eth", "summarize", URL, reply);
+    let request = PaymentDecisionRequest::from_seller_reply("a.eth", "summarize", URL, reply);
     assert!(matches!(request.demand, PaymentDemand::Reply(_)));
-    assert_eq!(request.terms().unwrap_err().code, ReasonCode::PaymentTermsMalformed);
+    assert_eq!(request.parse_terms().unwrap_err().code, ReasonCode::PaymentTermsMalformed);
 }

@@ -55,19 +55,19 @@ fn header() -> Value {
 }
 
 /// The keys of the payee and `ed25519`.
-fn keys(ed25519: &Ed25519SigningKey) -> SignerKeys {
+fn keys(ed25519: &Ed25519SigningKey) -> PublishedSigningKeys {
     let addresses = vec![test_address(9), test_address(PAYEE)];
-    SignerKeys { addresses, ed25519: vec![ed25519.public_key().clone()], unread: None }
+    PublishedSigningKeys { addresses, ed25519: vec![ed25519.public_key().clone()], unread: None }
 }
 
-fn payee_only() -> SignerKeys {
-    SignerKeys { addresses: vec![test_address(PAYEE)], ..SignerKeys::default() }
+fn payee_only() -> PublishedSigningKeys {
+    PublishedSigningKeys { addresses: vec![test_address(PAYEE)], ..PublishedSigningKeys::default() }
 }
 
 /// The result of one offer: its expiry, or why it proves nothing. Several objections share a code, so their messages
 /// distinguish them.
-fn proven(offer: Value, keys: &SignerKeys) -> Option<Result<Option<i64>, String>> {
-    let proven = ParsedOffers::from_values(&[offer]).prove(&usdc_price(), &at(URL), keys, now())?;
+fn proven(offer: Value, keys: &PublishedSigningKeys) -> Option<Result<Option<i64>, String>> {
+    let proven = ParsedOffers::from_values(&[offer]).prove_price(&usdc_price(), &at(URL), keys, now())?;
     let why = |reason: Reason| match reason.code {
         ReasonCode::OfferInvalid => reason.message,
         code => code.slug().to_owned(),
@@ -77,7 +77,7 @@ fn proven(offer: Value, keys: &SignerKeys) -> Option<Result<Option<i64>, String>
 
 /// The result of [`proven`] for an invalid offer.
 fn refused(objection: SignedOfferObjection) -> Option<Result<Option<i64>, String>> {
-    Some(Err(objection.reason(0).message))
+    Some(Err(objection.into_reason(0).message))
 }
 
 fn malformed() -> Option<Result<Option<i64>, String>> {
@@ -108,7 +108,7 @@ fn an_offer_by_a_key_that_the_name_does_not_publish_proves_nothing() {
     // The thief's offer pays the same payee as the entry, but is signed by the thief.
     assert_eq!(proven(eip712(payload(), THIEF), &keys(&key)), unproven());
     assert_eq!(proven(jws(&header(), &payload(), &other), &keys(&key)), unproven());
-    assert_eq!(proven(eip712(payload(), PAYEE), &SignerKeys::default()), unproven());
+    assert_eq!(proven(eip712(payload(), PAYEE), &PublishedSigningKeys::default()), unproven());
     assert_eq!(proven(jws(&header(), &payload(), &key), &payee_only()), unproven());
     // A key in the offer itself is ignored.
     let mut brought = header();
@@ -121,10 +121,13 @@ fn an_offer_by_a_key_that_the_name_does_not_publish_proves_nothing() {
 #[test]
 fn the_thief_cannot_offer_for_himself() {
     let key = Ed25519SigningKey::generate().unwrap();
-    let stolen = Price { pay_to: test_address(THIEF), ..usdc_price() };
+    let stolen = ExactPrice { pay_to: test_address(THIEF), ..usdc_price() };
     let own = eip712(with("payTo", test_address(THIEF).to_string().into()), THIEF);
-    let reason =
-        ParsedOffers::from_values(&[own]).prove(&stolen, &at(URL), &keys(&key), now()).unwrap().unwrap_err().reason;
+    let reason = ParsedOffers::from_values(&[own])
+        .prove_price(&stolen, &at(URL), &keys(&key), now())
+        .unwrap()
+        .unwrap_err()
+        .reason;
     assert_eq!(reason.code, ReasonCode::OfferSignerUnproven);
     assert_eq!(reason.place.as_deref(), Some("/extensions/offer-receipt/info/offers/0"));
 }
@@ -171,7 +174,7 @@ fn an_offer_of_another_way_to_pay_is_not_about_the_entry() {
         assert_eq!(proven(eip712(payload.clone(), PAYEE), &keys(&key)), None, "{payload}");
         assert_eq!(proven(jws(&header(), &payload, &key), &keys(&key)), None, "{payload}");
     }
-    assert_eq!(ParsedOffers::from_values(&[]).prove(&usdc_price(), &at(URL), &keys(&key), now()), None);
+    assert_eq!(ParsedOffers::from_values(&[]).prove_price(&usdc_price(), &at(URL), &keys(&key), now()), None);
 }
 
 #[test]
@@ -183,7 +186,7 @@ fn addresses_and_urls_are_compared_by_what_they_are() {
     assert!(matches!(proven(eip712(spelled, PAYEE), &keys(&key)), Some(Ok(_))));
     let is_same = |resource: &str, answered: &str| {
         let offers = ParsedOffers::from_values(&[eip712(with("resourceUrl", resource.into()), PAYEE)]);
-        offers.prove(&usdc_price(), &at(answered), &keys(&key), now()).is_some_and(|proven| proven.is_ok())
+        offers.prove_price(&usdc_price(), &at(answered), &keys(&key), now()).is_some_and(|proven| proven.is_ok())
     };
     assert!(is_same("mcp://tool/x", "mcp://tool/x") && is_same("no url", "no url"));
     assert!(!is_same("https://a.example/x", "https://a.example/x?y") && !is_same("no url", "none"));
@@ -196,7 +199,7 @@ fn an_offer_is_for_one_of_the_resources() {
     let is_proven = |resources: &[&str]| {
         let offers = ParsedOffers::from_values(&[eip712(payload(), PAYEE)]);
         let resources = OfferResources::from_texts(resources.iter().copied());
-        offers.prove(&usdc_price(), &resources, &keys(&key), now()).is_some_and(|proven| proven.is_ok())
+        offers.prove_price(&usdc_price(), &resources, &keys(&key), now()).is_some_and(|proven| proven.is_ok())
     };
     assert!(is_proven(&[URL]) && is_proven(&["https://api.example.org/?q=1", URL]));
     assert!(!is_proven(&[]) && !is_proven(&["", "mcp://tool/x"]));
@@ -282,9 +285,9 @@ fn a_signature_that_no_key_makes_is_invalid() {
 fn an_offer_is_open_where_its_signer_could_not_be_found_out() {
     let key = Ed25519SigningKey::generate().unwrap();
     let reason = Reason::new(ReasonCode::RecordPending).observed("changed: cl.sig.pub");
-    let unread = SignerKeys { unread: Some(Box::new(reason.clone())), ..payee_only() };
-    let open = |offers: &[Value], keys: &SignerKeys| {
-        let proven = ParsedOffers::from_values(offers).prove(&usdc_price(), &at(URL), keys, now());
+    let unread = PublishedSigningKeys { unread: Some(Box::new(reason.clone())), ..payee_only() };
+    let open = |offers: &[Value], keys: &PublishedSigningKeys| {
+        let proven = ParsedOffers::from_values(offers).prove_price(&usdc_price(), &at(URL), keys, now());
         let unproven = proven.unwrap().expect_err("it proves nothing");
         (unproven.is_open, unproven.reason.code)
     };
@@ -383,7 +386,7 @@ fn one_offer_that_holds_is_enough_and_else_the_weakest_objection_counts() {
     let elsewhere = eip712(with("network", "eip155:1".into()), PAYEE);
     let proven = |offers: &[&Value]| {
         let offers: Vec<Value> = offers.iter().copied().cloned().collect();
-        let proven = ParsedOffers::from_values(&offers).prove(&usdc_price(), &at(URL), &keys, now()).unwrap();
+        let proven = ParsedOffers::from_values(&offers).prove_price(&usdc_price(), &at(URL), &keys, now()).unwrap();
         proven.map(|_| ()).map_err(|unproven| (unproven.reason.code, unproven.reason.place.unwrap()))
     };
     let place = |index: usize| format!("/extensions/offer-receipt/info/offers/{index}");
@@ -403,7 +406,7 @@ fn so_many_offers_and_signatures_are_looked_at() {
         let mut offers = vec![offer.clone(); count];
         offers.push(good.clone());
         ParsedOffers::from_values(&offers)
-            .prove(&usdc_price(), &at(URL), &keys, now())
+            .prove_price(&usdc_price(), &at(URL), &keys, now())
             .is_some_and(|proven| proven.is_ok())
     };
     assert!(behind(&elsewhere, MAX_OFFERS - 1) && !behind(&elsewhere, MAX_OFFERS));

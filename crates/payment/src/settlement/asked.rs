@@ -10,14 +10,14 @@ use crate::decide::{selected_options, terms_subject};
 use crate::decision::PriceDocument;
 use crate::request::PaymentDecisionRequest;
 use crate::route::AgentRoute;
-use crate::terms::{PaymentOption, Price};
+use crate::terms::{ExactPrice, PaymentOption};
 
 impl StoredDecision {
     /// Compares the decision with the request.
     ///
     /// # Errors
     /// The part of the decision that does not follow from the request, in words.
-    pub fn follows_from(&self, asked: &PaymentDecisionRequest) -> Result<(), &'static str> {
+    pub fn check_against_request(&self, asked: &PaymentDecisionRequest) -> Result<(), &'static str> {
         if mutant!("kept-decisions-are-believed") {
             return Ok(());
         }
@@ -25,13 +25,13 @@ impl StoredDecision {
         require_condition(name.as_str() == self.name, "its name")?;
         require_condition(asked.verb == self.verb, "its verb")?;
         require_condition(asked.header.is_none(), "the request contains a payment header, not only the terms")?;
-        let terms = asked.terms().map_err(|_| "the terms cannot be read")?;
+        let terms = asked.parse_terms().map_err(|_| "the terms cannot be read")?;
         let entries = selected_options(&terms, asked.selected.as_ref()).map_err(|_| "no such entry was demanded")?;
         let entries: Vec<&PaymentOption> = entries.into_iter().map(|(_, entry)| entry).collect();
         let url = asked.url.as_deref().ok_or("the URL that answered is unknown")?;
         let route = AgentRoute::from_configuration(self.url.as_str()).ok_or("its route")?;
         require_condition(route.url_objection(url).is_none(), "its route")?;
-        let prices: Result<Vec<&Price>, _> = entries.iter().map(|entry| entry.price.as_ref()).collect();
+        let prices: Result<Vec<&ExactPrice>, _> = entries.iter().map(|entry| entry.price.as_ref()).collect();
         let prices = prices.map_err(|_| "an entry states no price")?;
         let first = prices.first().ok_or("no entry was demanded")?;
         require_condition(self.price == PriceDocument::from_price(first), "its price")?;

@@ -66,17 +66,17 @@ fn decision() -> Value {
     })
 }
 
-fn purchase(payment: &Value, reply: &Value) -> Purchase {
-    Purchase {
+fn purchase(payment: &Value, reply: &Value) -> PurchasePaymentDocuments {
+    PurchasePaymentDocuments {
         decision: None,
         payment: Some(PaymentPermission::from_header(&header(payment)).expect("a payment")),
         settlement: Some(header(reply)),
     }
 }
 
-fn with_decision(decision: &Value, payment: &Value) -> Purchase {
+fn with_decision(decision: &Value, payment: &Value) -> PurchasePaymentDocuments {
     let decision = StoredDecision::from_bytes(decision.to_string().as_bytes()).expect("a decision");
-    Purchase { decision: Some(decision), ..purchase(payment, &reply()) }
+    PurchasePaymentDocuments { decision: Some(decision), ..purchase(payment, &reply()) }
 }
 
 fn due() -> DueTransfer {
@@ -142,9 +142,9 @@ fn what_is_due_is_kept_under_a_digest_of_its_own() {
 #[test]
 fn without_a_part_nothing_is_proven() {
     let whole = purchase(&by_authorization(), &reply());
-    let missing = Purchase { payment: None, ..whole.clone() };
+    let missing = PurchasePaymentDocuments { payment: None, ..whole.clone() };
     assert_eq!(objection(missing.due_transfer("a.eth")), is(ReasonCode::SettlementUnproven, "payment"));
-    let missing = Purchase { settlement: None, ..whole };
+    let missing = PurchasePaymentDocuments { settlement: None, ..whole };
     assert_eq!(objection(missing.due_transfer("a.eth")), is(ReasonCode::SettlementUnproven, "settlement"));
 }
 
@@ -156,7 +156,7 @@ fn version_1_takes_the_asset_from_the_decision() {
     let alone = purchase(&payment, &answer);
     assert_eq!(objection(alone.due_transfer("a.eth")), is(ReasonCode::SettlementUnproven, "payment"));
     let decision = StoredDecision::from_bytes(decision().to_string().as_bytes()).ok();
-    assert_eq!(Purchase { decision, ..alone }.due_transfer("a.eth"), Ok(due()));
+    assert_eq!(PurchasePaymentDocuments { decision, ..alone }.due_transfer("a.eth"), Ok(due()));
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn a_reply_that_cannot_be_read_names_no_transaction() {
     let twice = reply().to_string().replacen('{', "{\"success\":true,", 1);
     let long = header(&json!({"success": true, "more": "x".repeat(20_000)}));
     for text in [String::new(), "{}".to_owned(), header(&unnamed), STANDARD.encode(twice), long] {
-        let changed = Purchase { settlement: Some(text), ..whole.clone() };
+        let changed = PurchasePaymentDocuments { settlement: Some(text), ..whole.clone() };
         assert_eq!(objection(changed.due_transfer("a.eth")), is(ReasonCode::SettlementUnproven, "settlement"));
     }
 }
@@ -253,9 +253,9 @@ fn what_was_bought_is_what_was_decided_and_who_has_paid() {
         (Some(NETWORK), "/summarize/v1")
     );
     assert_eq!(bought.payer, Some(test_address(PAYER)));
-    let unpaid = Purchase { payment: None, settlement: None, ..whole };
+    let unpaid = PurchasePaymentDocuments { payment: None, settlement: None, ..whole };
     assert_eq!(unpaid.purchase_facts().map(|bought| bought.payer), Some(None));
-    assert!(!unpaid.asks_for_settlement(), "a decision alone asks for nothing of the chain");
+    assert!(!unpaid.requires_settlement_check(), "a decision alone asks for nothing of the chain");
     assert_eq!(purchase(&by_authorization(), &reply()).purchase_facts(), None);
 }
 
@@ -271,8 +271,9 @@ fn nothing_was_bought_before_the_decision_was_made_and_the_payment_permitted() {
         SettlementCheckResult { shown_by: None, due: None, block, proof: None, decision: None, objection: None }
     };
     let made: Timestamp = "2026-01-01T00:04:30Z".parse().unwrap();
-    let earliest =
-        |purchase: &Purchase, second: Option<i64>| purchase.earliest_purchase_time(second.map(settled).as_ref());
+    let earliest = |purchase: &PurchasePaymentDocuments, second: Option<i64>| {
+        purchase.earliest_purchase_time(second.map(settled).as_ref())
+    };
     assert_eq!(earliest(&decided, None), Some(made));
     let [before, after] = [-1, 1].map(|shift| made.as_second() + OPEN_SECONDS.cast_signed() + shift);
     assert_eq!(earliest(&decided, Some(before)), Some(made));
@@ -453,16 +454,16 @@ fn what_is_written_says_how_it_is_shown() {
     let purchase = with_decision(&decision(), &by_authorization());
     let seen = |objection| TransactionCheckResult {
         objection,
-        shown_by: SettlementEvidenceKind::Reported,
+        shown_by: SettlementAssuranceLevel::Reported,
         block: block_at("2026-01-01T00:00:00Z"),
         proof: ProofStrength { grade: ProofGrade::Quorum, asked: 3, agreed: 2, own: false },
     };
-    let shown = SettlementCheckResult::from_check(&purchase, Some(due()), Ok(seen(None)));
-    assert_eq!(shown.shown_by, Some(SettlementEvidenceKind::Reported));
+    let shown = SettlementCheckResult::from_transaction_check(&purchase, Some(due()), Ok(seen(None)));
+    assert_eq!(shown.shown_by, Some(SettlementAssuranceLevel::Reported));
     let document = serde_json::to_value(&shown).expect("JSON");
     assert_eq!((&document["due"]["amount"], &document["due"]["transfer"]), (&json!("10000"), &json!("eip3009")));
     assert_eq!(document["decision"], "sha256:00");
-    let objected = SettlementCheckResult::from_check(
+    let objected = SettlementCheckResult::from_transaction_check(
         &purchase,
         Some(due()),
         Ok(seen(Some(settlement_mismatch_reason("log", 1, 2)))),
@@ -473,10 +474,10 @@ fn what_is_written_says_how_it_is_shown() {
     );
 }
 
-fn settlement_of(purchase: &Purchase, block: ChainBlock) -> SettlementCheckResult {
+fn settlement_of(purchase: &PurchasePaymentDocuments, block: ChainBlock) -> SettlementCheckResult {
     let proof = ProofStrength { grade: ProofGrade::Quorum, asked: 2, agreed: 2, own: false };
-    let sight = TransactionCheckResult { objection: None, shown_by: SettlementEvidenceKind::Proven, block, proof };
-    SettlementCheckResult::from_check(purchase, purchase.due_transfer("a.eth").ok(), Ok(sight))
+    let sight = TransactionCheckResult { objection: None, shown_by: SettlementAssuranceLevel::Proven, block, proof };
+    SettlementCheckResult::from_transaction_check(purchase, purchase.due_transfer("a.eth").ok(), Ok(sight))
 }
 
 fn block_at(time: &str) -> ChainBlock {
@@ -519,7 +520,7 @@ fn a_decision_holds_until_its_end() {
         let settlement = settlement_of(&purchase, block_at(time));
         (settlement.shown_by, settlement.objection.and_then(|reason| reason.place))
     };
-    assert_eq!(at("2026-01-01T00:05:30Z"), (Some(SettlementEvidenceKind::Proven), None));
+    assert_eq!(at("2026-01-01T00:05:30Z"), (Some(SettlementAssuranceLevel::Proven), None));
     assert_eq!(at("2026-01-01T00:05:31Z"), (None, Some("decision: /valid_until".to_owned())));
 }
 

@@ -4,7 +4,7 @@
 use alloy_primitives::{Address, B256, U256};
 use serde::Deserialize;
 
-use crate::forms::{read_address, read_amount, read_word};
+use crate::forms::{deserialize_address, deserialize_amount, deserialize_bytes32};
 use crate::typed_data;
 
 #[derive(Deserialize)]
@@ -18,17 +18,17 @@ pub(super) struct Eip3009Payload {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Eip3009Authorization {
-    #[serde(deserialize_with = "read_address")]
+    #[serde(deserialize_with = "deserialize_address")]
     pub(super) from: Address,
-    #[serde(deserialize_with = "read_address")]
+    #[serde(deserialize_with = "deserialize_address")]
     pub(super) to: Address,
-    #[serde(deserialize_with = "read_amount")]
+    #[serde(deserialize_with = "deserialize_amount")]
     pub(super) value: U256,
-    #[serde(deserialize_with = "read_amount")]
+    #[serde(deserialize_with = "deserialize_amount")]
     pub(super) valid_after: U256,
-    #[serde(deserialize_with = "read_amount")]
+    #[serde(deserialize_with = "deserialize_amount")]
     pub(super) valid_before: U256,
-    #[serde(deserialize_with = "read_word")]
+    #[serde(deserialize_with = "deserialize_bytes32")]
     pub(super) nonce: B256,
 }
 
@@ -43,14 +43,14 @@ pub(super) struct Permit2Payload {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Permit2Authorization {
-    #[serde(deserialize_with = "read_address")]
+    #[serde(deserialize_with = "deserialize_address")]
     pub(super) from: Address,
     pub(super) permitted: PermittedTokenAmount,
-    #[serde(deserialize_with = "read_address")]
+    #[serde(deserialize_with = "deserialize_address")]
     pub(super) spender: Address,
-    #[serde(deserialize_with = "read_amount")]
+    #[serde(deserialize_with = "deserialize_amount")]
     pub(super) nonce: U256,
-    #[serde(deserialize_with = "read_amount")]
+    #[serde(deserialize_with = "deserialize_amount")]
     pub(super) deadline: U256,
     pub(super) witness: Permit2Witness,
 }
@@ -58,18 +58,18 @@ pub(super) struct Permit2Authorization {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PermittedTokenAmount {
-    #[serde(deserialize_with = "read_address")]
+    #[serde(deserialize_with = "deserialize_address")]
     pub(super) token: Address,
-    #[serde(deserialize_with = "read_amount")]
+    #[serde(deserialize_with = "deserialize_amount")]
     pub(super) amount: U256,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Permit2Witness {
-    #[serde(deserialize_with = "read_address")]
+    #[serde(deserialize_with = "deserialize_address")]
     pub(super) to: Address,
-    #[serde(deserialize_with = "read_amount")]
+    #[serde(deserialize_with = "deserialize_amount")]
     pub(super) valid_after: U256,
 }
 

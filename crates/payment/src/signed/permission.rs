@@ -9,7 +9,7 @@ use clresolve_core::reason::Reason;
 use super::{Eip3009Payload, Permit2Payload, decode_header, difference_reason, display_value, parse_payload};
 use crate::forms;
 use crate::network::Caip2Network;
-use crate::terms::{self, Price, TransferMethod, X402Version};
+use crate::terms::{self, ExactPrice, TransferMethod, X402Version};
 
 /// Maximum length of a permit's signature. The signature of a key has 65 bytes. Contract wallets (EIP-1271) add some
 /// for each owner, and their deployment data (EIP-6492) adds about a kilobyte.
@@ -27,7 +27,7 @@ pub(crate) struct PaymentPermission {
     pub(crate) amount: U256,
     pub(crate) permit: TransferPermit,
     /// The entry that the header repeats.
-    pub(crate) accepted: Option<Price>,
+    pub(crate) accepted: Option<ExactPrice>,
 }
 
 /// The authorisation that moves the asset.
@@ -42,7 +42,7 @@ pub enum TransferPermit {
     /// A permit for the canonical Permit2 proxy.
     Permit2 {
         /// The nonce of the permit.
-        #[serde(serialize_with = "forms::in_decimal")]
+        #[serde(serialize_with = "forms::serialize_decimal_amount")]
         nonce: U256,
         /// The payer's signature.
         signature: Bytes,
@@ -72,7 +72,7 @@ impl PaymentPermission {
         let network = text("network").and_then(Caip2Network::from_v1_name);
         let network = network
             .ok_or_else(|| difference_reason("/network", "a known network", display_value(payment.get("network"))))?;
-        Self::from_authorization(payment, X402Version::V1, network, None)
+        Self::from_eip3009_payment(payment, X402Version::V1, network, None)
     }
 
     fn from_v2(payment: &Value) -> Result<Self, Box<Reason>> {
@@ -80,17 +80,17 @@ impl PaymentPermission {
         let price = terms::parse_price(accepted, X402Version::V2, "/accepted".to_owned())?;
         match price.transfer {
             TransferMethod::Eip3009 => {
-                Self::from_authorization(payment, X402Version::V2, price.network.clone(), Some(price))
+                Self::from_eip3009_payment(payment, X402Version::V2, price.network.clone(), Some(price))
             }
-            TransferMethod::Permit2 => Self::from_permit(payment, price),
+            TransferMethod::Permit2 => Self::from_permit2_payment(payment, price),
         }
     }
 
-    fn from_authorization(
+    fn from_eip3009_payment(
         payment: &Value,
         version: X402Version,
         network: Caip2Network,
-        accepted: Option<Price>,
+        accepted: Option<ExactPrice>,
     ) -> Result<Self, Box<Reason>> {
         let Eip3009Payload { authorization, .. } = parse_payload(payment)?;
         Ok(Self {
@@ -105,7 +105,7 @@ impl PaymentPermission {
         })
     }
 
-    fn from_permit(payment: &Value, accepted: Price) -> Result<Self, Box<Reason>> {
+    fn from_permit2_payment(payment: &Value, accepted: ExactPrice) -> Result<Self, Box<Reason>> {
         let Permit2Payload { signature, permit2_authorization: permit } = parse_payload(payment)?;
         let is_signature = |bytes: &Bytes| (1..=MAX_PERMIT_SIGNATURE_BYTES).contains(&bytes.len());
         let signature = signature.parse::<Bytes>().ok().filter(is_signature).ok_or_else(|| {

@@ -17,8 +17,8 @@ fn payment_of_sdk(index: usize) -> Value {
     serde_json::from_str::<Value>(PAYMENTS).unwrap()[index].take()
 }
 
-fn price_of_sdk(transfer: TransferMethod) -> Price {
-    Price { pay_to: address!("70997970C51812dc3A010C7d01b50e0d17dc79C8"), transfer, ..usdc_price() }
+fn price_of_sdk(transfer: TransferMethod) -> ExactPrice {
+    ExactPrice { pay_to: address!("70997970C51812dc3A010C7d01b50e0d17dc79C8"), transfer, ..usdc_price() }
 }
 
 fn usdc() -> AssetProperties {
@@ -29,12 +29,12 @@ fn at(seconds: u64) -> Timestamp {
     Timestamp::from_second(seconds.try_into().unwrap()).unwrap()
 }
 
-fn check(header: &str, terms: &PaymentTerms, price: &Price, now: Timestamp) -> Result<(), Box<Reason>> {
+fn check(header: &str, terms: &PaymentTerms, price: &ExactPrice, now: Timestamp) -> Result<(), Box<Reason>> {
     PaymentHeader::parse_for_terms(header, terms)?.check_against_price(&entry(price), price, &usdc(), now)
 }
 
 /// The version 2 entry with this price.
-fn entry(price: &Price) -> Value {
+fn entry(price: &ExactPrice) -> Value {
     let mut entry = json!({
         "scheme": "exact", "network": price.network, "amount": price.amount.to_string(),
         "asset": price.asset.to_string(), "payTo": price.pay_to.to_string(), "maxTimeoutSeconds": 60,
@@ -47,11 +47,11 @@ fn entry(price: &Price) -> Value {
 }
 
 /// Where the header differs from the price. `None` if it is accepted.
-fn found(payment: &Value, version: X402Version, price: &Price) -> Option<String> {
+fn found(payment: &Value, version: X402Version, price: &ExactPrice) -> Option<String> {
     found_at(payment, version, price, NOW)
 }
 
-fn found_at(payment: &Value, version: X402Version, price: &Price, now: u64) -> Option<String> {
+fn found_at(payment: &Value, version: X402Version, price: &ExactPrice, now: u64) -> Option<String> {
     found_in(payment, &terms(version, json!({})), price, now)
 }
 
@@ -71,15 +71,15 @@ fn terms(version: X402Version, extensions: Value) -> PaymentTerms {
     }
 }
 
-fn found_in(payment: &Value, terms: &PaymentTerms, price: &Price, now: u64) -> Option<String> {
+fn found_in(payment: &Value, terms: &PaymentTerms, price: &ExactPrice, now: u64) -> Option<String> {
     let header = STANDARD.encode(payment.to_string());
     let reason = check(&header, terms, price, at(now)).err()?;
     assert_eq!(reason.code, ReasonCode::PaymentSignatureMismatch);
     Some(reason.place.unwrap_or_default())
 }
 
-fn permit_price() -> Price {
-    Price { transfer: TransferMethod::Permit2, ..usdc_price() }
+fn permit_price() -> ExactPrice {
+    ExactPrice { transfer: TransferMethod::Permit2, ..usdc_price() }
 }
 
 /// An honest EIP-3009 payload, changed and then signed by the payer in this domain.
@@ -89,7 +89,7 @@ fn eip3009_in(domain: &alloy_sol_types::Eip712Domain, change: impl Fn(&mut Value
         "validAfter": "0", "validBefore": (NOW + 60).to_string(), "nonce": B256::repeat_byte(7).to_string(),
     }});
     change(&mut payload["authorization"]);
-    let hash = forms::deserialize_record::<Eip3009Payload>(&payload)
+    let hash = forms::deserialize_without_lists::<Eip3009Payload>(&payload)
         .unwrap()
         .authorization
         .message_to_sign()
@@ -110,7 +110,7 @@ fn permit2_in(domain: &alloy_sol_types::Eip712Domain, change: impl Fn(&mut Value
         "witness": {"to": test_address(PAYEE).to_string(), "validAfter": "0"},
     }});
     change(&mut payload["permit2Authorization"]);
-    let hash = forms::deserialize_record::<Permit2Payload>(&payload)
+    let hash = forms::deserialize_without_lists::<Permit2Payload>(&payload)
         .unwrap()
         .permit2_authorization
         .message_to_sign()
@@ -198,7 +198,7 @@ fn a_signature_lasts_no_longer_than_the_price_says() {
         let payment = permit2(|permit| permit["deadline"] = end.to_string().into());
         assert_eq!(found(&payment, X402Version::V2, &permit_price()), of("permit2Authorization", "deadline"), "{end}");
     }
-    let endless = Price { max_timeout_seconds: u64::MAX, ..usdc_price() };
+    let endless = ExactPrice { max_timeout_seconds: u64::MAX, ..usdc_price() };
     assert_eq!(found(&eip3009(unchanged), X402Version::V2, &endless), None, "the limits are asked elsewhere");
     assert_eq!(found_at(&eip3009(unchanged), X402Version::V2, &usdc_price(), 0), of("authorization", "validBefore"));
 }
@@ -407,7 +407,7 @@ fn echo_that_differs_by_nulls_alone_is_an_echo() {
         (json!({"more": {"of": [{"a": 1, "b": 0}]}}), false),
         (json!({"more": {"of": [{"a": 1}, null]}}), false),
     ] {
-        assert_eq!(repeats_entry(&accepted, &entry), is_echo, "{accepted}");
+        assert_eq!(is_subset_of_entry(&accepted, &entry), is_echo, "{accepted}");
     }
 }
 
@@ -429,7 +429,7 @@ fn what_clients_make_of_the_terms_is_let_out() {
     let of = |extra: Value| {
         let mut accepted = entry.clone();
         accepted["extra"] = extra;
-        repeats_entry(&accepted, &entry)
+        is_subset_of_entry(&accepted, &entry)
     };
     assert!(of(json!({})) && !of(json!({"permit": "0x"})) && !of(json!([])));
 }
@@ -443,7 +443,7 @@ fn terms_in_both_versions_are_paid_in_either() {
     assert_eq!(found_in(&of_v1, &both, &price, NOW), None);
     assert_eq!(found_in(&payment_of_sdk(0), &both, &price, NOW), None);
     assert_eq!(found(&of_v1, X402Version::V2, &price).as_deref(), Some("/x402Version"));
-    let thief = Price { pay_to: test_address(THIEF), ..price.clone() };
+    let thief = ExactPrice { pay_to: test_address(THIEF), ..price.clone() };
     assert_eq!(found_in(&of_v1, &both, &thief, NOW), of("authorization", "to"));
     let mut mixed = of_v1;
     mixed["accepted"] = payment_of_sdk(0)["accepted"].take();

@@ -14,7 +14,7 @@ use clresolve_verdict::verdict::canonical_digest;
 
 use super::challenge;
 use super::places::{TermsPlace, is_payment_entry};
-use super::reading::{ambiguous_terms, parse_terms};
+use super::reading::{ambiguous_terms_reason, parse_terms};
 use super::{PaymentOption, PaymentTerms, TransferMethod, X402Version};
 use crate::network::Caip2Network;
 
@@ -33,8 +33,8 @@ impl PaymentTerms {
         let mut moved = BTreeSet::new();
         let mut also_v1 = self.also_v1;
         for place in places {
-            challenge::check_entries(place.document, &place.name)?;
-            let other = parse_terms(&self.complete_document(place.document))
+            challenge::reject_lightning_entries(place.document, &place.name)?;
+            let other = parse_terms(&self.fill_missing_members(place.document))
                 .map_err(|reason| unreadable_place_reason(place, &reason))?;
             let entries =
                 other.entries.iter().enumerate().filter(|(_, entry)| is_payment_entry(&entry.json, place.is_read));
@@ -61,7 +61,7 @@ impl PaymentTerms {
     }
 
     /// The document with missing members taken from these terms, since a place that repeats the entries may omit them.
-    fn complete_document<'v>(&self, document: &'v Value) -> Cow<'v, Value> {
+    fn fill_missing_members<'v>(&self, document: &'v Value) -> Cow<'v, Value> {
         let Value::Object(members) = document else { return Cow::Borrowed(document) };
         let mut members = members.clone();
         let first = members.get("accepts").and_then(|entries| entries.get(0));
@@ -138,17 +138,19 @@ impl<'e> NormalizedPaymentOption<'e> {
         let nearest = own.iter().min_by_key(differing).map_or([].as_slice(), |nearest| nearest.0.as_slice());
         let first = nearest.iter().zip(&self.0).find(|(like, this)| like != this);
         let message = "Two places of the reply demand different payments. Clients differ in which one they pay.";
-        let Some(((member, expected), (_, observed))) = first else { return Box::new(ambiguous_terms(place, message)) };
+        let Some(((member, expected), (_, observed))) = first else {
+            return Box::new(ambiguous_terms_reason(place, message));
+        };
         let fault = unpriced.filter(|_| *member == EXTRA);
         if let Some((fault, at)) = fault.and_then(|fault| Some((fault, fault.place.as_deref()?.rsplit('/').next()?))) {
-            let mut reason = ambiguous_terms(&format!("{place}/{at}"), message);
+            let mut reason = ambiguous_terms_reason(&format!("{place}/{at}"), message);
             (reason.expected, reason.observed) = (fault.expected.clone(), fault.observed.clone());
             return Box::new(reason);
         }
         let member = if *member == AMOUNT { amount_member(version) } else { member };
         let (place, expected, observed) = (format!("{place}/{member}"), excerpt_text(expected), excerpt_text(observed));
         let message = format!("{message} At {place}: expected {expected}, found {observed}.");
-        Box::new(ambiguous_terms(&place, &message).expected(expected).observed(observed))
+        Box::new(ambiguous_terms_reason(&place, &message).expected(expected).observed(observed))
     }
 }
 
@@ -181,7 +183,7 @@ fn unreadable_place_reason(place: &TermsPlace<'_>, reason: &Reason) -> Box<Reaso
         reason.message
     );
     let mut ambiguous =
-        ambiguous_terms(&format!("{}{}", place.name, reason.place.as_deref().unwrap_or_default()), &message);
+        ambiguous_terms_reason(&format!("{}{}", place.name, reason.place.as_deref().unwrap_or_default()), &message);
     (ambiguous.expected, ambiguous.observed) = (reason.expected.clone(), reason.observed.clone());
     Box::new(ambiguous)
 }

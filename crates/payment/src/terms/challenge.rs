@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use clresolve_core::reason::Reason;
 
-use super::reading::{ambiguous_terms, is_spelling_of};
+use super::reading::{ambiguous_terms_reason, is_case_variant_of};
 
 /// Headers that contain challenges (RFC 9110, sections 11.6 and 11.7).
 pub(super) const HEADERS: [&str; 2] = ["WWW-Authenticate", "Proxy-Authenticate"];
@@ -30,12 +30,13 @@ const ERROR_CODES: [i64; 2] = [-32042, -32043];
 pub(super) fn check_challenge_headers(headers: &[(String, String)]) -> Result<(), Box<Reason>> {
     for (name, value) in headers {
         let Some(header) = HEADERS.into_iter().find(|header| header.eq_ignore_ascii_case(name)) else { continue };
-        let Some(scheme) = payment_scheme(value) else { continue };
+        let Some(scheme) = find_payment_scheme(value) else { continue };
         let message = format!(
             "The reply's {header} header demands payment by a protocol other than x402, which clresolve cannot check. \
              Remove that challenge before the client sees the reply."
         );
-        let reason = ambiguous_terms(header, &message).expected("no challenge of a payment protocol").observed(scheme);
+        let reason =
+            ambiguous_terms_reason(header, &message).expected("no challenge of a payment protocol").observed(scheme);
         return Err(Box::new(reason));
     }
     Ok(())
@@ -49,7 +50,7 @@ pub(super) fn check_result_challenges(result: &Value) -> Result<(), Box<Reason>>
     for pointer in ["/error/code", "/code"] {
         let code = result.pointer(pointer).and_then(Value::as_f64);
         if let Some(code) = ERROR_CODES.into_iter().find(|known| code == Some(*known as f64)) {
-            let reason = ambiguous_terms(
+            let reason = ambiguous_terms_reason(
                 pointer,
                 "The tool demands payment by a protocol other than x402, which clresolve cannot check.",
             );
@@ -69,38 +70,40 @@ pub fn check_meta_challenges(meta: &Map<String, Value>) -> Result<(), Box<Reason
     let place = format!("/_meta/{}", name.replace('~', "~0").replace('/', "~1"));
     let message = "The message demands or makes a payment by a protocol other than x402, which clresolve cannot check.";
     Err(Box::new(
-        ambiguous_terms(&place, message).expected("no such member").observed(clresolve_core::text::excerpt_text(name)),
+        ambiguous_terms_reason(&place, message)
+            .expected("no such member")
+            .observed(clresolve_core::text::excerpt_text(name)),
     ))
 }
 
 /// Rejects terms with an entry that clients pay at once, without a payment header that could be checked first.
-pub(super) fn check_entries(terms: &Value, place: &str) -> Result<(), Box<Reason>> {
+pub(super) fn reject_lightning_entries(terms: &Value, place: &str) -> Result<(), Box<Reason>> {
     let entries = terms.get("accepts").and_then(Value::as_array).into_iter().flatten().enumerate();
     for (index, entry) in entries {
         for (object, part) in [(Some(entry), ""), (entry.get("extra"), "/extra")] {
             let Some(Value::Object(members)) = object else { continue };
-            let Some((name, value)) = members.iter().find(|(name, value)| pays_outside_x402(name, value)) else {
+            let Some((name, value)) = members.iter().find(|(name, value)| is_lightning_member(name, value)) else {
                 continue;
             };
             let message = "An entry demands payment by Lightning. Its client pays before it sends a header that could be \
                            checked.";
             let place = format!("{place}/accepts/{index}{part}/{}", name.replace('~', "~0").replace('/', "~1"));
-            let reason = ambiguous_terms(&place, message).expected("no such member");
+            let reason = ambiguous_terms_reason(&place, message).expected("no such member");
             return Err(Box::new(reason.observed(clresolve_core::text::excerpt_text(&value.to_string()))));
         }
     }
     Ok(())
 }
 
-fn pays_outside_x402(member: &str, value: &Value) -> bool {
-    let is_invoice = PARAMETERS.iter().any(|name| is_spelling_of(member, name)) && !value.is_null();
+fn is_lightning_member(member: &str, value: &Value) -> bool {
+    let is_invoice = PARAMETERS.iter().any(|name| is_case_variant_of(member, name)) && !value.is_null();
     let names_lightning = || value.as_str().is_some_and(|method| method.eq_ignore_ascii_case("lightning"));
-    is_invoice || (is_spelling_of(member, "paymentmethod") && names_lightning())
+    is_invoice || (is_case_variant_of(member, "paymentmethod") && names_lightning())
 }
 
 /// The payment scheme of a challenge, or a parameter that only such a challenge has. The value is parsed both by RFC
 /// 9110 and as leniently as any client might.
-fn payment_scheme(value: &str) -> Option<&'static str> {
+fn find_payment_scheme(value: &str) -> Option<&'static str> {
     let value = &*value.to_ascii_lowercase();
     let strictly = split_challenges(value).enumerate().find_map(|(index, challenge)| {
         let (token, rest) = challenge.split_at(token_length(challenge));
@@ -137,9 +140,12 @@ fn find_scheme_loosely(value: &str) -> Option<&'static str> {
     let mut rest = value;
     while !rest.is_empty() {
         let (token, behind) = rest.split_at(token_length(rest));
-        let scheme = scheme_in_token(token).filter(|_| has_parameter(behind));
-        let parameter =
-            || PARAMETERS.into_iter().find(|name| names_parameter(token, name) && has_parameter_value(behind));
+        let scheme = scheme_in_token(token).filter(|_| starts_with_parameter(behind));
+        let parameter = || {
+            PARAMETERS
+                .into_iter()
+                .find(|name| token_ends_with_parameter(token, name) && starts_with_parameter_value(behind))
+        };
         if let Some(found) = scheme.or_else(parameter) {
             return Some(found);
         }
@@ -149,19 +155,19 @@ fn find_scheme_loosely(value: &str) -> Option<&'static str> {
 }
 
 /// Whether a parameter value follows.
-fn has_parameter_value(behind: &str) -> bool {
+fn starts_with_parameter_value(behind: &str) -> bool {
     behind.trim_start().starts_with('=')
 }
 
 /// Whether a parameter follows after white space.
-fn has_parameter(behind: &str) -> bool {
+fn starts_with_parameter(behind: &str) -> bool {
     let parameter = behind.trim_start();
     let (name, equals) = parameter.split_at(token_length(parameter));
-    parameter.len() < behind.len() && !name.is_empty() && has_parameter_value(equals)
+    parameter.len() < behind.len() && !name.is_empty() && starts_with_parameter_value(equals)
 }
 
 /// Whether a client finds the parameter in a token. Some clients first remove the names of their schemes.
-fn names_parameter(token: &str, name: &str) -> bool {
+fn token_ends_with_parameter(token: &str, name: &str) -> bool {
     let is_split = || token.contains("l402") || token.contains("lsat");
     token.ends_with(name) || is_split() && token.replace("l402", "").replace("lsat", "").ends_with(name)
 }
@@ -203,7 +209,7 @@ mod tests {
             r#"Bearer token="m", invL402oice="lnbc1""#,
             r#"Bearer token="m", invLSL402AToice="lnbc1""#,
         ] {
-            assert!(payment_scheme(value).is_some(), "{value}");
+            assert!(find_payment_scheme(value).is_some(), "{value}");
         }
     }
 
@@ -218,14 +224,16 @@ mod tests {
             r#"DPoP algs="ES256", payment = b"#,
             r#"Bearer realm="the invoice is paid""#,
         ] {
-            assert_eq!(payment_scheme(value), None, "{value}");
+            assert_eq!(find_payment_scheme(value), None, "{value}");
         }
     }
 
     #[test]
     fn entry_that_is_paid_before_a_header_is_refused() {
         let checked = |entry: Value| {
-            check_entries(&json!({"accepts": [{"payTo": "0x1"}, entry]}), "body").err().and_then(|reason| reason.place)
+            reject_lightning_entries(&json!({"accepts": [{"payTo": "0x1"}, entry]}), "body")
+                .err()
+                .and_then(|reason| reason.place)
         };
         for (entry, place) in [
             (json!({"extra": {"invoice": "lnbc1"}}), Some("body/accepts/1/extra/invoice")),

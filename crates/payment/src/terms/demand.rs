@@ -61,12 +61,12 @@ pub struct PaymentOption {
     pub resource: Option<String>,
     /// The price, or why the entry has no price that can be checked: `payment-terms-malformed`,
     /// `payment-scheme-unchecked`, or `payment-network-mismatch` for a network that is not an EVM chain.
-    pub price: Result<Price, Box<Reason>>,
+    pub price: Result<ExactPrice, Box<Reason>>,
 }
 
 /// A price on an EVM chain, in the scheme `exact`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Price {
+pub struct ExactPrice {
     /// The network.
     pub network: Caip2Network,
     /// Its EIP-155 chain id.

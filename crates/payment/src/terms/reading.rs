@@ -9,7 +9,7 @@ use clresolve_core::json::json_type;
 use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::text::excerpt_text;
 
-use super::{MAX_ENTRIES, PaymentOption, PaymentTerms, Price, StatedEip712Domain, TransferMethod, X402Version};
+use super::{ExactPrice, MAX_ENTRIES, PaymentOption, PaymentTerms, StatedEip712Domain, TransferMethod, X402Version};
 use crate::forms;
 use crate::network::Caip2Network;
 
@@ -39,23 +39,24 @@ const MEMBERS: [&str; 11] = [
 /// `payment-terms-malformed`, or `payment-terms-ambiguous` if the case of a member's name differs.
 pub(crate) fn parse_terms(document: &Value) -> Result<PaymentTerms, Box<Reason>> {
     let document = LocatedJsonObject::from_value(document, String::new())?;
-    document.check_case()?;
+    document.check_member_case()?;
     let version = parse_version(&document)?;
     let resource = match version {
         X402Version::V1 => None,
-        X402Version::V2 => Some(document.required_part("resource")?),
+        X402Version::V2 => Some(document.required_object("resource")?),
     };
     let url = resource.as_ref().map(|resource| resource.required_text("url")).transpose()?;
     let extensions = document.optional_object("extensions")?;
     let offers = extensions.as_ref().map_or(Ok(Vec::new()), parse_offers)?;
     let extensions = extensions.map(|extensions| extensions.members.clone()).unwrap_or_default();
-    let accepts = document.optional_list("accepts")?.ok_or_else(|| document.missing_member("accepts", "a list"))?;
+    let accepts =
+        document.optional_list("accepts")?.ok_or_else(|| document.missing_member_reason("accepts", "a list"))?;
     if accepts.is_empty() || accepts.len() > MAX_ENTRIES {
         let expected = format!("1 to {MAX_ENTRIES} entries");
-        return Err(document.malformed_member("accepts", expected, accepts.len().to_string()));
+        return Err(document.malformed_member_reason("accepts", expected, accepts.len().to_string()));
     }
     for (index, json) in accepts.iter().enumerate().filter(|(_, json)| json.is_object()) {
-        LocatedJsonObject::from_value(json, format!("/accepts/{index}"))?.check_case()?;
+        LocatedJsonObject::from_value(json, format!("/accepts/{index}"))?.check_member_case()?;
     }
     let entries = accepts.iter().enumerate().map(|(index, json)| parse_option(json, version, url, index));
     Ok(PaymentTerms {
@@ -73,7 +74,7 @@ fn parse_version(document: &LocatedJsonObject<'_>) -> Result<X402Version, Box<Re
     let value = document.required_member("x402Version", "the number 1 or 2")?;
     let known =
         [X402Version::V1, X402Version::V2].into_iter().find(|version| value.as_u64() == Some(version.version_number()));
-    known.ok_or_else(|| document.malformed_member("x402Version", "the number 1 or 2", display_value(value)))
+    known.ok_or_else(|| document.malformed_member_reason("x402Version", "the number 1 or 2", display_value(value)))
 }
 
 fn parse_offers(extensions: &LocatedJsonObject<'_>) -> Result<Vec<Value>, Box<Reason>> {
@@ -95,7 +96,7 @@ fn parse_option(json: &Value, version: X402Version, resource: Option<&str>, inde
 
 /// The price, if clients of this version can sign for it. x402 v1 supports only EIP-3009; its clients sign EIP-3009
 /// regardless of `extra`.
-fn check_signable(price: Price, version: X402Version, place: &str) -> Result<Price, Box<Reason>> {
+fn check_signable(price: ExactPrice, version: X402Version, place: &str) -> Result<ExactPrice, Box<Reason>> {
     if version == X402Version::V2 || price.transfer == TransferMethod::Eip3009 {
         return Ok(price);
     }
@@ -108,11 +109,11 @@ fn check_signable(price: Price, version: X402Version, place: &str) -> Result<Pri
 ///
 /// # Errors
 /// The errors of [`PaymentOption::price`].
-pub(crate) fn parse_price(entry: &Value, version: X402Version, place: String) -> Result<Price, Box<Reason>> {
+pub(crate) fn parse_price(entry: &Value, version: X402Version, place: String) -> Result<ExactPrice, Box<Reason>> {
     let entry = LocatedJsonObject::from_value(entry, place)?;
     let scheme = entry.required_text("scheme")?;
     if scheme != EXACT && !clresolve_core::mutant!("every-scheme-is-a-price") {
-        return Err(entry.unchecked_scheme("scheme", EXACT, scheme));
+        return Err(entry.unchecked_scheme_reason("scheme", EXACT, scheme));
     }
     let (network, chain_id) = parse_network(&entry, version)?;
     let extra = entry.optional_object("extra")?;
@@ -124,8 +125,8 @@ pub(crate) fn parse_price(entry: &Value, version: X402Version, place: String) ->
         X402Version::V1 => ["maxAmountRequired", "amount"],
         X402Version::V2 => ["amount", "maxAmountRequired"],
     };
-    entry.check_other_amount(amount, other)?;
-    Ok(Price {
+    entry.reject_conflicting_amount(amount, other)?;
+    Ok(ExactPrice {
         network,
         chain_id,
         amount: entry.parse_text_member(amount, forms::AMOUNT, forms::parse_amount)?,
@@ -140,17 +141,19 @@ pub(crate) fn parse_price(entry: &Value, version: X402Version, place: String) ->
 fn parse_network(entry: &LocatedJsonObject<'_>, version: X402Version) -> Result<(Caip2Network, u64), Box<Reason>> {
     let name = entry.required_text("network")?;
     let network = match version {
-        X402Version::V1 if is_v1_name(name) => Caip2Network::from_v1_name(name),
+        X402Version::V1 if is_v1_network_name(name) => Caip2Network::from_v1_name(name),
         X402Version::V1 => {
-            return Err(entry.malformed_member("network", "a network as x402 version 1 names it", excerpt_text(name)));
+            return Err(entry.malformed_member_reason(
+                "network",
+                "a network as x402 version 1 names it",
+                excerpt_text(name),
+            ));
         }
         X402Version::V2 => {
             let network = name.parse::<Caip2Network>();
-            Some(
-                network.map_err(|_| {
-                    entry.malformed_member("network", "a network as CAIP-2 names it", excerpt_text(name))
-                })?,
-            )
+            Some(network.map_err(|_| {
+                entry.malformed_member_reason("network", "a network as CAIP-2 names it", excerpt_text(name))
+            })?)
         }
     };
     let chain = network.and_then(|network| network.chain_id().map(|id| (network, id)));
@@ -166,7 +169,7 @@ fn parse_network(entry: &LocatedJsonObject<'_>, version: X402Version) -> Result<
 }
 
 /// Whether `name` could be a version 1 network. These names are an open list without a grammar.
-fn is_v1_name(name: &str) -> bool {
+fn is_v1_network_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
@@ -175,14 +178,14 @@ fn parse_transfer_method(extra: &LocatedJsonObject<'_>) -> Result<TransferMethod
     match method {
         "eip3009" => Ok(TransferMethod::Eip3009),
         "permit2" => Ok(TransferMethod::Permit2),
-        _ => Err(extra.unchecked_scheme("assetTransferMethod", "eip3009 or permit2", method)),
+        _ => Err(extra.unchecked_scheme_reason("assetTransferMethod", "eip3009 or permit2", method)),
     }
 }
 
 fn parse_timeout(entry: &LocatedJsonObject<'_>) -> Result<u64, Box<Reason>> {
     const EXPECTED: &str = "a number of seconds, whole and not negative";
     let value = entry.required_member("maxTimeoutSeconds", EXPECTED)?;
-    value.as_u64().ok_or_else(|| entry.malformed_member("maxTimeoutSeconds", EXPECTED, display_value(value)))
+    value.as_u64().ok_or_else(|| entry.malformed_member_reason("maxTimeoutSeconds", EXPECTED, display_value(value)))
 }
 
 fn parse_domain(extra: &LocatedJsonObject<'_>) -> Result<StatedEip712Domain, Box<Reason>> {
@@ -200,31 +203,33 @@ impl<'v> LocatedJsonObject<'v> {
     fn from_value(value: &'v Value, place: String) -> Result<Self, Box<Reason>> {
         match value {
             Value::Object(members) => Ok(Self { members, place }),
-            other => Err(malformed_value(&place, "an object", display_value(other))),
+            other => Err(malformed_value_reason(&place, "an object", display_value(other))),
         }
     }
 
     /// Rejects a member that only some clients recognise, because its name has a different case.
-    fn check_case(&self) -> Result<(), Box<Reason>> {
+    fn check_member_case(&self) -> Result<(), Box<Reason>> {
         for name in self.members.keys() {
-            let Some(known) = MEMBERS.into_iter().find(|known| is_spelling_of(name, known)) else { continue };
+            let Some(known) = MEMBERS.into_iter().find(|known| is_case_variant_of(name, known)) else { continue };
             if known != name {
                 let message = "A member of the terms is spelt in another case. Clients differ in whether they read it.";
                 let place = self.member_pointer(name);
-                return Err(Box::new(ambiguous_terms(&place, message).expected(known).observed(excerpt_text(name))));
+                return Err(Box::new(
+                    ambiguous_terms_reason(&place, message).expected(known).observed(excerpt_text(name)),
+                ));
             }
         }
         Ok(())
     }
 
     /// Rejects an entry that states another amount under the member that clients of the other version pay.
-    fn check_other_amount(&self, amount: &str, other: &str) -> Result<(), Box<Reason>> {
+    fn reject_conflicting_amount(&self, amount: &str, other: &str) -> Result<(), Box<Reason>> {
         let (stated, others) = (self.members.get(amount), self.members.get(other).filter(|value| !value.is_null()));
         match (stated, others) {
             (Some(stated), Some(others)) if stated != others => {
                 let message = "The entry states two amounts. Clients differ in which one they pay.";
                 Err(Box::new(
-                    ambiguous_terms(&self.member_pointer(other), message)
+                    ambiguous_terms_reason(&self.member_pointer(other), message)
                         .expected(display_value(stated))
                         .observed(display_value(others)),
                 ))
@@ -238,10 +243,10 @@ impl<'v> LocatedJsonObject<'v> {
     }
 
     fn required_member(&self, member: &str, expected: &str) -> Result<&'v Value, Box<Reason>> {
-        self.members.get(member).ok_or_else(|| self.missing_member(member, expected))
+        self.members.get(member).ok_or_else(|| self.missing_member_reason(member, expected))
     }
 
-    fn required_part(&self, member: &str) -> Result<Self, Box<Reason>> {
+    fn required_object(&self, member: &str) -> Result<Self, Box<Reason>> {
         Self::from_value(self.required_member(member, "an object")?, self.member_pointer(member))
     }
 
@@ -257,64 +262,66 @@ impl<'v> LocatedJsonObject<'v> {
     fn optional_list(&self, member: &str) -> Result<Option<&'v Vec<Value>>, Box<Reason>> {
         let value = self.non_null_member(member);
         value
-            .map(|value| value.as_array().ok_or_else(|| self.malformed_member(member, "a list", display_value(value))))
+            .map(|value| {
+                value.as_array().ok_or_else(|| self.malformed_member_reason(member, "a list", display_value(value)))
+            })
             .transpose()
     }
 
     fn optional_text(&self, member: &str) -> Result<Option<&'v str>, Box<Reason>> {
-        self.non_null_member(member).map(|value| self.require_text(member, value)).transpose()
+        self.non_null_member(member).map(|value| self.text_from_value(member, value)).transpose()
     }
 
     fn required_text(&self, member: &str) -> Result<&'v str, Box<Reason>> {
-        self.require_text(member, self.required_member(member, "a text")?)
+        self.text_from_value(member, self.required_member(member, "a text")?)
     }
 
-    fn require_text(&self, member: &str, value: &'v Value) -> Result<&'v str, Box<Reason>> {
-        value.as_str().ok_or_else(|| self.malformed_member(member, "a text", display_value(value)))
+    fn text_from_value(&self, member: &str, value: &'v Value) -> Result<&'v str, Box<Reason>> {
+        value.as_str().ok_or_else(|| self.malformed_member_reason(member, "a text", display_value(value)))
     }
 
     /// Reads a text in one of the notations of [`forms`].
     fn parse_text_member<T>(&self, member: &str, form: &str, read: fn(&str) -> Option<T>) -> Result<T, Box<Reason>> {
         let value = self.required_member(member, form)?;
-        value.as_str().and_then(read).ok_or_else(|| self.malformed_member(member, form, display_value(value)))
+        value.as_str().and_then(read).ok_or_else(|| self.malformed_member_reason(member, form, display_value(value)))
     }
 
-    fn missing_member(&self, member: &str, expected: &str) -> Box<Reason> {
-        self.malformed_member(member, expected, "nothing".to_owned())
+    fn missing_member_reason(&self, member: &str, expected: &str) -> Box<Reason> {
+        self.malformed_member_reason(member, expected, "nothing".to_owned())
     }
 
-    fn malformed_member(&self, member: &str, expected: impl Into<String>, observed: String) -> Box<Reason> {
-        malformed_value(&self.member_pointer(member), expected, observed)
+    fn malformed_member_reason(&self, member: &str, expected: impl Into<String>, observed: String) -> Box<Reason> {
+        malformed_value_reason(&self.member_pointer(member), expected, observed)
     }
 
-    fn unchecked_scheme(&self, member: &str, expected: &str, observed: &str) -> Box<Reason> {
+    fn unchecked_scheme_reason(&self, member: &str, expected: &str, observed: &str) -> Box<Reason> {
         let reason = Reason::new(ReasonCode::PaymentSchemeUnchecked).at_place(self.member_pointer(member));
         Box::new(reason.expected(expected).observed(excerpt_text(observed)))
     }
 }
 
-fn malformed_value(place: &str, expected: impl Into<String>, observed: String) -> Box<Reason> {
+fn malformed_value_reason(place: &str, expected: impl Into<String>, observed: String) -> Box<Reason> {
     let message = "A member of the terms is missing or malformed.";
-    Box::new(malformed_terms(place, message).expected(expected).observed(observed))
+    Box::new(malformed_terms_reason(place, message).expected(expected).observed(observed))
 }
 
 /// `payment-terms-malformed`, found at `place`.
-pub(crate) fn malformed_terms(place: &str, message: &str) -> Reason {
+pub(crate) fn malformed_terms_reason(place: &str, message: &str) -> Reason {
     Reason::new(ReasonCode::PaymentTermsMalformed).message(message).at_place(place)
 }
 
 /// `payment-terms-ambiguous`, found at `place`.
-pub(super) fn ambiguous_terms(place: &str, message: &str) -> Reason {
+pub(super) fn ambiguous_terms_reason(place: &str, message: &str) -> Reason {
     Reason::new(ReasonCode::PaymentTermsAmbiguous).message(message).at_place(place)
 }
 
 /// The members with this name, in any spelling.
 pub(super) fn member_in_any_case<'v>(members: &'v Map<String, Value>, name: &str) -> impl Iterator<Item = &'v Value> {
-    members.iter().filter(move |(member, _)| is_spelling_of(member, name)).map(|(_, value)| value)
+    members.iter().filter(move |(member, _)| is_case_variant_of(member, name)).map(|(_, value)| value)
 }
 
 /// Whether Go's `encoding/json` accepts `member` for `name`, which is ASCII.
-pub(super) fn is_spelling_of(member: &str, name: &str) -> bool {
+pub(super) fn is_case_variant_of(member: &str, name: &str) -> bool {
     fold_ascii_case(member).eq(name.chars().map(|letter| letter.to_ascii_lowercase()))
 }
 

@@ -79,7 +79,7 @@ fn malformed_at(place: &str) -> (ReasonCode, String) {
 }
 
 /// The price of version 2 terms whose only entry has another value at `member`.
-fn priced(member: &str, value: Value) -> Result<Price, (ReasonCode, String)> {
+fn priced(member: &str, value: Value) -> Result<ExactPrice, (ReasonCode, String)> {
     let terms = PaymentTerms::from_value(&v2(json!([with(entry(), &format!("/{member}"), value)]))).unwrap();
     terms.entries.into_iter().next().unwrap().price.map_err(|reason| (reason.code, reason.place.unwrap()))
 }
@@ -92,7 +92,7 @@ fn terms_of_version_2_are_read() {
     let PaymentOption { json, resource, price } = &terms.entries[0];
     assert_eq!(json, &entry());
     assert_eq!(resource.as_deref(), Some("https://api.example.org/summarize/v1"));
-    let expected = Price {
+    let expected = ExactPrice {
         network: "eip155:84532".parse().unwrap(),
         chain_id: 84_532,
         amount: U256::from(10_000),

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use alloy_primitives::{Address, U256};
 use clresolve_core::state::TrustState;
 use clresolve_jose::Ed25519SigningKey;
-use clresolve_payment::artifact::SignerKeys;
+use clresolve_payment::artifact::PublishedSigningKeys;
 use clresolve_payment::asset::{AssetId, AssetProperties};
-use clresolve_payment::decide::{PaymentKnowledge, PaymentQuestion, decide_payment};
+use clresolve_payment::decide::{PaymentDecisionQuery, PaymentKnowledge, decide_payment};
 use clresolve_payment::limits::{AssetLimit, PaymentLimits};
 use clresolve_payment::network::Caip2Network;
 use clresolve_payment::payee::NetworkPayees;
@@ -27,7 +27,7 @@ pub(crate) struct World {
     resolution: Resolution,
     limits: PaymentLimits,
     route: AgentRoute,
-    signers: SignerKeys,
+    signers: PublishedSigningKeys,
 }
 
 impl World {
@@ -42,7 +42,7 @@ impl World {
         let asset = AssetProperties::find_known(&id).expect("it is in the table");
         let limit = AssetLimit { asset, max_amount: Some(U256::from(50_000)) };
         Self {
-            resolution: sample::live_resolution(verdict, None),
+            resolution: sample::resolution_of_verdict(verdict, None),
             limits: PaymentLimits {
                 set: true,
                 networks: [network].into(),
@@ -50,7 +50,7 @@ impl World {
                 ..PaymentLimits::default()
             },
             route: AgentRoute::from_configuration(URL).expect("an https URL"),
-            signers: SignerKeys {
+            signers: PublishedSigningKeys {
                 addresses: vec![Address::repeat_byte(1)],
                 ed25519: vec![Ed25519SigningKey::generate().expect("a key").public_key().clone()],
                 unread: None,
@@ -68,10 +68,10 @@ impl World {
     #[inline(never)]
     pub(crate) fn judge(&self, question: &[u8]) -> Option<PaymentDecision> {
         let request = PaymentDecisionRequest::from_json(question).ok()?;
-        let terms = request.terms();
+        let terms = request.parse_terms();
         let mut payees = NetworkPayees { configured: vec![Address::repeat_byte(1)], ..NetworkPayees::default() };
         payees.signers = self.signers.clone();
-        let question = PaymentQuestion {
+        let question = PaymentDecisionQuery {
             verb: &request.verb,
             terms: terms.as_ref().map_err(|reason| &**reason),
             is_http_reply: matches!(request.demand, PaymentDemand::Reply(_)),
@@ -82,7 +82,7 @@ impl World {
         let known = PaymentKnowledge {
             resolution: &self.resolution,
             gate: &GatePolicy::default(),
-            limits: &self.limits.tightened(&request.limits),
+            limits: &self.limits.tightened_by_caller(&request.limits),
             route: Ok(&self.route),
             tools: None,
             payees: &BTreeMap::from([(NETWORK.parse().expect("CAIP-2"), payees)]),

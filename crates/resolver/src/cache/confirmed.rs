@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clresolve_chain::{ChainHead, NameStateAtHead};
 use clresolve_core::reading::{ChainBlock, OffchainScope};
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use clresolve_verdict::trust::Resolution;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Notify;
@@ -38,24 +38,24 @@ impl HeadConfirmationLimits {
     /// Checks that a head confirms verdicts at `now`.
     ///
     /// # Errors
-    /// [`Refusal::HeadStalled`] or [`Refusal::Unconfirmed`].
-    pub fn check_head(&self, head: &ChainHead, now: Timestamp) -> Result<(), Refusal> {
-        self.check_age(&head.block, now)?;
-        self.check_report(head, now)
+    /// [`RefusalCode::HeadStalled`] or [`RefusalCode::Unconfirmed`].
+    pub fn check_head(&self, head: &ChainHead, now: Timestamp) -> Result<(), RefusalCode> {
+        self.check_block_age(&head.block, now)?;
+        self.check_report_age(head, now)
     }
 
-    fn check_report(&self, head: &ChainHead, now: Timestamp) -> Result<(), Refusal> {
-        let is_old = is_older(head.reported_at, now, self.max_unconfirmed);
+    fn check_report_age(&self, head: &ChainHead, now: Timestamp) -> Result<(), RefusalCode> {
+        let is_old = exceeds_max_age(head.reported_at, now, self.max_unconfirmed);
         if is_old && !clresolve_core::mutant!("old-heads-confirm") {
-            return Err(Refusal::Unconfirmed);
+            return Err(RefusalCode::Unconfirmed);
         }
         Ok(())
     }
 
-    fn check_age(&self, head: &ChainBlock, now: Timestamp) -> Result<(), Refusal> {
-        let is_stalled = self.max_head_age.is_some_and(|most| is_older(head.timestamp, now, most));
+    fn check_block_age(&self, head: &ChainBlock, now: Timestamp) -> Result<(), RefusalCode> {
+        let is_stalled = self.max_head_age.is_some_and(|most| exceeds_max_age(head.timestamp, now, most));
         if is_stalled && !clresolve_core::mutant!("stalled-heads-open-the-gate") {
-            return Err(Refusal::HeadStalled);
+            return Err(RefusalCode::HeadStalled);
         }
         Ok(())
     }
@@ -79,7 +79,7 @@ pub(crate) struct HeadLogEntry {
 /// Whether a later reading of the name at a head confirms `resolution`. What is with a CCIP-Read gateway is not
 /// compared.
 pub(crate) fn is_confirming_reading(found: &NameStateAtHead, resolution: &Resolution) -> bool {
-    let Some(before) = resolution.newest_state() else { return false };
+    let Some(before) = resolution.newest_name_state() else { return false };
     match found {
         NameStateAtHead::OnChain(later) => before.is_confirmed_by(later),
         NameStateAtHead::PaymentOffChain(later) => {
@@ -106,7 +106,7 @@ impl HeadLog {
     }
 
     /// Declares that every head is recorded from now on.
-    pub(crate) fn follow(&self) {
+    pub(crate) fn mark_as_followed(&self) {
         self.is_followed.store(true, Ordering::Relaxed);
         self.heads.write().unwrap_or_else(PoisonError::into_inner).clear();
     }
@@ -114,7 +114,7 @@ impl HeadLog {
     pub(crate) fn record_head(&self, head: ChainHead) {
         let mut heads = self.heads.write().unwrap_or_else(PoisonError::into_inner);
         let newest = heads.back_mut();
-        if newest.as_ref().is_some_and(|newest| is_late(&head, &newest.head)) {
+        if newest.as_ref().is_some_and(|newest| is_out_of_order_head(&head, &newest.head)) {
             return;
         }
         if let Some(newest) = newest.filter(|newest| newest.head.block == head.block) {
@@ -126,7 +126,7 @@ impl HeadLog {
         }
         let id = HeadSequenceNumber(self.count.fetch_add(1, Ordering::Relaxed));
         heads.push_back(HeadLogEntry { id, head });
-        telemetry::set_head_time(head.block.timestamp);
+        telemetry::set_head_block_time(head.block.timestamp);
         self.bell.notify_one();
     }
 
@@ -136,48 +136,52 @@ impl HeadLog {
     }
 
     pub(crate) fn newest_head(&self) -> Option<HeadLogEntry> {
-        self.heads().back().copied()
+        self.read_lock_heads().back().copied()
     }
 
     /// Checks that the newest head, if there is one, is recent.
     ///
     /// # Errors
-    /// [`Refusal::HeadStalled`]
-    pub(crate) fn check_age(&self, limits: HeadConfirmationLimits, now: Timestamp) -> Result<(), Refusal> {
-        self.newest_head().map_or(Ok(()), |newest| limits.check_age(&newest.head.block, now))
+    /// [`RefusalCode::HeadStalled`]
+    pub(crate) fn check_newest_head_age(
+        &self,
+        limits: HeadConfirmationLimits,
+        now: Timestamp,
+    ) -> Result<(), RefusalCode> {
+        self.newest_head().map_or(Ok(()), |newest| limits.check_block_age(&newest.head.block, now))
     }
 
     /// Whether a verdict that was last confirmed at this head counts as confirmed at `now`.
     ///
     /// # Errors
-    /// [`Refusal::HeadStalled`] or [`Refusal::Unconfirmed`].
+    /// [`RefusalCode::HeadStalled`] or [`RefusalCode::Unconfirmed`].
     pub(crate) fn check_confirmation(
         &self,
         at: Option<HeadSequenceNumber>,
         limits: HeadConfirmationLimits,
         now: Timestamp,
-    ) -> Result<(), Refusal> {
-        let heads = self.heads();
-        let newest = heads.back().ok_or(Refusal::Unconfirmed)?;
-        limits.check_age(&newest.head.block, now)?;
+    ) -> Result<(), RefusalCode> {
+        let heads = self.read_lock_heads();
+        let newest = heads.back().ok_or(RefusalCode::Unconfirmed)?;
+        limits.check_block_age(&newest.head.block, now)?;
         // The newest first, since most verdicts are confirmed there.
-        let seen = heads.iter().rev().find(|seen| Some(seen.id) == at).ok_or(Refusal::Unconfirmed)?;
-        limits.check_report(&seen.head, now)
+        let seen = heads.iter().rev().find(|seen| Some(seen.id) == at).ok_or(RefusalCode::Unconfirmed)?;
+        limits.check_report_age(&seen.head, now)
     }
 
-    fn heads(&self) -> RwLockReadGuard<'_, VecDeque<HeadLogEntry>> {
+    fn read_lock_heads(&self) -> RwLockReadGuard<'_, VecDeque<HeadLogEntry>> {
         self.heads.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Whether `head` is older than `newest`, but was reported later: endpoints answer concurrently.
-fn is_late(head: &ChainHead, newest: &ChainHead) -> bool {
+fn is_out_of_order_head(head: &ChainHead, newest: &ChainHead) -> bool {
     let before = newest.reported_at.duration_since(head.reported_at);
     before > SignedDuration::ZERO && before <= MAX_CLOCK_STEP && head.block.number <= newest.block.number
 }
 
 /// Whether `moment` is more than `most` ago, or so far in the future that the clock must have been set back.
-fn is_older(moment: Timestamp, now: Timestamp, most: Duration) -> bool {
+fn exceeds_max_age(moment: Timestamp, now: Timestamp, most: Duration) -> bool {
     let age = now.duration_since(moment);
     age < -MAX_CLOCK_STEP || SignedDuration::try_from(most).is_ok_and(|most| age > most)
 }
@@ -189,8 +193,8 @@ mod tests {
     use clresolve_core::cause::ResolverContractError;
     use clresolve_core::payment::{AddressRecord, CoinType, PaymentRecords};
     use clresolve_core::reading::{ChainError, EnsAnswer, LatestNameState, NameHolder, ResolvedRecords};
-    use clresolve_core::records::{RecordKey, TextRecord};
-    use clresolve_verdict::build::{self, TimedEvidence, VerdictContext};
+    use clresolve_core::records::{TextRecord, TextRecordKey};
+    use clresolve_verdict::build::{self, EvidenceWithStepDurations, VerdictContext};
     use clresolve_verdict::check::JudgementPolicy;
     use clresolve_verdict::profile::{ConformanceProfiles, DEFAULT};
     use clresolve_verdict::sample;
@@ -216,7 +220,7 @@ mod tests {
         max_head_age: Some(Duration::from_secs(60)),
     };
 
-    fn standing(log: &HeadLog, at: HeadSequenceNumber, now: i64) -> Result<(), Refusal> {
+    fn standing(log: &HeadLog, at: HeadSequenceNumber, now: i64) -> Result<(), RefusalCode> {
         log.check_confirmation(Some(at), LIMITS, START + seconds(now))
     }
 
@@ -226,13 +230,13 @@ mod tests {
         log.record_head(head(1, 1, 12));
         let first = log.newest_head().unwrap().id;
         assert_eq!(standing(&log, first, 27), Ok(()));
-        assert_eq!(standing(&log, first, 28), Err(Refusal::Unconfirmed));
+        assert_eq!(standing(&log, first, 28), Err(RefusalCode::Unconfirmed));
         log.record_head(head(1, 1, 20));
         assert_eq!(log.newest_head().map(|seen| seen.id), Some(first), "a missed slot: the same head again");
         assert_eq!(standing(&log, first, 35), Ok(()));
         log.record_head(head(2, 2, 24));
         assert_eq!(standing(&log, first, 35), Ok(()), "it counts from the last report of its own head");
-        assert_eq!(standing(&log, first, 36), Err(Refusal::Unconfirmed));
+        assert_eq!(standing(&log, first, 36), Err(RefusalCode::Unconfirmed));
     }
 
     #[test]
@@ -252,7 +256,7 @@ mod tests {
         log.record_head(head(1, 1, 72));
         assert_eq!(standing(&log, id, 72), Ok(()));
         log.record_head(head(1, 1, 73));
-        assert_eq!(standing(&log, id, 73), Err(Refusal::HeadStalled));
+        assert_eq!(standing(&log, id, 73), Err(RefusalCode::HeadStalled));
         let unlimited = HeadConfirmationLimits { max_head_age: None, ..LIMITS };
         assert_eq!(log.check_confirmation(Some(id), unlimited, START + seconds(73)), Ok(()));
     }
@@ -260,14 +264,14 @@ mod tests {
     #[test]
     fn heads_before_the_first_or_beyond_the_log_confirm_nothing() {
         let log = HeadLog::default();
-        assert_eq!(log.check_confirmation(None, LIMITS, START), Err(Refusal::Unconfirmed));
+        assert_eq!(log.check_confirmation(None, LIMITS, START), Err(RefusalCode::Unconfirmed));
         log.record_head(head(1, 1, 12));
         let first = log.newest_head().unwrap().id;
         for fork in 2..=u8::try_from(MAX_HEADS).unwrap() + 1 {
             log.record_head(head(1, fork, 12));
         }
-        assert_eq!(log.heads().len(), MAX_HEADS);
-        assert_eq!(standing(&log, first, 12), Err(Refusal::Unconfirmed));
+        assert_eq!(log.read_lock_heads().len(), MAX_HEADS);
+        assert_eq!(standing(&log, first, 12), Err(RefusalCode::Unconfirmed));
     }
 
     #[test]
@@ -276,7 +280,7 @@ mod tests {
         log.record_head(head(1, 1, 1000));
         let id = log.newest_head().unwrap().id;
 
-        assert_eq!(standing(&log, id, 30), Err(Refusal::Unconfirmed));
+        assert_eq!(standing(&log, id, 30), Err(RefusalCode::Unconfirmed));
         log.record_head(head(1, 1, 30));
         assert_eq!(standing(&log, id, 30), Ok(()));
     }
@@ -296,7 +300,7 @@ mod tests {
             resolver: [1; 20].into(),
             wildcard: None,
             offchain: false,
-            records: [(RecordKey::Owner, TextRecord::Text(owner.to_owned()))].into_iter().collect(),
+            records: [(TextRecordKey::Owner, TextRecord::Text(owner.to_owned()))].into_iter().collect(),
             payment: PaymentRecords {
                 addresses: [(CoinType::ETHER, AddressRecord::Address([payee; 20].into()))].into(),
                 ..PaymentRecords::default()
@@ -330,7 +334,7 @@ mod tests {
         let profile = profiles.get(DEFAULT).expect("it is built in");
         let reporter =
             VerdictContext { world: "mainnet", chain_id: 1, profiles: &profiles, profile: &profile, policy: &policy };
-        let run = TimedEvidence { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None };
+        let run = EvidenceWithStepDurations { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None };
         is_confirming_reading(found, &build::build_resolution(&reporter, &run, 0))
     }
 

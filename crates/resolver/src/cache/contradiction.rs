@@ -8,13 +8,13 @@ use clresolve_verdict::verdict::Verdict;
 
 /// Whether a later resolution contradicts an earlier verdict: another state, other records, or pending changes to the
 /// records. Data that a failed resolution could not read does not count as a change.
-pub(super) fn shows_change(before: &Verdict, after: &Verdict) -> bool {
+pub(super) fn contradicts_earlier_verdict(before: &Verdict, after: &Verdict) -> bool {
     let decided = |verdict: &Verdict| Some(verdict.state).filter(|state| *state != TrustState::Indeterminate);
-    shows_other_records(before, after) || is_known_to_differ(decided(before), decided(after))
+    shows_changed_records(before, after) || is_known_to_differ(decided(before), decided(after))
 }
 
 /// Whether a later resolution, under any rules, read other records or found pending changes to them.
-pub(super) fn shows_other_records(before: &Verdict, after: &Verdict) -> bool {
+pub(super) fn shows_changed_records(before: &Verdict, after: &Verdict) -> bool {
     let is_pending = |verdict: &Verdict| verdict.reasons.iter().any(|reason| reason.code == ReasonCode::RecordPending);
     let source = |verdict: &Verdict| {
         verdict.anchor.clone().map(|anchor| (anchor.resolver, anchor.wildcard, anchor.offchain, anchor.records_digest))
@@ -29,7 +29,7 @@ pub(super) fn has_same_result(before: &Verdict, after: &Verdict) -> bool {
     before.state == after.state
         && codes(before) == codes(after)
         && before.identity == after.identity
-        && !shows_other_records(before, after)
+        && !shows_changed_records(before, after)
 }
 
 /// Whether both are present and differ.

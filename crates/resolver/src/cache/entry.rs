@@ -8,17 +8,17 @@ use bytes::Bytes;
 use clresolve_chain::NameStateAtHead;
 use clresolve_core::freshness::*;
 use clresolve_core::reading::OffchainScope;
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use clresolve_core::state::TrustState;
 use clresolve_verdict::published::PublishedPaymentRecords;
 use clresolve_verdict::trust::Resolution;
-use clresolve_verdict::verdict::{LastConfirmationPoint, Verdict};
+use clresolve_verdict::verdict::{Verdict, VerdictConfirmationSource};
 use jiff::{SignedDuration, Timestamp};
 
 use super::confirmed::{
     HeadConfirmationLimits, HeadLog, HeadSequenceNumber, OFF_CHAIN_CONFIRMED, OFF_CHAIN_INTERVAL, is_confirming_reading,
 };
-use super::evicted::{EvictionCount, SurvivedEvictionCount};
+use super::evicted::{SurvivedEvictionCount, TotalEvictionCount};
 use super::proven::ReusableContent;
 
 /// Estimated memory per byte of a verdict's JSON: its values are small, and each is a separate allocation.
@@ -62,17 +62,22 @@ struct ConfirmedResolution {
 }
 
 impl ConfirmedResolution {
-    fn check_standing(&self, heads: &HeadLog, limits: HeadConfirmationLimits, now: Timestamp) -> Result<(), Refusal> {
-        self.gateway_standing(now)?;
+    fn check_confirmation(
+        &self,
+        heads: &HeadLog,
+        limits: HeadConfirmationLimits,
+        now: Timestamp,
+    ) -> Result<(), RefusalCode> {
+        self.check_gateway_confirmation_age(now)?;
         match self.gateway {
-            OffchainScope::Records => heads.check_age(limits, now),
+            OffchainScope::Records => heads.check_newest_head_age(limits, now),
             OffchainScope::Nothing | OffchainScope::Payments => heads.check_confirmation(self.at, limits, now),
         }
     }
 
-    fn gateway_standing(&self, now: Timestamp) -> Result<(), Refusal> {
+    fn check_gateway_confirmation_age(&self, now: Timestamp) -> Result<(), RefusalCode> {
         let stands = self.gateway == OffchainScope::Nothing || self.is_own && self.age(now) <= OFF_CHAIN_CONFIRMED;
-        if stands { Ok(()) } else { Err(Refusal::Unconfirmed) }
+        if stands { Ok(()) } else { Err(RefusalCode::Unconfirmed) }
     }
 
     fn age(&self, now: Timestamp) -> SignedDuration {
@@ -82,7 +87,7 @@ impl ConfirmedResolution {
 
 /// What a hot name waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ConfirmationMethod {
+pub(crate) enum RequiredConfirmationMethod {
     /// A reading at the newest head.
     Reading,
     /// Another resolution, because a CCIP-Read gateway supplies the records.
@@ -109,26 +114,29 @@ impl CachedVerdict {
         let verdict = found.resolution.verdict();
         let state = verdict.state;
         let fresh_until = verdict.freshness.fresh_until;
-        let fresh = fresh_for(state, failures_before);
-        let card = found.resolution.card();
-        let content = found.content.as_ref().map_or(0, |content| content.extra_bytes(card));
+        let fresh = verdict_fresh_duration(state, failures_before);
+        let card = found.resolution.card_bytes();
+        let content = found.content.as_ref().map_or(0, |content| content.byte_count_besides_card(card));
         let confirmed = ConfirmedResolution {
             resolution: found.resolution.marked_as_cached(),
             at,
-            gateway: found.resolution.newest_state().map_or(OffchainScope::Nothing, |latest| latest.offchain_scope()),
+            gateway: found
+                .resolution
+                .newest_name_state()
+                .map_or(OffchainScope::Nothing, |latest| latest.offchain_scope()),
             is_own: found.reads_chain,
         };
         Self {
             confirmed: RwLock::new(confirmed),
             content: found.content.clone(),
             permitted: began.evictions.into(),
-            refresh_from: time_before(fresh_until, fresh.saturating_sub(refresh_after(fresh))),
+            refresh_from: subtract_from_timestamp(fresh_until, fresh.saturating_sub(verdict_refresh_age(fresh))),
             fresh_until,
-            stale_until: time_after(fresh_until, STALE_FOR),
+            stale_until: add_to_timestamp(fresh_until, STALE_FOR),
             asked: AtomicU32::new(0),
             asked_before: 0,
             failures: if state == TrustState::Indeterminate { failures_before.saturating_add(1) } else { 0 },
-            bytes: entry_weight(&found.resolution) + content,
+            bytes: estimate_entry_bytes(&found.resolution) + content,
         }
     }
 
@@ -141,14 +149,14 @@ impl CachedVerdict {
     }
 
     /// The resolution, with its standing at `now`.
-    pub(super) fn resolution_with_standing(
+    pub(super) fn resolution_with_confirmation(
         &self,
         heads: &HeadLog,
         limits: HeadConfirmationLimits,
         now: Timestamp,
     ) -> Resolution {
         let confirmed = self.confirmed.read().unwrap_or_else(PoisonError::into_inner);
-        confirmed.resolution.clone().with_standing(confirmed.check_standing(heads, limits, now))
+        confirmed.resolution.clone().with_newest_block_confirmation(confirmed.check_confirmation(heads, limits, now))
     }
 
     /// Compares the entry with a reading and returns whether the reading contradicts it. An equal reading confirms it
@@ -165,7 +173,7 @@ impl CachedVerdict {
         }
         let is_same = is_confirming_reading(found, &confirmed.resolution);
         if is_same && confirmed.gateway == OffchainScope::Nothing {
-            confirmed.resolution = confirmed.resolution.with_confirmation(LastConfirmationPoint::Head(block));
+            confirmed.resolution = confirmed.resolution.with_confirmation(VerdictConfirmationSource::Head(block));
         }
         if is_same {
             confirmed.at = at;
@@ -176,32 +184,36 @@ impl CachedVerdict {
     /// The head that last confirmed it, if its resolution and `later` read the same.
     pub(super) fn confirming_head_for(&self, later: &Resolution) -> Option<HeadSequenceNumber> {
         let confirmed = self.confirmed.read().unwrap_or_else(PoisonError::into_inner);
-        let (before, later) = (confirmed.resolution.newest_state()?, later.newest_state()?);
+        let (before, later) = (confirmed.resolution.newest_name_state()?, later.newest_name_state()?);
         confirmed.at.filter(|_| before == later)
     }
 
     /// Whether only another resolution can confirm it at `now`.
-    pub(super) fn needs_run(&self, now: Timestamp) -> bool {
-        self.confirmed.read().unwrap_or_else(PoisonError::into_inner).gateway_standing(now).is_err()
+    pub(super) fn needs_new_resolution(&self, now: Timestamp) -> bool {
+        self.confirmed.read().unwrap_or_else(PoisonError::into_inner).check_gateway_confirmation_age(now).is_err()
     }
 
     /// What the entry needs to stay confirmed; `None` if it needs nothing now. Records from a CCIP-Read gateway need
     /// another resolution, if the last one is [`OFF_CHAIN_INTERVAL`] old or was not made by this process. Records on
     /// chain need a reading, unless the head `newest` has already confirmed the entry.
-    pub(super) fn confirmation_need(&self, newest: HeadSequenceNumber, now: Timestamp) -> Option<ConfirmationMethod> {
+    pub(super) fn required_confirmation(
+        &self,
+        newest: HeadSequenceNumber,
+        now: Timestamp,
+    ) -> Option<RequiredConfirmationMethod> {
         let confirmed = self.confirmed.read().unwrap_or_else(PoisonError::into_inner);
         let is_due = !confirmed.is_own || confirmed.age(now) >= OFF_CHAIN_INTERVAL;
         match confirmed.gateway {
-            OffchainScope::Records | OffchainScope::Payments if is_due => Some(ConfirmationMethod::Run),
+            OffchainScope::Records | OffchainScope::Payments if is_due => Some(RequiredConfirmationMethod::Run),
             OffchainScope::Nothing | OffchainScope::Payments if confirmed.at != Some(newest) => {
-                Some(ConfirmationMethod::Reading)
+                Some(RequiredConfirmationMethod::Reading)
             }
             _ => None,
         }
     }
 
     /// Whether it is young enough to be served in this way at `now`.
-    pub(super) fn is_young(&self, now: Timestamp, how: CachedVerdictUse) -> bool {
+    pub(super) fn is_young_enough_to_serve(&self, now: Timestamp, how: CachedVerdictUse) -> bool {
         match how {
             CachedVerdictUse::Answer => {
                 now < self.fresh_until || (clresolve_core::mutant!("stale-opens-the-gate") && now < self.stale_until)
@@ -211,7 +223,7 @@ impl CachedVerdict {
     }
 
     /// Whether it is due for a refresh at `now`, if it may still be served.
-    pub(super) fn is_due(&self, now: Timestamp) -> bool {
+    pub(super) fn is_due_for_refresh(&self, now: Timestamp) -> bool {
         self.asked.load(Ordering::Relaxed) > 0 && now >= self.refresh_from
     }
 
@@ -225,11 +237,11 @@ impl CachedVerdict {
     }
 }
 
-fn time_after(moment: Timestamp, time: Duration) -> Timestamp {
+fn add_to_timestamp(moment: Timestamp, time: Duration) -> Timestamp {
     SignedDuration::try_from(time).ok().and_then(|time| moment.checked_add(time).ok()).unwrap_or(moment)
 }
 
-fn time_before(moment: Timestamp, time: Duration) -> Timestamp {
+fn subtract_from_timestamp(moment: Timestamp, time: Duration) -> Timestamp {
     SignedDuration::try_from(time).ok().and_then(|time| moment.checked_sub(time).ok()).unwrap_or(moment)
 }
 
@@ -266,7 +278,7 @@ impl From<Resolution> for FinishedResolution {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ResolutionStartSnapshot {
     /// The evictions before it.
-    pub(super) evictions: EvictionCount,
+    pub(super) evictions: TotalEvictionCount,
     /// The head at that time, if any.
     pub(super) head: Option<HeadSequenceNumber>,
     /// Identifies the resolution.
@@ -274,12 +286,13 @@ pub(crate) struct ResolutionStartSnapshot {
 }
 
 /// Estimated memory of an entry, in bytes.
-pub(super) fn entry_weight(resolution: &Resolution) -> usize {
+pub(super) fn estimate_entry_bytes(resolution: &Resolution) -> usize {
     let json = resolution.json();
     let values = json.iter().filter(|byte| **byte == b',').count();
     let verdict = (json.len() * MEMORY_PER_JSON_BYTE).max(json.len() + values * MEMORY_PER_JSON_VALUE);
-    let payment = resolution.payment().map_or(0, PublishedPaymentRecords::estimated_bytes);
-    let read = resolution.newest_state().map(|latest| serde_json::to_vec(&latest.answer).unwrap_or_default().len());
+    let payment = resolution.payment_records().map_or(0, PublishedPaymentRecords::estimated_bytes);
+    let read =
+        resolution.newest_name_state().map(|latest| serde_json::to_vec(&latest.answer).unwrap_or_default().len());
     let read = read.unwrap_or_default() * MEMORY_PER_JSON_BYTE;
-    ENTRY_BYTES + verdict + json.len() + resolution.card().map_or(0, Bytes::len) + payment + read
+    ENTRY_BYTES + verdict + json.len() + resolution.card_bytes().map_or(0, Bytes::len) + payment + read
 }

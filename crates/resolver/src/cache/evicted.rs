@@ -17,13 +17,13 @@ const MAX_NAMES: usize = 65_536;
 
 /// Number of evictions at the start of a resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct EvictionCount(u64);
+pub(super) struct TotalEvictionCount(u64);
 
 /// Number of evictions that an answer is known to survive. Its name is looked up once per eviction, not once per hit.
 pub(super) struct SurvivedEvictionCount(AtomicU64);
 
-impl From<EvictionCount> for SurvivedEvictionCount {
-    fn from(EvictionCount(began): EvictionCount) -> Self {
+impl From<TotalEvictionCount> for SurvivedEvictionCount {
+    fn from(TotalEvictionCount(began): TotalEvictionCount) -> Self {
         Self(began.into())
     }
 }
@@ -37,35 +37,35 @@ pub(super) struct EvictionLog {
 
 #[derive(Default)]
 struct EvictedNames {
-    latest: HashMap<EnsName, (EvictionCount, Timestamp)>,
+    latest: HashMap<EnsName, (TotalEvictionCount, Timestamp)>,
     /// In the order of the evictions. A name that was evicted twice is listed twice.
-    order: VecDeque<(EvictionCount, EnsName)>,
+    order: VecDeque<(TotalEvictionCount, EnsName)>,
     /// The latest of the evictions that were forgotten.
-    forgotten: Option<(EvictionCount, Timestamp)>,
+    forgotten: Option<(TotalEvictionCount, Timestamp)>,
 }
 
 impl EvictionLog {
     /// Refuses answers about `name` that were requested before `now`.
     pub(super) fn record_eviction(&self, name: &EnsName, now: Timestamp) {
-        self.insert_eviction(&mut self.names_mut(), name, now);
+        self.insert_eviction(&mut self.write_lock_names(), name, now);
     }
 
     /// Evicts `name` because of the result of a resolution that started at `began`. Returns the mark with which that
     /// result survives this eviction. If `name` was evicted after `began`, the result itself is outdated: evicts
     /// nothing and returns `None`.
-    pub(super) fn record_eviction_by(
+    pub(super) fn record_eviction_by_result(
         &self,
         name: &EnsName,
-        began: EvictionCount,
+        began: TotalEvictionCount,
         now: Timestamp,
-    ) -> Option<EvictionCount> {
-        let mut names = self.names_mut();
+    ) -> Option<TotalEvictionCount> {
+        let mut names = self.write_lock_names();
         let stands = names.latest_eviction(name).is_none_or(|(mark, _)| mark <= began);
         stands.then(|| self.insert_eviction(&mut names, name, now))
     }
 
-    fn insert_eviction(&self, names: &mut EvictedNames, name: &EnsName, now: Timestamp) -> EvictionCount {
-        let mark = EvictionCount(self.count.load(Ordering::Relaxed) + 1);
+    fn insert_eviction(&self, names: &mut EvictedNames, name: &EnsName, now: Timestamp) -> TotalEvictionCount {
+        let mark = TotalEvictionCount(self.count.load(Ordering::Relaxed) + 1);
         let at = names.latest.get(name).map_or(now, |(_, before)| now.max(*before));
         names.latest.insert(name.clone(), (mark, at));
         names.order.push_back((mark, name.clone()));
@@ -78,12 +78,12 @@ impl EvictionLog {
         mark
     }
 
-    pub(super) fn eviction_count(&self) -> EvictionCount {
-        EvictionCount(self.count.load(Ordering::Acquire))
+    pub(super) fn eviction_count(&self) -> TotalEvictionCount {
+        TotalEvictionCount(self.count.load(Ordering::Acquire))
     }
 
     /// Whether an answer about `name` that was requested at `began` may be used.
-    pub(super) fn may_use_answer(&self, name: &EnsName, began: EvictionCount) -> bool {
+    pub(super) fn may_use_answer(&self, name: &EnsName, began: TotalEvictionCount) -> bool {
         if self.eviction_count() <= began || clresolve_core::mutant!("evictions-are-ignored") {
             return true;
         }
@@ -93,7 +93,7 @@ impl EvictionLog {
     /// As [`EvictionLog::may_use_answer`], for an answer that is checked repeatedly.
     pub(super) fn may_still_use_answer(&self, name: &EnsName, permitted: &SurvivedEvictionCount) -> bool {
         // Before the lookup of the name, so that an eviction in between is found by the next check.
-        let (now, began) = (self.eviction_count(), EvictionCount(permitted.0.load(Ordering::Relaxed)));
+        let (now, began) = (self.eviction_count(), TotalEvictionCount(permitted.0.load(Ordering::Relaxed)));
         let is_permitted = self.may_use_answer(name, began);
         if is_permitted && began < now {
             permitted.0.fetch_max(now.0, Ordering::Relaxed);
@@ -102,21 +102,21 @@ impl EvictionLog {
     }
 
     /// When `name` was last evicted, if that is remembered.
-    pub(super) fn evicted_at(&self, name: &EnsName) -> Option<Timestamp> {
+    pub(super) fn last_eviction_time(&self, name: &EnsName) -> Option<Timestamp> {
         self.latest_eviction(name).map(|(_, at)| at)
     }
 
-    fn latest_eviction(&self, name: &EnsName) -> Option<(EvictionCount, Timestamp)> {
+    fn latest_eviction(&self, name: &EnsName) -> Option<(TotalEvictionCount, Timestamp)> {
         self.names.read().unwrap_or_else(PoisonError::into_inner).latest_eviction(name)
     }
 
-    fn names_mut(&self) -> RwLockWriteGuard<'_, EvictedNames> {
+    fn write_lock_names(&self) -> RwLockWriteGuard<'_, EvictedNames> {
         self.names.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl EvictedNames {
-    fn latest_eviction(&self, name: &EnsName) -> Option<(EvictionCount, Timestamp)> {
+    fn latest_eviction(&self, name: &EnsName) -> Option<(TotalEvictionCount, Timestamp)> {
         self.latest.get(name).copied().or(self.forgotten)
     }
 
@@ -147,7 +147,10 @@ mod tests {
         assert!(!evicted.may_use_answer(&name("a.eth"), before));
         assert!(evicted.may_use_answer(&name("b.eth"), before));
         assert!(evicted.may_use_answer(&name("a.eth"), evicted.eviction_count()));
-        assert_eq!((evicted.evicted_at(&name("a.eth")), evicted.evicted_at(&name("b.eth"))), (Some(START), None));
+        assert_eq!(
+            (evicted.last_eviction_time(&name("a.eth")), evicted.last_eviction_time(&name("b.eth"))),
+            (Some(START), None)
+        );
     }
 
     /// Otherwise, after one eviction of any name, every hit would wait for a lock.
@@ -158,7 +161,7 @@ mod tests {
         evicted.record_eviction(&name("b.eth"), START);
         assert!(evicted.may_still_use_answer(&name("a.eth"), &permitted));
         assert_eq!(
-            EvictionCount(permitted.0.load(Ordering::Relaxed)),
+            TotalEvictionCount(permitted.0.load(Ordering::Relaxed)),
             evicted.eviction_count(),
             "no lock is taken until the next one"
         );
@@ -172,9 +175,9 @@ mod tests {
     fn what_evicts_a_name_stands_unless_it_was_overtaken() {
         let evicted = EvictionLog::default();
         let began = evicted.eviction_count();
-        let after = evicted.record_eviction_by(&name("a.eth"), began, START).expect("nothing came between");
+        let after = evicted.record_eviction_by_result(&name("a.eth"), began, START).expect("nothing came between");
         assert!(!evicted.may_use_answer(&name("a.eth"), began) && evicted.may_use_answer(&name("a.eth"), after));
-        assert_eq!(evicted.record_eviction_by(&name("a.eth"), began, START), None);
+        assert_eq!(evicted.record_eviction_by_result(&name("a.eth"), began, START), None);
     }
 
     #[test]

@@ -72,7 +72,7 @@ pub struct VerdictChange {
 
 /// A position in a feed, after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EventId {
+pub struct NameEventId {
     feed: u64,
     count: u64,
 }
@@ -99,7 +99,7 @@ impl Default for NameEventFeed {
 
 impl NameEventFeed {
     pub(super) fn publish_event(&self, event: NameEvent) {
-        let mut log = self.log();
+        let mut log = self.lock_log();
         log.count += 1;
         if !log.is_followed {
             return;
@@ -113,46 +113,46 @@ impl NameEventFeed {
     }
 
     /// Follows names from now on.
-    pub fn follow(self: &Arc<Self>, names: BTreeSet<EnsName>) -> NameEventReader {
+    pub fn subscribe(self: &Arc<Self>, names: BTreeSet<EnsName>) -> NameEventReader {
         let read = {
-            let mut log = self.log();
+            let mut log = self.lock_log();
             log.is_followed = true;
             log.count
         };
-        self.follow_from(names, read)
+        self.subscribe_from_position(names, read)
     }
 
     /// Follows names from a position on. `None` if the position belongs to another feed, or if later events are no
     /// longer stored.
-    pub fn resume(self: &Arc<Self>, names: BTreeSet<EnsName>, place: &str) -> Option<NameEventReader> {
-        let place = EventId::parse(place).filter(|place| place.feed == self.id)?;
+    pub fn resume_subscription(self: &Arc<Self>, names: BTreeSet<EnsName>, place: &str) -> Option<NameEventReader> {
+        let place = NameEventId::parse(place).filter(|place| place.feed == self.id)?;
         let is_kept = {
-            let mut log = self.log();
+            let mut log = self.lock_log();
             log.is_followed = true;
             place.count >= log.dropped_event_count() && place.count <= log.count
         };
-        is_kept.then(|| self.follow_from(names, place.count))
+        is_kept.then(|| self.subscribe_from_position(names, place.count))
     }
 
-    pub(crate) fn is_followed(&self) -> bool {
-        !self.followers().is_empty()
+    pub(crate) fn has_subscribers(&self) -> bool {
+        !self.lock_subscriber_counts().is_empty()
     }
 
     /// The names with subscribers, at most `most` of them.
-    pub(crate) fn followed_names(&self, most: usize) -> Vec<EnsName> {
-        self.followers().keys().take(most).cloned().collect()
+    pub(crate) fn subscribed_names(&self, most: usize) -> Vec<EnsName> {
+        self.lock_subscriber_counts().keys().take(most).cloned().collect()
     }
 
-    fn followers(&self) -> MutexGuard<'_, BTreeMap<EnsName, usize>> {
+    fn lock_subscriber_counts(&self) -> MutexGuard<'_, BTreeMap<EnsName, usize>> {
         self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn follow_from(self: &Arc<Self>, names: BTreeSet<EnsName>, read: u64) -> NameEventReader {
-        names.iter().for_each(|name| *self.followers().entry(name.clone()).or_default() += 1);
+    fn subscribe_from_position(self: &Arc<Self>, names: BTreeSet<EnsName>, read: u64) -> NameEventReader {
+        names.iter().for_each(|name| *self.lock_subscriber_counts().entry(name.clone()).or_default() += 1);
         NameEventReader { feed: Arc::clone(self), names, read, grown: self.grown.subscribe() }
     }
 
-    fn log(&self) -> MutexGuard<'_, NameEventLog> {
+    fn lock_log(&self) -> MutexGuard<'_, NameEventLog> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -166,7 +166,7 @@ impl NameEventLog {
 
 impl Drop for NameEventReader {
     fn drop(&mut self) {
-        let mut followers = self.feed.followers();
+        let mut followers = self.feed.lock_subscriber_counts();
         for name in &self.names {
             let Some(count) = followers.get_mut(name) else { continue };
             *count -= 1;
@@ -179,8 +179,8 @@ impl Drop for NameEventReader {
 
 impl NameEventReader {
     /// The current position.
-    pub fn position(&self) -> EventId {
-        EventId { feed: self.feed.id, count: self.read }
+    pub fn position(&self) -> NameEventId {
+        NameEventId { feed: self.feed.id, count: self.read }
     }
 
     /// Waits for the next event about its names and advances the position. `None` if it has fallen behind. Cancel safe.
@@ -196,7 +196,7 @@ impl NameEventReader {
 
     /// The next stored event about its names, if there is one. `None` if the next event is no longer stored.
     fn next_stored_event(&mut self) -> Option<Option<Arc<NameEvent>>> {
-        let log = self.feed.log();
+        let log = self.feed.lock_log();
         let passed = self.read.checked_sub(log.dropped_event_count())?;
         for event in log.kept.iter().skip(usize::try_from(passed).ok()?) {
             self.read += 1;
@@ -237,14 +237,14 @@ impl NameEvent {
     }
 }
 
-impl EventId {
+impl NameEventId {
     fn parse(text: &str) -> Option<Self> {
         let (feed, count) = text.split_once('-')?;
         Some(Self { feed: u64::from_str_radix(feed, 16).ok()?, count: count.parse().ok()? })
     }
 }
 
-impl fmt::Display for EventId {
+impl fmt::Display for NameEventId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}-{}", self.feed, self.count)
     }
@@ -280,42 +280,42 @@ mod tests {
     async fn a_follower_sees_what_happens_to_its_names_from_its_place_on() {
         let feed = Arc::new(NameEventFeed::default());
         feed.publish_event(eviction("a.eth"));
-        let mut follower = feed.follow(names(&["a.eth", "b.eth"]));
+        let mut follower = feed.subscribe(names(&["a.eth", "b.eth"]));
         assert_eq!(read(&mut follower), (vec![], false), "what was before is no news");
         let start = follower.position();
         for name in ["c.eth", "b.eth", "a.eth"] {
             feed.publish_event(eviction(name));
         }
         assert_eq!(read(&mut follower), (vec![eviction("b.eth"), eviction("a.eth")], false));
-        let mut again = feed.resume(names(&["c.eth"]), &start.to_string()).expect("a place of this feed");
+        let mut again = feed.resume_subscription(names(&["c.eth"]), &start.to_string()).expect("a place of this feed");
         assert_eq!(read(&mut again), (vec![eviction("c.eth")], false));
     }
 
     #[test]
     fn a_name_is_followed_until_the_last_follower_leaves() {
         let feed = Arc::new(NameEventFeed::default());
-        let (first, second) = (feed.follow(names(&["a.eth"])), feed.follow(names(&["a.eth", "b.eth"])));
-        assert_eq!(feed.followed_names(2).len(), 2);
+        let (first, second) = (feed.subscribe(names(&["a.eth"])), feed.subscribe(names(&["a.eth", "b.eth"])));
+        assert_eq!(feed.subscribed_names(2).len(), 2);
         drop(second);
-        assert_eq!(feed.followed_names(2), [EnsName::parse("a.eth").expect("a name")]);
+        assert_eq!(feed.subscribed_names(2), [EnsName::parse("a.eth").expect("a name")]);
         drop(first);
-        assert_eq!(feed.followed_names(2), []);
+        assert_eq!(feed.subscribed_names(2), []);
     }
 
     #[test]
     fn nothing_is_kept_until_somebody_follows() {
         let feed = Arc::new(NameEventFeed::default());
         feed.publish_event(eviction("a.eth"));
-        assert_eq!(feed.log().kept.len(), 0);
-        let _follower = feed.follow(names(&["a.eth"]));
+        assert_eq!(feed.lock_log().kept.len(), 0);
+        let _follower = feed.subscribe(names(&["a.eth"]));
         feed.publish_event(eviction("a.eth"));
-        assert_eq!(feed.log().kept.len(), 1);
+        assert_eq!(feed.lock_log().kept.len(), 1);
     }
 
     #[tokio::test]
     async fn who_waits_is_woken() {
         let feed = Arc::new(NameEventFeed::default());
-        let mut follower = feed.follow(names(&["a.eth"]));
+        let mut follower = feed.subscribe(names(&["a.eth"]));
         let waiting = tokio::spawn(async move { follower.next().await });
         tokio::task::yield_now().await;
         feed.publish_event(eviction("a.eth"));
@@ -325,27 +325,27 @@ mod tests {
     #[test]
     fn who_falls_behind_is_cut_off() {
         let feed = Arc::new(NameEventFeed::default());
-        let mut slow = feed.follow(names(&["a.eth"]));
+        let mut slow = feed.subscribe(names(&["a.eth"]));
         let start = slow.position().to_string();
         for _ in 0..KEPT {
             feed.publish_event(eviction("a.eth"));
         }
-        assert!(feed.resume(names(&["a.eth"]), &start).is_some(), "all is kept");
+        assert!(feed.resume_subscription(names(&["a.eth"]), &start).is_some(), "all is kept");
         feed.publish_event(eviction("b.eth"));
         assert_eq!(read(&mut slow), (vec![], true));
-        assert!(feed.resume(names(&["a.eth"]), &start).is_none());
-        assert_eq!(feed.log().kept.len(), KEPT);
+        assert!(feed.resume_subscription(names(&["a.eth"]), &start).is_none());
+        assert_eq!(feed.lock_log().kept.len(), KEPT);
     }
 
     #[test]
     fn a_place_of_another_feed_is_none_of_this() {
         let (feed, other) = (Arc::new(NameEventFeed::default()), Arc::new(NameEventFeed::default()));
-        let ours = feed.follow(BTreeSet::new()).position();
-        let ahead = EventId { count: ours.count + 1, ..ours };
-        let theirs = other.follow(BTreeSet::new()).position();
+        let ours = feed.subscribe(BTreeSet::new()).position();
+        let ahead = NameEventId { count: ours.count + 1, ..ours };
+        let theirs = other.subscribe(BTreeSet::new()).position();
         for place in [theirs.to_string(), ahead.to_string(), String::new(), "-".to_owned(), format!("{ours}x")] {
-            assert!(feed.resume(BTreeSet::new(), &place).is_none(), "{place}");
+            assert!(feed.resume_subscription(BTreeSet::new(), &place).is_none(), "{place}");
         }
-        assert!(feed.resume(BTreeSet::new(), &ours.to_string()).is_some());
+        assert!(feed.resume_subscription(BTreeSet::new(), &ours.to_string()).is_some());
     }
 }

@@ -10,7 +10,7 @@ use clresolve_verdict::verdict::ResolutionDepth;
 
 /// Everything that a verdict depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CacheKey {
+pub struct VerdictCacheKey {
     /// The name in normal form.
     pub name: EnsName,
     /// The requested block.
@@ -23,7 +23,7 @@ pub struct CacheKey {
     pub world: Arc<str>,
 }
 
-impl Hash for CacheKey {
+impl Hash for VerdictCacheKey {
     /// Hashes only name and depth. Few keys differ only in the other fields, and `Eq` distinguishes those.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.name.hash(state);

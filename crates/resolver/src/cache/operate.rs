@@ -10,7 +10,7 @@ use clresolve_verdict::verdict::{ResolutionDepth, Verdict};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{CacheKey, CachedVerdict, CachedVerdictPool, CachedVerdictUse, ContentCache, VerdictCache};
+use super::{CachedVerdict, CachedVerdictPool, CachedVerdictUse, IpfsContentCache, VerdictCache, VerdictCacheKey};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct CachePoolSize {
@@ -50,7 +50,7 @@ impl CachePoolSize {
 }
 
 impl VerdictCache {
-    pub(crate) async fn sizes(&self) -> VerdictPoolSizes {
+    pub(crate) async fn pool_sizes(&self) -> VerdictPoolSizes {
         VerdictPoolSizes {
             trusted: CachePoolSize::measure(&self.trusted).await,
             untrusted: CachePoolSize::measure(&self.untrusted).await,
@@ -59,7 +59,7 @@ impl VerdictCache {
     }
 
     /// The names with at least one cached verdict for which `fits` is true.
-    pub(crate) fn names(&self, fits: impl Fn(&Verdict) -> bool) -> BTreeSet<EnsName> {
+    pub(crate) fn names_with_matching_verdict(&self, fits: impl Fn(&Verdict) -> bool) -> BTreeSet<EnsName> {
         let fitting = self.entries().filter(|(_, entry)| fits(&entry.verdict()));
         fitting.map(|(key, _)| key.name.clone()).collect()
     }
@@ -71,14 +71,14 @@ impl VerdictCache {
     }
 
     /// Every cached verdict on `name`.
-    pub(crate) fn cached_verdicts_about(&self, name: &EnsName, now: Timestamp) -> Vec<CachedVerdictDocument> {
+    pub(crate) fn cached_verdict_documents(&self, name: &EnsName, now: Timestamp) -> Vec<CachedVerdictDocument> {
         let of_name = self.entries().filter(|(key, _)| key.name == *name);
         of_name.map(|(key, entry)| self.describe_entry(&key, &entry, now)).collect()
     }
 
     /// Removes the verdicts on these names, with the content that earlier resolutions proved.
-    pub(crate) async fn remove(&self, names: &BTreeSet<EnsName>) {
-        let keys: Vec<Arc<CacheKey>> =
+    pub(crate) async fn remove_names(&self, names: &BTreeSet<EnsName>) {
+        let keys: Vec<Arc<VerdictCacheKey>> =
             self.entries().map(|(key, _)| key).filter(|key| names.contains(&key.name)).collect();
         for key in keys {
             for pool in [&self.trusted, &self.untrusted, &self.failures] {
@@ -87,11 +87,11 @@ impl VerdictCache {
         }
     }
 
-    fn entries(&self) -> impl Iterator<Item = (Arc<CacheKey>, Arc<CachedVerdict>)> {
+    fn entries(&self) -> impl Iterator<Item = (Arc<VerdictCacheKey>, Arc<CachedVerdict>)> {
         self.trusted.iter().chain(self.untrusted.iter()).chain(self.failures.iter())
     }
 
-    fn describe_entry(&self, key: &CacheKey, entry: &CachedVerdict, now: Timestamp) -> CachedVerdictDocument {
+    fn describe_entry(&self, key: &VerdictCacheKey, entry: &CachedVerdict, now: Timestamp) -> CachedVerdictDocument {
         let verdict = entry.verdict();
         CachedVerdictDocument {
             state: verdict.state,
@@ -106,7 +106,7 @@ impl VerdictCache {
     }
 }
 
-impl ContentCache {
+impl IpfsContentCache {
     pub(crate) async fn size(&self) -> CachePoolSize {
         self.0.run_pending_tasks().await;
         CachePoolSize { entries: self.0.entry_count(), bytes: self.0.weighted_size() }
@@ -117,7 +117,7 @@ impl ContentCache {
     }
 
     /// Removes the content that was proven for `cid`.
-    pub(crate) async fn remove(&self, cid: &ContentId) {
+    pub(crate) async fn remove_cid(&self, cid: &ContentId) {
         let keys: Vec<_> = self.0.iter().map(|(key, _)| key).filter(|key| key.0 == *cid).collect();
         for key in keys {
             self.0.invalidate(&*key).await;

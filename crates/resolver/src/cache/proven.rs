@@ -7,24 +7,26 @@ use jiff::{SignedDuration, Timestamp};
 use clresolve_core::freshness::{HTTPS_AGE, TRUSTED_FRESH};
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{EnsAnswer, NameHolder, NameReading};
-use clresolve_verdict::build::{TimedEvidence, records_digest};
-use clresolve_verdict::evidence::{ContentProofSource, HttpsOutcome, IpfsOutcome, SchemaEvidence, SchemaResponses};
+use clresolve_verdict::build::{EvidenceWithStepDurations, records_digest};
+use clresolve_verdict::evidence::{
+    CanonicalAndMirrorSchema, ContentProofSource, HttpsOutcome, IpfsWalkOutcome, SchemaEvidence,
+};
 
 /// Content that is valid while the records on chain are unchanged, and for at most [`HTTPS_AGE`].
 #[derive(Clone, Debug)]
 pub struct ReusableContent {
-    named_by: RecordFingerprint,
+    named_by: RecordStateAtFetch,
     /// When the content was fetched. Reuse by a refresh does not change this time.
     fetched_at: Timestamp,
     https: HttpsOutcome,
-    ipfs: IpfsOutcome,
-    mirror: IpfsOutcome,
+    ipfs: IpfsWalkOutcome,
+    mirror: IpfsWalkOutcome,
     schemas: Option<SchemaEvidence<Bytes>>,
 }
 
 /// The records on chain when the content was fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct RecordFingerprint {
+struct RecordStateAtFetch {
     resolver: Address,
     wildcard: Option<EnsName>,
     offchain: bool,
@@ -33,7 +35,7 @@ struct RecordFingerprint {
     expiry: Option<Timestamp>,
 }
 
-impl RecordFingerprint {
+impl RecordStateAtFetch {
     fn from_reading(reading: &NameReading) -> Option<Self> {
         let EnsAnswer::Records(found) = &reading.answer else { return None };
         Some(Self {
@@ -50,7 +52,7 @@ impl RecordFingerprint {
 impl ReusableContent {
     /// The content of a resolution, if every queried source returned all of it. Missing content must be requested
     /// again.
-    pub fn from_run(run: &TimedEvidence) -> Option<Self> {
+    pub fn from_evidence(run: &EvidenceWithStepDurations) -> Option<Self> {
         let evidence = &run.evidence;
         let schemas_are_whole = evidence.schemas.as_ref().is_none_or(|schemas| {
             [&schemas.request, &schemas.receipt]
@@ -62,14 +64,14 @@ impl ReusableContent {
         }
         let card = evidence.card_bytes()?;
         Some(Self {
-            named_by: RecordFingerprint::from_reading(evidence.reading.as_ref().ok()?)?,
+            named_by: RecordStateAtFetch::from_reading(evidence.reading.as_ref().ok()?)?,
             fetched_at: run.content_fetched_at.unwrap_or(evidence.now),
             https: match evidence.https.clone() {
                 HttpsOutcome::Body { bytes, url } => HttpsOutcome::Body { bytes: share_equal_bytes(bytes, card), url },
                 other => other,
             },
-            ipfs: outcome_for_reuse(&evidence.ipfs, card)?,
-            mirror: outcome_for_reuse(&evidence.mirror, card)?,
+            ipfs: reusable_ipfs_outcome(&evidence.ipfs, card)?,
+            mirror: reusable_ipfs_outcome(&evidence.mirror, card)?,
             schemas: evidence.schemas.as_ref().map(SchemaEvidence::reduce_to_bytes),
         })
     }
@@ -80,7 +82,7 @@ impl ReusableContent {
         let age = SignedDuration::try_from(HTTPS_AGE.saturating_sub(TRUSTED_FRESH)).unwrap_or_default();
         let is_young =
             now.duration_since(self.fetched_at) < age || clresolve_core::mutant!("https-is-never-compared-again");
-        let is_named = RecordFingerprint::from_reading(reading).is_some_and(|named_by| named_by == self.named_by);
+        let is_named = RecordStateAtFetch::from_reading(reading).is_some_and(|named_by| named_by == self.named_by);
         is_young && (is_named || clresolve_core::mutant!("content-of-other-records"))
     }
 
@@ -95,7 +97,7 @@ impl ReusableContent {
     }
 
     /// The content at the name's CID, and at the CID of its mirror.
-    pub const fn ipfs_outcomes(&self) -> (&IpfsOutcome, &IpfsOutcome) {
+    pub const fn ipfs_outcomes(&self) -> (&IpfsWalkOutcome, &IpfsWalkOutcome) {
         (&self.ipfs, &self.mirror)
     }
 
@@ -105,24 +107,24 @@ impl ReusableContent {
     }
 
     /// Number of bytes in addition to those of the card, which the resolution already holds.
-    pub fn extra_bytes(&self, card: Option<&Bytes>) -> usize {
+    pub fn byte_count_besides_card(&self, card: Option<&Bytes>) -> usize {
         let schemas = self.schemas.iter().flat_map(|schemas| [&schemas.request, &schemas.receipt]);
         let of_card = [self.https.bytes(), self.ipfs.bytes(), self.mirror.bytes()];
-        let held = schemas.flat_map(SchemaResponses::served_documents).chain(of_card.into_iter().flatten());
+        let held = schemas.flat_map(CanonicalAndMirrorSchema::served_documents).chain(of_card.into_iter().flatten());
         held.filter(|bytes| card.is_none_or(|card| !is_same_memory(bytes, card))).map(Bytes::len).sum()
     }
 }
 
 /// The walk's result as a later resolution reports it. `None` if the content is missing.
-fn outcome_for_reuse(walked: &IpfsOutcome, card: &Bytes) -> Option<IpfsOutcome> {
+fn reusable_ipfs_outcome(walked: &IpfsWalkOutcome, card: &Bytes) -> Option<IpfsWalkOutcome> {
     match walked {
-        IpfsOutcome::NotAsked => Some(IpfsOutcome::NotAsked),
-        IpfsOutcome::Proven { bytes, .. } => Some(IpfsOutcome::Proven {
+        IpfsWalkOutcome::NotAsked => Some(IpfsWalkOutcome::NotAsked),
+        IpfsWalkOutcome::Proven { bytes, .. } => Some(IpfsWalkOutcome::Proven {
             bytes: share_equal_bytes(bytes.clone(), card),
             by: ContentProofSource::EarlierRun,
             blocks: 0,
         }),
-        IpfsOutcome::Refuted(_) | IpfsOutcome::Unproven(_) => None,
+        IpfsWalkOutcome::Refuted(_) | IpfsWalkOutcome::Unproven(_) => None,
     }
 }
 
@@ -147,9 +149,9 @@ mod tests {
 
     const START: Timestamp = Timestamp::UNIX_EPOCH;
 
-    fn run() -> TimedEvidence {
+    fn run() -> EvidenceWithStepDurations {
         let card = Bytes::from(good_card().to_string());
-        TimedEvidence {
+        EvidenceWithStepDurations {
             evidence: faultless_evidence(&good_card(), &card, START),
             milliseconds: BTreeMap::new(),
             content_fetched_at: None,
@@ -165,9 +167,9 @@ mod tests {
     #[test]
     fn content_is_used_again_for_less_than_an_hour_however_often_it_was() {
         let first = run();
-        let content = ReusableContent::from_run(&first).expect("it is whole");
-        let later = TimedEvidence { content_fetched_at: Some(content.fetched_at()), ..run() };
-        let again = ReusableContent::from_run(&later).expect("it is whole");
+        let content = ReusableContent::from_evidence(&first).expect("it is whole");
+        let later = EvidenceWithStepDurations { content_fetched_at: Some(content.fetched_at()), ..run() };
+        let again = ReusableContent::from_evidence(&later).expect("it is whole");
         for content in [content, again] {
             assert!(content.is_reusable_for(&reading(|_| ()), START + 3299.seconds()));
             assert!(
@@ -179,7 +181,7 @@ mod tests {
 
     #[test]
     fn content_is_not_used_again_where_the_chain_says_something_else() {
-        let content = ReusableContent::from_run(&run()).expect("it is whole");
+        let content = ReusableContent::from_evidence(&run()).expect("it is whole");
         assert!(content.is_reusable_for(&reading(|reading| reading.block.number += 1), START));
         let changes: [fn(&mut NameReading); 5] = [
             |reading| reading.holder = NameHolder::Nobody,
@@ -201,15 +203,15 @@ mod tests {
 
     #[test]
     fn what_was_not_had_is_asked_for_again() {
-        let changes: [fn(&mut TimedEvidence); 3] = [
+        let changes: [fn(&mut EvidenceWithStepDurations); 3] = [
             |run| run.evidence.https = HttpsOutcome::Unavailable(SourceUnavailableError::Connect.into()),
-            |run| run.evidence.ipfs = IpfsOutcome::Unproven(Vec::new()),
-            |run| run.evidence.mirror = IpfsOutcome::Unproven(Vec::new()),
+            |run| run.evidence.ipfs = IpfsWalkOutcome::Unproven(Vec::new()),
+            |run| run.evidence.mirror = IpfsWalkOutcome::Unproven(Vec::new()),
         ];
         for change in changes {
             let mut run = run();
             change(&mut run);
-            assert!(ReusableContent::from_run(&run).is_none());
+            assert!(ReusableContent::from_evidence(&run).is_none());
         }
     }
 
@@ -219,9 +221,12 @@ mod tests {
         let card = run.evidence.card_bytes().expect("a card").clone();
         let HttpsOutcome::Body { bytes, .. } = &mut run.evidence.https else { panic!("it was served") };
         *bytes = Bytes::copy_from_slice(&card);
-        assert_eq!(ReusableContent::from_run(&run).expect("it is whole").extra_bytes(Some(&card)), 0);
+        assert_eq!(ReusableContent::from_evidence(&run).expect("it is whole").byte_count_besides_card(Some(&card)), 0);
         run.evidence.mirror =
-            IpfsOutcome::Proven { bytes: vec![0; 1000].into(), by: ContentProofSource::Gateway, blocks: 1 };
-        assert_eq!(ReusableContent::from_run(&run).expect("it is whole").extra_bytes(Some(&card)), 1000);
+            IpfsWalkOutcome::Proven { bytes: vec![0; 1000].into(), by: ContentProofSource::Gateway, blocks: 1 };
+        assert_eq!(
+            ReusableContent::from_evidence(&run).expect("it is whole").byte_count_besides_card(Some(&card)),
+            1000
+        );
     }
 }

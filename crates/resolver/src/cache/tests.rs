@@ -10,15 +10,15 @@ use clresolve_core::reading::{
 };
 use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::records::TextRecord;
-use clresolve_verdict::build::{self, TimedEvidence, VerdictContext};
+use clresolve_verdict::build::{self, EvidenceWithStepDurations, VerdictContext};
 use clresolve_verdict::check::JudgementPolicy;
 use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::profile::{ConformanceProfiles, DEFAULT};
 use clresolve_verdict::sample::{
-    self, empty_resolution as resolution, live_resolution, published_payments, resolution_read_up_to,
+    self, empty_resolution as resolution, published_payments, resolution_of_verdict, resolution_with_newest_block,
     resolution_with_payments,
 };
-use clresolve_verdict::verdict::{AgentIdentity, AnchorBlock, ChainAnchor, LastConfirmationPoint, VerdictCopyKind};
+use clresolve_verdict::verdict::{AgentIdentity, AnchorBlock, ChainAnchor, VerdictConfirmationSource, VerdictCopyKind};
 use jiff::ToSpan as _;
 use serde_json::{Value, json};
 
@@ -26,8 +26,8 @@ use super::*;
 
 mod standing;
 
-fn key(name: &str) -> CacheKey {
-    CacheKey {
+fn key(name: &str) -> VerdictCacheKey {
+    VerdictCacheKey {
         name: EnsName::parse(name).expect("a good name"),
         block: BlockSelector::Finalized,
         depth: ResolutionDepth::Identity,
@@ -47,7 +47,7 @@ const LIMITS: HeadConfirmationLimits =
 
 /// Stores the verdict of a resolution that ended at this time. Returns why it is not in the cache, if so.
 async fn keep(cache: &VerdictCache, name: &str, state: TrustState, at: Timestamp) -> Option<NotCachedReason> {
-    cache.insert(key(name), &resolution(state, at, 0).into(), 0, cache.resolution_start()).await.err()
+    cache.insert(key(name), &resolution(state, at, 0).into(), 0, cache.snapshot_resolution_start()).await.err()
 }
 
 /// A verdict on a name whose records have this digest.
@@ -72,9 +72,9 @@ fn anchored(state: TrustState, records: &str) -> Verdict {
 
 #[test]
 fn failures_back_off_from_one_second_to_five_minutes() {
-    let pauses: Vec<u64> = (0..11).map(|n| fresh_for(TrustState::Indeterminate, n).as_secs()).collect();
+    let pauses: Vec<u64> = (0..11).map(|n| verdict_fresh_duration(TrustState::Indeterminate, n).as_secs()).collect();
     assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
-    assert_eq!(fresh_for(TrustState::Indeterminate, u32::MAX), LONGEST_BACKOFF);
+    assert_eq!(verdict_fresh_duration(TrustState::Indeterminate, u32::MAX), LONGEST_BACKOFF);
 }
 
 #[tokio::test]
@@ -87,7 +87,7 @@ async fn a_trusted_verdict_is_served_until_it_is_no_longer_fresh() {
             counter.fetch_add(1, Ordering::SeqCst);
             resolution(TrustState::Trusted, now, 0)
         };
-        cache.get_or_run(key("a.eth"), now, LIMITS, run).await;
+        cache.get_or_resolve(key("a.eth"), now, LIMITS, run).await;
         assert_eq!(runs.load(Ordering::SeqCst), expected_runs, "after {seconds} s");
     }
 }
@@ -104,7 +104,7 @@ async fn callers_share_one_run_and_cancel_nothing() {
                 let _ = gate.wait_for(|open| *open).await;
                 resolution(TrustState::Trusted, START, 0)
             };
-            cache.get_or_run(key("a.eth"), START, LIMITS, run).await
+            cache.get_or_resolve(key("a.eth"), START, LIMITS, run).await
         }
     };
     let mut first = Box::pin(ask());
@@ -120,11 +120,11 @@ async fn callers_share_one_run_and_cancel_nothing() {
 async fn failure_backs_off_and_hides_no_fresh_trusted_verdict() {
     let cache = cache();
     let fail = |before: EarlierResults| async move { resolution(TrustState::Indeterminate, START, before.failures) };
-    let first = cache.get_or_run(key("a.eth"), START, LIMITS, fail).await;
+    let first = cache.get_or_resolve(key("a.eth"), START, LIMITS, fail).await;
     assert_eq!(first.verdict().freshness.retry_after, Some(1));
     let later = START + 1.second();
     let second = cache
-        .get_or_run(key("a.eth"), later, LIMITS, move |before: EarlierResults| async move {
+        .get_or_resolve(key("a.eth"), later, LIMITS, move |before: EarlierResults| async move {
             resolution(TrustState::Indeterminate, later, before.failures)
         })
         .await;
@@ -142,18 +142,18 @@ async fn failure_backs_off_and_hides_no_fresh_trusted_verdict() {
 #[tokio::test]
 async fn the_status_is_reported_without_a_run() {
     let cache = cache();
-    assert!(matches!(cache.status(&key("a.eth"), START, LIMITS).await, CacheKeyStatus::Missing));
+    assert!(matches!(cache.key_status(&key("a.eth"), START, LIMITS).await, VerdictCacheKeyStatus::Missing));
     let never = std::future::pending::<Resolution>;
-    let mut asked = Box::pin(cache.get_or_run(key("a.eth"), START, LIMITS, move |_| never()));
+    let mut asked = Box::pin(cache.get_or_resolve(key("a.eth"), START, LIMITS, move |_| never()));
     assert!(futures_util::poll!(&mut asked).is_pending());
-    assert!(matches!(cache.status(&key("a.eth"), START, LIMITS).await, CacheKeyStatus::UnderWay));
+    assert!(matches!(cache.key_status(&key("a.eth"), START, LIMITS).await, VerdictCacheKeyStatus::UnderWay));
 
     keep(&cache, "b.eth", TrustState::Trusted, START).await;
     let later = START + 9.seconds();
-    assert!(matches!(cache.status(&key("b.eth"), later, LIMITS).await, CacheKeyStatus::Fresh(_)));
-    assert_eq!(cache.time_since_run(&key("b.eth"), later).await.as_secs(), 9);
+    assert!(matches!(cache.key_status(&key("b.eth"), later, LIMITS).await, VerdictCacheKeyStatus::Fresh(_)));
+    assert_eq!(cache.time_since_resolution(&key("b.eth"), later).await.as_secs(), 9);
     keep(&cache, "b.eth", TrustState::Indeterminate, later).await;
-    assert_eq!(cache.time_since_run(&key("b.eth"), later).await.as_secs(), 0, "a failed run counts too");
+    assert_eq!(cache.time_since_resolution(&key("b.eth"), later).await.as_secs(), 0, "a failed run counts too");
 }
 
 #[tokio::test]
@@ -161,7 +161,7 @@ async fn a_new_run_is_made_although_a_verdict_is_fresh() {
     let cache = cache();
     keep(&cache, "a.eth", TrustState::Trusted, START).await;
     let run = |_| async { resolution(TrustState::Untrusted, START, 0) };
-    assert_eq!(cache.run_anew(key("a.eth"), LIMITS, run).await.verdict().state, TrustState::Untrusted);
+    assert_eq!(cache.resolve_anew(key("a.eth"), LIMITS, run).await.verdict().state, TrustState::Untrusted);
     assert_eq!(
         cache.fresh_resolution(&key("a.eth"), START, LIMITS).await.map(|r| r.verdict().state),
         Some(TrustState::Untrusted)
@@ -173,8 +173,10 @@ async fn kept(config: CacheConfig, card_bytes: usize) -> (u64, u64) {
     let cache = VerdictCache::new(&config);
     for number in 0..20 {
         let verdict = Verdict::clone(resolution(TrustState::Trusted, START, 0).verdict());
-        let resolution = live_resolution(verdict, Some(vec![b' '; card_bytes].into()));
-        let _ = cache.insert(key(&format!("a{number}.eth")), &resolution.into(), 0, cache.resolution_start()).await;
+        let resolution = resolution_of_verdict(verdict, Some(vec![b' '; card_bytes].into()));
+        let _ = cache
+            .insert(key(&format!("a{number}.eth")), &resolution.into(), 0, cache.snapshot_resolution_start())
+            .await;
         cache.trusted.run_pending_tasks().await;
     }
     (cache.trusted.entry_count(), cache.trusted.weighted_size())
@@ -200,7 +202,7 @@ fn short_values_weigh_as_much_as_their_allocations() {
         let verbs = vec!["a".to_owned(); verbs];
         verdict.steps[0].evidence = json!({"implements": verbs});
         verdict.identity = Some(AgentIdentity { verbs, ..AgentIdentity::default() });
-        super::entry::entry_weight(&live_resolution(verdict, None))
+        super::entry::estimate_entry_bytes(&resolution_of_verdict(verdict, None))
     };
     let taken = VALUES * (size_of::<String>() + size_of::<Value>() + 2 * ALLOCATION);
     assert!(weight(VALUES) - weight(0) >= taken);
@@ -213,7 +215,7 @@ fn what_a_name_publishes_about_payments_has_its_weight() {
         let records = PaymentRecords { endpoints: [(EndpointRecordKey::Web, endpoint)].into(), ..Default::default() };
         let payment = published_payments(records.clone(), records).expect("it publishes an endpoint");
         let verdict = Verdict::clone(resolution(TrustState::Trusted, START, 0).verdict());
-        super::entry::entry_weight(&resolution_with_payments(verdict, payment))
+        super::entry::estimate_entry_bytes(&resolution_with_payments(verdict, payment))
     };
     assert_eq!(weight(&"a".repeat(1 << 20)) - weight(""), 2 << 20);
 }
@@ -266,7 +268,7 @@ async fn a_refresh_that_fails_is_backed_off_and_leaves_what_is_fresh() {
             counter.fetch_add(1, Ordering::SeqCst);
             resolution(TrustState::Indeterminate, now, before.failures)
         };
-        cache.refresh(&key("a.eth"), now, LIMITS, run).await;
+        cache.refresh_key(&key("a.eth"), now, LIMITS, run).await;
         assert_eq!(runs.load(Ordering::SeqCst), expected_runs, "after {seconds} s");
         let served = cache.fresh_resolution(&key("a.eth"), now, LIMITS).await.map(|served| served.verdict().state);
         assert_eq!(served, (seconds < 300).then_some(TrustState::Trusted), "after {seconds} s");
@@ -285,11 +287,11 @@ async fn whoever_asks_joins_the_refresh() {
         resolution(TrustState::Untrusted, now, 0)
     };
     let key = key("a.eth");
-    let mut refresh = Box::pin(cache.refresh(&key, now, LIMITS, run));
+    let mut refresh = Box::pin(cache.refresh_key(&key, now, LIMITS, run));
     assert!(futures_util::poll!(&mut refresh).is_pending());
-    assert!(matches!(cache.status(&key, now + 1.second(), LIMITS).await, CacheKeyStatus::UnderWay));
+    assert!(matches!(cache.key_status(&key, now + 1.second(), LIMITS).await, VerdictCacheKeyStatus::UnderWay));
     let another = move |_| async move { resolution(TrustState::Trusted, now, 0) };
-    let asked = cache.get_or_run(key.clone(), now + 1.second(), LIMITS, another);
+    let asked = cache.get_or_resolve(key.clone(), now + 1.second(), LIMITS, another);
     release.send(()).expect("the run waits");
     assert_eq!(asked.await.verdict().state, TrustState::Untrusted);
 }
@@ -311,8 +313,11 @@ async fn expired_verdict_is_stale_for_ten_minutes_after_a_failure() {
         cache.fresh_resolution(&key("a.eth"), START + 300.seconds(), LIMITS).await.expect("the failure is remembered");
     assert_eq!(answer.verdict().state, TrustState::Indeterminate, "an answer is never stale");
     let stored = cache.trusted.get(&key("a.eth")).await.expect("it is kept");
-    let id = |resolution: &Resolution| Verdict::clone(resolution.verdict()).with_digests().id;
-    assert_eq!(stored.resolution().to_stale().verdict().as_ref().clone().with_digests().id, id(&stored.resolution()));
+    let id = |resolution: &Resolution| Verdict::clone(resolution.verdict()).with_computed_digests().id;
+    assert_eq!(
+        stored.resolution().to_stale().verdict().as_ref().clone().with_computed_digests().id,
+        id(&stored.resolution())
+    );
 
     keep(&cache, "b.eth", TrustState::Untrusted, START).await;
     keep(&cache, "b.eth", TrustState::Indeterminate, START + 60.seconds()).await;
@@ -339,11 +344,11 @@ async fn nothing_is_served_across_a_change() {
         (pending, true),
     ] {
         let cache = cache();
-        let trusted = live_resolution(anchored(TrustState::Trusted, "sha256:1"), None);
-        let began = cache.resolution_start();
+        let trusted = resolution_of_verdict(anchored(TrustState::Trusted, "sha256:1"), None);
+        let began = cache.snapshot_resolution_start();
         cache.insert(key("a.eth"), &trusted.into(), 0, began).await.expect("it is cached");
         let why = cache
-            .insert(key("a.eth"), &live_resolution(seen, None).into(), 0, began)
+            .insert(key("a.eth"), &resolution_of_verdict(seen, None).into(), 0, began)
             .await
             .expect_err("it is a failure");
         assert_eq!(why == NotCachedReason::Changed, is_change, "{why:?}");
@@ -358,16 +363,16 @@ async fn nothing_is_served_across_a_change() {
 #[tokio::test]
 async fn observed_change_evicts_the_name_under_every_key() {
     let cache = cache();
-    let under = |rules: &[u8]| CacheKey { rules: Digest::compute(rules), ..key("a.eth") };
-    let elsewhere = CacheKey { world: "elsewhere".into(), ..key("a.eth") };
+    let under = |rules: &[u8]| VerdictCacheKey { rules: Digest::compute(rules), ..key("a.eth") };
+    let elsewhere = VerdictCacheKey { world: "elsewhere".into(), ..key("a.eth") };
     let found = |records: &str, checked_at: Timestamp, newest: u64| {
         let mut verdict = anchored(TrustState::Trusted, records);
         verdict.freshness = resolution(TrustState::Trusted, checked_at, 0).verdict().freshness.clone();
-        resolution_read_up_to(verdict, newest)
+        resolution_with_newest_block(verdict, newest)
     };
-    let run = async |key: CacheKey, found: Resolution| {
+    let run = async |key: VerdictCacheKey, found: Resolution| {
         let now = found.verdict().freshness.checked_at;
-        cache.get_or_run(key, now, LIMITS, |_| async { found }).await
+        cache.get_or_resolve(key, now, LIMITS, |_| async { found }).await
     };
     let later = START + 300.seconds();
     for (key, at) in
@@ -395,24 +400,24 @@ async fn observed_change_evicts_the_name_under_every_key() {
 #[tokio::test]
 async fn change_under_other_rules_prevents_stale_verdicts() {
     let cache = cache();
-    let other = CacheKey { depth: ResolutionDepth::Schemas, ..key("a.eth") };
-    let trusted = live_resolution(anchored(TrustState::Trusted, "sha256:1"), None);
-    cache.get_or_run(key("a.eth"), START, LIMITS, |_| async { trusted }).await;
+    let other = VerdictCacheKey { depth: ResolutionDepth::Schemas, ..key("a.eth") };
+    let trusted = resolution_of_verdict(anchored(TrustState::Trusted, "sha256:1"), None);
+    cache.get_or_resolve(key("a.eth"), START, LIMITS, |_| async { trusted }).await;
     keep(&cache, "a.eth", TrustState::Indeterminate, START + 300.seconds()).await;
     let stale = async || cache.stale_verdict(&key("a.eth"), "a.eth", START + 301.seconds()).await.is_some();
     assert!(stale().await);
     let mut pending = anchored(TrustState::Indeterminate, "sha256:1");
     pending.reasons = vec![Reason::new(ReasonCode::RecordPending)];
     pending.freshness = resolution(TrustState::Indeterminate, START + 301.seconds(), 0).verdict().freshness.clone();
-    let found = live_resolution(pending, None);
-    cache.get_or_run(other, START + 301.seconds(), LIMITS, |_| async { found }).await;
+    let found = resolution_of_verdict(pending, None);
+    cache.get_or_resolve(other, START + 301.seconds(), LIMITS, |_| async { found }).await;
     assert!(!stale().await);
 }
 
 #[test]
 fn another_state_is_a_change_and_a_failure_is_none() {
     let of = |state| anchored(state, "sha256:1");
-    let change = |before, after| shows_change(&of(before), &of(after));
+    let change = |before, after| contradicts_earlier_verdict(&of(before), &of(after));
     assert!(change(TrustState::Trusted, TrustState::Untrusted) && change(TrustState::Untrusted, TrustState::Trusted));
     assert!(
         !change(TrustState::Trusted, TrustState::Trusted) && !change(TrustState::Trusted, TrustState::Indeterminate)
@@ -422,9 +427,12 @@ fn another_state_is_a_change_and_a_failure_is_none() {
         reasons: vec![Reason::new(ReasonCode::RecordPending)],
         ..anchored(TrustState::Indeterminate, "sha256:1")
     };
-    assert!(shows_change(&of(TrustState::Trusted), &pending) && !shows_change(&pending, &pending));
+    assert!(
+        contradicts_earlier_verdict(&of(TrustState::Trusted), &pending)
+            && !contradicts_earlier_verdict(&pending, &pending)
+    );
     let unread = Verdict { anchor: None, ..of(TrustState::Indeterminate) };
-    assert!(!shows_change(&unread, &of(TrustState::Trusted)));
+    assert!(!contradicts_earlier_verdict(&unread, &of(TrustState::Trusted)));
 }
 
 #[tokio::test]
@@ -436,11 +444,11 @@ async fn an_evicted_name_is_neither_served_nor_stale_nor_refreshed() {
     let (last, after) = (START + 299.seconds(), START + 301.seconds());
     let stale = async || cache.stale_verdict(&key("a.eth"), "a.eth", after).await.is_some();
     assert!(cache.keys_due_for_refresh(last).len() == 1 && stale().await);
-    cache.evict(&key("a.eth").name, last);
+    cache.evict_name(&key("a.eth").name, last);
     assert!(cache.fresh_resolution(&key("a.eth"), last, LIMITS).await.is_none());
     assert!(cache.keys_due_for_refresh(last).is_empty() && !stale().await);
     let run = |_| async { resolution(TrustState::Trusted, START, 0) };
-    assert!(cache.refresh(&key("a.eth"), last, LIMITS, run).await.is_none());
+    assert!(cache.refresh_key(&key("a.eth"), last, LIMITS, run).await.is_none());
 }
 
 #[tokio::test]
@@ -451,20 +459,23 @@ async fn whoever_asks_after_an_eviction_joins_no_run_from_before_it() {
         let _ = gate.await;
         resolution(TrustState::Trusted, START, 0)
     };
-    let mut first = Box::pin(cache.get_or_run(key("a.eth"), START, LIMITS, overtaken));
+    let mut first = Box::pin(cache.get_or_resolve(key("a.eth"), START, LIMITS, overtaken));
     assert!(futures_util::poll!(&mut first).is_pending());
-    cache.evict(&key("a.eth").name, START);
+    cache.evict_name(&key("a.eth").name, START);
     let (go_on, wait) = tokio::sync::oneshot::channel::<()>();
     let after = |_| async move {
         let _ = wait.await;
         resolution(TrustState::Untrusted, START, 0)
     };
-    let mut second = Box::pin(cache.get_or_run(key("a.eth"), START, LIMITS, after));
+    let mut second = Box::pin(cache.get_or_resolve(key("a.eth"), START, LIMITS, after));
     assert!(futures_util::poll!(&mut second).is_pending());
     release.send(()).expect("the run waits");
     assert_eq!(first.await.verdict().state, TrustState::Trusted, "to those who asked before");
-    let status = cache.status(&key("a.eth"), START, LIMITS).await;
-    assert!(matches!(status, CacheKeyStatus::UnderWay), "it left nothing, and not the place of the other: {status:?}");
+    let status = cache.key_status(&key("a.eth"), START, LIMITS).await;
+    assert!(
+        matches!(status, VerdictCacheKeyStatus::UnderWay),
+        "it left nothing, and not the place of the other: {status:?}"
+    );
     go_on.send(()).expect("the run waits");
     assert_eq!(second.await.verdict().state, TrustState::Untrusted);
     assert_eq!(
@@ -491,7 +502,7 @@ async fn what_is_not_cached_is_counted_by_its_reason() {
     let counts = telemetry::PrometheusExposition::default();
     let _counting = metrics::set_default_local_recorder(&counts);
     let run = async |cache: &Arc<VerdictCache>, found: Resolution| {
-        cache.run_anew(key("a.eth"), LIMITS, |_| async { found }).await;
+        cache.resolve_anew(key("a.eth"), LIMITS, |_| async { found }).await;
     };
     let no_room = Arc::new(VerdictCache::new(&CacheConfig { trusted: 0, ..CacheConfig::default() }));
     run(&no_room, resolution(TrustState::Trusted, START, 0)).await;
@@ -504,7 +515,7 @@ async fn what_is_not_cached_is_counted_by_its_reason() {
         (TrustState::Indeterminate, "sha256:2"),
         (TrustState::Untrusted, "sha256:2"),
     ] {
-        run(&cache, live_resolution(anchored(state, records), None)).await;
+        run(&cache, resolution_of_verdict(anchored(state, records), None)).await;
     }
     assert_eq!(
         counted(&counts, "clresolve_cache_not_stored_total{"),
@@ -535,7 +546,7 @@ async fn what_is_not_cached_is_logged_with_its_reason() {
     let _logging = tracing::subscriber::set_default(subscriber.with_writer(move || writer.clone()).finish());
     let cache = cache();
     for _ in 0..2 {
-        cache.run_anew(key("a.eth"), LIMITS, |_| async { resolution(TrustState::Indeterminate, START, 0) }).await;
+        cache.resolve_anew(key("a.eth"), LIMITS, |_| async { resolution(TrustState::Indeterminate, START, 0) }).await;
         // Another test may have logged this first, in a thread without a subscriber: then the event is cached as
         // unwanted.
         tracing::callsite::rebuild_interest_cache();
@@ -552,16 +563,16 @@ async fn a_verdict_that_an_eviction_overtook_is_not_kept_and_counted() {
     let cache = cache();
     let evicting = Arc::clone(&cache);
     let overtaken = |_| async move {
-        evicting.evict(&key("a.eth").name, START);
+        evicting.evict_name(&key("a.eth").name, START);
         resolution(TrustState::Trusted, START, 0)
     };
-    let found = cache.get_or_run(key("a.eth"), START, LIMITS, overtaken).await;
+    let found = cache.get_or_resolve(key("a.eth"), START, LIMITS, overtaken).await;
     assert_eq!(found.verdict().state, TrustState::Trusted, "to whoever asked before");
     assert!(cache.trusted.get(&key("a.eth")).await.is_none(), "it takes nobody's place");
     let why = counted(&counts, "clresolve_cache_not_stored_total{");
     assert_eq!(why, ["clresolve_cache_not_stored_total{why=\"overtaken\"} 1"]);
     let after = |_| async { resolution(TrustState::Untrusted, START, 0) };
-    assert_eq!(cache.get_or_run(key("a.eth"), START, LIMITS, after).await.verdict().state, TrustState::Untrusted);
+    assert_eq!(cache.get_or_resolve(key("a.eth"), START, LIMITS, after).await.verdict().state, TrustState::Untrusted);
 }
 
 #[tokio::test]
@@ -573,10 +584,10 @@ async fn refreshes_are_counted_by_what_they_found() {
     for state in [TrustState::Trusted, TrustState::Trusted, TrustState::Indeterminate, TrustState::Untrusted] {
         keep(&cache, "a.eth", TrustState::Trusted, now).await;
         let too_early = |_| async { resolution(TrustState::Untrusted, START, 0) };
-        assert!(cache.refresh(&key("a.eth"), now, LIMITS, too_early).await.is_none());
+        assert!(cache.refresh_key(&key("a.eth"), now, LIMITS, too_early).await.is_none());
         cache.fresh_resolution(&key("a.eth"), now, LIMITS).await.expect("it is fresh");
         now += 280.seconds();
-        cache.refresh(&key("a.eth"), now, LIMITS, move |_| async move { resolution(state, now, 0) }).await;
+        cache.refresh_key(&key("a.eth"), now, LIMITS, move |_| async move { resolution(state, now, 0) }).await;
     }
     assert_eq!(
         counted(&counts, "clresolve_cache_refreshes_total{"),
@@ -607,7 +618,7 @@ async fn the_most_asked_for_is_the_hottest_and_its_past_counts_half() {
 #[tokio::test]
 async fn followers_get_changes_and_results_after_expiry() {
     let cache = cache();
-    let mut follower = cache.feed.follow([key("a.eth").name].into());
+    let mut follower = cache.feed.subscribe([key("a.eth").name].into());
     for (state, seconds, is_told) in [
         (TrustState::Trusted, 0, true),
         (TrustState::Trusted, 10, false),
@@ -619,7 +630,7 @@ async fn followers_get_changes_and_results_after_expiry() {
         (TrustState::Untrusted, 5000, true),
     ] {
         let at = START + seconds.seconds();
-        cache.run_anew(key("a.eth"), LIMITS, move |_| async move { resolution(state, at, 0) }).await;
+        cache.resolve_anew(key("a.eth"), LIMITS, move |_| async move { resolution(state, at, 0) }).await;
         let told = follower.next().now_or_never().is_some();
         assert_eq!(told, is_told, "{state} after {seconds} s");
     }
@@ -629,7 +640,7 @@ async fn followers_get_changes_and_results_after_expiry() {
 #[tokio::test]
 async fn who_follows_is_told_of_other_codes_and_of_another_identity() {
     let cache = cache();
-    let mut follower = cache.feed.follow([key("a.eth").name].into());
+    let mut follower = cache.feed.subscribe([key("a.eth").name].into());
     let good = anchored(TrustState::Trusted, "sha256:1");
     let mut later = good.clone();
     later.anchor.as_mut().expect("it is anchored").block.number += 1;
@@ -638,8 +649,8 @@ async fn who_follows_is_told_of_other_codes_and_of_another_identity() {
     for (verdict, is_told) in
         [(&good, true), (&later, false), (&expired, true), (&expired, false), (&good, true), (&identified, true)]
     {
-        let found = live_resolution(verdict.clone(), None);
-        cache.run_anew(key("a.eth"), LIMITS, move |_| async move { found }).await;
+        let found = resolution_of_verdict(verdict.clone(), None);
+        cache.resolve_anew(key("a.eth"), LIMITS, move |_| async move { found }).await;
         assert_eq!(follower.next().now_or_never().is_some(), is_told, "{verdict:?}");
     }
 }

@@ -7,7 +7,7 @@ use clresolve_core::world::{MAINNET_ID, SANDBOX_ID};
 use serde::{Deserialize, Serialize};
 
 use super::endpoint::BeaconEndpointConfig;
-use super::labels::{number_labels, replace_unnamed};
+use super::labels::{label_unnamed_by_position, number_duplicate_labels};
 use super::text;
 
 /// The light client of the beacon chain. It is used only if a header must be vouched for by consensus.
@@ -60,8 +60,8 @@ impl BeaconConfig {
     pub(super) fn labelled_endpoints(&self) -> Vec<BeaconEndpointConfig> {
         let mut endpoints = self.endpoints.clone();
         let labels = endpoints.iter_mut().map(|endpoint| &mut endpoint.label);
-        replace_unnamed(labels, BeaconEndpointConfig::UNNAMED, BeaconEndpointConfig::UNNAMED);
-        number_labels(endpoints.iter_mut().map(|endpoint| &mut endpoint.label));
+        label_unnamed_by_position(labels, BeaconEndpointConfig::UNNAMED, BeaconEndpointConfig::UNNAMED);
+        number_duplicate_labels(endpoints.iter_mut().map(|endpoint| &mut endpoint.label));
         endpoints
     }
 }

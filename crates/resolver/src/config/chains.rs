@@ -11,13 +11,13 @@ use clresolve_core::world::MAINNET_ID as MAINNET;
 use clresolve_state::agent_registry::IDENTITY_REGISTRY;
 use serde::{Deserialize, Serialize};
 
-use super::demand::grade_demand_from;
+use super::demand::derive_proof_grade_demand;
 use super::endpoint::RpcEndpointConfig;
 use super::error::ConfigError;
 use super::labels::label_endpoints;
 use super::payment::is_normalized_name;
 use super::text;
-use super::value::{ChainProofMode, read_quorum};
+use super::value::{ChainProofMode, deserialize_quorum};
 
 /// `[chains]`: by EIP-155 chain id.
 pub type RegistryChainMap = BTreeMap<ChainId, RegistryChainConfig>;
@@ -31,7 +31,7 @@ pub struct ChainId(u64);
 impl ChainId {
     /// Returns `None` if the id is too large for a coin type.
     pub fn new(id: u64) -> Option<Self> {
-        CoinType::for_chain(id).map(|_| Self(id))
+        CoinType::from_chain_id(id).map(|_| Self(id))
     }
 
     /// The id.
@@ -73,13 +73,13 @@ pub struct RegistryChainConfig {
     #[serde(default, with = "text::optional")]
     pub proof: Option<ChainProofMode>,
     /// Number of operators that must agree in a quorum.
-    #[serde(default, deserialize_with = "read_quorum")]
+    #[serde(default, deserialize_with = "deserialize_quorum")]
     pub quorum: Option<usize>,
     /// Maximum age of the chain's newest block. If unset: five slots, if the slot time is known.
     #[serde(default, with = "text::optional")]
     pub max_head_age: Option<Duration>,
     /// The identity registry. The default is the one deployed by the authors of ERC-8004.
-    #[serde(default = "published_registry_address", with = "text")]
+    #[serde(default = "default_erc8004_registry_address", with = "text")]
     pub registry: Address,
     /// Agent ids in the registry, by name, if the operator knows them. For other names, the id comes from the
     /// registration file on the host of the card's URL.
@@ -87,7 +87,7 @@ pub struct RegistryChainConfig {
     pub agents: BTreeMap<String, u64>,
 }
 
-const fn published_registry_address() -> Address {
+const fn default_erc8004_registry_address() -> Address {
     IDENTITY_REGISTRY
 }
 
@@ -111,7 +111,7 @@ impl RegistryChainConfig {
     /// # Errors
     /// [`ConfigError::Conflict`].
     pub fn proof_grade_demand(&self) -> Result<ProofGradeDemand, ConfigError> {
-        match grade_demand_from(&self.endpoints, self.proof, self.quorum)? {
+        match derive_proof_grade_demand(&self.endpoints, self.proof, self.quorum)? {
             ProofGradeDemand::StateProof(_) | ProofGradeDemand::ConsensusProof(_) => Err(ConfigError::conflict(
                 "proof",
                 "a registry is read by single-rpc or quorum; no state of this chain is proven",
@@ -121,8 +121,8 @@ impl RegistryChainConfig {
     }
 
     /// Maximum age of the newest block of this chain, as for
-    /// [`EnsChainConfig::head_age`](super::EnsChainConfig::head_age).
-    pub fn head_age(&self, id: ChainId) -> Option<Duration> {
+    /// [`EnsChainConfig::effective_max_head_age`](super::EnsChainConfig::effective_max_head_age).
+    pub fn effective_max_head_age(&self, id: ChainId) -> Option<Duration> {
         self.max_head_age.or_else(|| five_slot_duration(id.number()))
     }
 
@@ -133,7 +133,7 @@ impl RegistryChainConfig {
 }
 
 /// Checks that each chain has endpoints that can meet its demand and a registry, and that the names are in normal form.
-pub(super) fn check_chains(chains: &RegistryChainMap) -> Result<(), ConfigError> {
+pub(super) fn check_registry_chains(chains: &RegistryChainMap) -> Result<(), ConfigError> {
     for (id, chain) in chains {
         let wrong =
             |key: &str, detail: String| Err(ConfigError::Conflict { key: format!("chains.{id}.{key}"), detail });

@@ -22,7 +22,7 @@ pub struct SellerCheckConfig {
     /// Whether the address of an off-chain name proves a payee. Only the gateway's signer vouches for it.
     pub offchain: bool,
     /// Pinned identities of sellers, by origin.
-    #[serde(deserialize_with = "deserialize_identities")]
+    #[serde(deserialize_with = "deserialize_pinned_identities")]
     pub origins: PinnedSellerIdentities,
 }
 
@@ -42,7 +42,7 @@ type PinnedSellerIdentities = BTreeMap<WebOrigin, SellerIdentity>;
 
 impl SellerCheckConfig {
     /// The policy of checks.
-    pub fn seller_check_policy(&self) -> PayeeEvidencePolicy {
+    pub fn payee_evidence_policy(&self) -> PayeeEvidencePolicy {
         let Self { accept, first_contact, offchain, .. } = self;
         PayeeEvidencePolicy { accept: accept.clone(), first_contact: *first_contact, offchain: *offchain }
     }
@@ -74,7 +74,7 @@ impl TryFrom<String> for ConfiguredSellerOrigin {
 }
 
 /// Reads identities by origin.
-fn deserialize_identities<'de, D: Deserializer<'de>>(d: D) -> Result<PinnedSellerIdentities, D::Error> {
+fn deserialize_pinned_identities<'de, D: Deserializer<'de>>(d: D) -> Result<PinnedSellerIdentities, D::Error> {
     let written = BTreeMap::<ConfiguredSellerOrigin, SellerIdentity>::deserialize(d)?;
     if written.len() > MAX_ORIGINS {
         return Err(serde::de::Error::custom(format!("expected at most {MAX_ORIGINS} origins")));
@@ -108,7 +108,7 @@ offchain = true
     #[test]
     fn every_key_is_read_and_written() {
         let config = parse_over_defaults(FULL).unwrap();
-        let policy = config.check.seller_check_policy();
+        let policy = config.check.payee_evidence_policy();
         assert_eq!(policy.accept, [PayeeEvidenceKind::Name, PayeeEvidenceKind::History].into());
         assert_eq!((policy.first_contact, policy.offchain), (FirstContactPolicy::Allow, true));
         let of = |origin: &str| config.check.origins[&origin.parse::<WebOrigin>().unwrap()].to_string();
@@ -132,9 +132,9 @@ offchain = true
 
     #[test]
     fn default_is_that_of_the_policy() {
-        assert_eq!(Config::default().check.seller_check_policy(), PayeeEvidencePolicy::default());
+        assert_eq!(Config::default().check.payee_evidence_policy(), PayeeEvidencePolicy::default());
         assert_eq!(
-            parse_over_defaults("[check]\naccept = []").unwrap().check.seller_check_policy().accept,
+            parse_over_defaults("[check]\naccept = []").unwrap().check.payee_evidence_policy().accept,
             BTreeSet::new()
         );
     }

@@ -19,7 +19,7 @@ impl Config {
             return Err(ConfigError::conflict("rpc", "expected at least one endpoint"));
         }
         let demand = chain.proof_grade_demand()?;
-        if self.gate.min_proof.is_some_and(|least| least > demand.grade()) {
+        if self.gate.min_proof.is_some_and(|least| least > demand.minimum_grade()) {
             return Err(ConfigError::conflict("min-proof", "the gate would refuse everything: proof demands less"));
         }
         if chain.id != MAINNET && chain.endpoints == EnsChainConfig::default().endpoints {
@@ -36,7 +36,7 @@ impl Config {
         self.light_client_settings()?;
         self.limits.check_limits()?;
         super::payment::check_routes_and_payees(&self.routes, &self.payees)?;
-        super::chains::check_chains(&self.chains)?;
+        super::chains::check_registry_chains(&self.chains)?;
         self.check_evidence_sharing()?;
         self.check_receipts()?;
         self.check_first_contact()?;

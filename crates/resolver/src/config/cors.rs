@@ -12,16 +12,16 @@ pub const ANY_ORIGIN: &str = "*";
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CorsConfig {
     /// Origins such as `https://app.example`, or [`ANY_ORIGIN`] alone. Empty: none. The gate never sends CORS headers.
-    #[serde(deserialize_with = "deserialize_origins")]
+    #[serde(deserialize_with = "deserialize_cors_origins")]
     pub origins: Vec<String>,
 }
 
-fn deserialize_origins<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
+fn deserialize_cors_origins<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
     let origins = Vec::<String>::deserialize(d)?;
     if origins.len() > 1 && origins.iter().any(|origin| origin == ANY_ORIGIN) {
         return Err(serde::de::Error::custom("* permits every origin, so it must be the only one"));
     }
-    match origins.iter().find(|origin| *origin != ANY_ORIGIN && !is_origin(origin)) {
+    match origins.iter().find(|origin| *origin != ANY_ORIGIN && !is_serialized_origin(origin)) {
         Some(bad) => Err(serde::de::Error::custom(format!(
             "expected an origin such as https://app.example, as a browser writes it, found {}",
             UntrustedText::new(bad)
@@ -31,7 +31,7 @@ fn deserialize_origins<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D
 }
 
 /// Whether this is the exact form in which a browser sends `Origin` (RFC 6454, section 6.2).
-fn is_origin(text: &str) -> bool {
+fn is_serialized_origin(text: &str) -> bool {
     let is_written_so = |url: Url| url.origin().is_tuple() && url.origin().ascii_serialization() == text;
     !text.contains('*') && Url::parse(text).is_ok_and(is_written_so)
 }

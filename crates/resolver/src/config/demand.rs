@@ -17,7 +17,7 @@ pub const DEFAULT_QUORUM: usize = 2;
 pub(crate) const NO_STATE_PROOF: &str = "this build computes no state proofs: it lacks the feature state-proof";
 
 /// The demand that follows from the configured proof and quorum.
-pub(super) fn grade_demand_from(
+pub(super) fn derive_proof_grade_demand(
     endpoints: &[RpcEndpointConfig],
     proof: Option<ChainProofMode>,
     quorum: Option<usize>,
@@ -52,22 +52,22 @@ pub(super) fn grade_demand_from(
     }
 }
 
-/// As [`grade_demand_from`], with the configured demand for headers.
-pub(super) fn grade_demand_with_header(
+/// As [`derive_proof_grade_demand`], with the configured demand for headers.
+pub(super) fn derive_proof_demand_with_header(
     endpoints: &[RpcEndpointConfig],
     proof: Option<ChainProofMode>,
     quorum: Option<usize>,
     header: Option<BlockHeaderProofMode>,
 ) -> Result<ProofGradeDemand, ConfigError> {
-    match (header_demand(header, proof)?, quorum) {
-        (BlockHeaderProofMode::Quorum, quorum) => grade_demand_from(endpoints, proof, quorum),
+    match (derive_header_proof_mode(header, proof)?, quorum) {
+        (BlockHeaderProofMode::Quorum, quorum) => derive_proof_grade_demand(endpoints, proof, quorum),
         (BlockHeaderProofMode::Consensus, None) => check_proof_support(ProofGradeDemand::ConsensusProof(0)),
         (BlockHeaderProofMode::Consensus, Some(_)) => {
             let detail = "chain.header consensus asks no quorum; set it to both, or remove quorum";
             Err(ConfigError::conflict("quorum", detail))
         }
         (BlockHeaderProofMode::Both, quorum) => {
-            match grade_demand_from(endpoints, Some(ChainProofMode::StateProof), quorum)? {
+            match derive_proof_grade_demand(endpoints, Some(ChainProofMode::StateProof), quorum)? {
                 ProofGradeDemand::StateProof(agree) => Ok(ProofGradeDemand::ConsensusProof(agree)),
                 demand => Ok(demand),
             }
@@ -76,7 +76,7 @@ pub(super) fn grade_demand_with_header(
 }
 
 /// Who must vouch for the headers of records with this proof.
-pub(super) fn header_demand(
+pub(super) fn derive_header_proof_mode(
     header: Option<BlockHeaderProofMode>,
     proof: Option<ChainProofMode>,
 ) -> Result<BlockHeaderProofMode, ConfigError> {
@@ -88,7 +88,7 @@ pub(super) fn header_demand(
         return Err(ConfigError::conflict("chain.header", detail));
     }
     let is_computed = is_consensus_proof || proof == Some(ChainProofMode::StateProof);
-    if header.is_by_consensus() && !is_computed && !clresolve_core::mutant!("header-proves-records") {
+    if header.requires_consensus() && !is_computed && !clresolve_core::mutant!("header-proves-records") {
         let detail = format!("{header} proves headers, but no records; set proof consensus-proof");
         return Err(ConfigError::conflict("chain.header", detail));
     }
@@ -104,7 +104,7 @@ pub(super) mod chain_table {
 
     #[derive(Default, Serialize, Deserialize)]
     #[serde(default, deny_unknown_fields)]
-    struct ChainTomlTable {
+    struct HeaderProofTomlTable {
         #[serde(with = "text::optional")]
         header: Option<BlockHeaderProofMode>,
     }
@@ -113,13 +113,13 @@ pub(super) mod chain_table {
         header: &Option<BlockHeaderProofMode>,
         s: S,
     ) -> Result<S::Ok, S::Error> {
-        ChainTomlTable { header: *header }.serialize(s)
+        HeaderProofTomlTable { header: *header }.serialize(s)
     }
 
     pub(in crate::config) fn deserialize<'de, D: Deserializer<'de>>(
         d: D,
     ) -> Result<Option<BlockHeaderProofMode>, D::Error> {
-        ChainTomlTable::deserialize(d).map(|table| table.header)
+        HeaderProofTomlTable::deserialize(d).map(|table| table.header)
     }
 }
 

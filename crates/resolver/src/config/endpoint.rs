@@ -27,11 +27,11 @@ impl RpcEndpointConfig {
     /// below one public suffix then count as one, which is safe. For an IP address, it is the address, since one
     /// machine has many ports. Hosts on this machine or its local network are all `localhost`: loopback and unspecified
     /// addresses, single-label names, and names below `LOCAL_DOMAINS`.
-    pub fn operator_of(url: &Url) -> String {
+    pub fn operator_from_url(url: &Url) -> String {
         let address = match url.host() {
             Some(Host::Ipv4(address)) => IpAddr::V4(address),
             Some(Host::Ipv6(address)) => address.to_canonical(),
-            Some(Host::Domain(name)) => return operator_of_name(name),
+            Some(Host::Domain(name)) => return operator_from_host_name(name),
             None => return LOCAL.to_owned(),
         };
         if address.is_loopback() || address.is_unspecified() {
@@ -51,7 +51,7 @@ const LOCAL: &str = "localhost";
 const LOCAL_DOMAINS: [&str; 5] = [LOCAL, "localdomain", "local", "internal", "lan"];
 
 /// The operator of a host name, which must be in lower case, as in a parsed URL.
-fn operator_of_name(name: &str) -> String {
+fn operator_from_host_name(name: &str) -> String {
     let name = name.trim_end_matches('.');
     let mut dots = name.rmatch_indices('.').map(|(at, _)| at);
     match (dots.next(), dots.next()) {

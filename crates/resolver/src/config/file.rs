@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use toml::de::DeTable;
 use toml::{Table, Value};
 
-use super::layer::{ConfigLayer, unknown_key};
-use super::message::message_without_secrets;
+use super::layer::{ConfigLayer, find_unknown_top_level_key};
+use super::message::redact_secrets;
 use super::{Config, ConfigError, EnsChainConfig, OutboundNetworkConfig, VerdictRulesConfig};
 
 /// Maximum size of a configuration file, in bytes: far larger than any real one, yet small in memory.
@@ -56,7 +56,7 @@ impl ConfigLayer {
     fn from_text(text: &str, path: &Path) -> Result<Self, ConfigError> {
         let mut layer = Self::from_toml(text, &path.display().to_string())?;
         let folder = path.parent().unwrap_or_else(|| Path::new(""));
-        let is_changed = change_paths(&mut layer.0, &|path| folder.join(path));
+        let is_changed = map_config_paths(&mut layer.0, &|path| folder.join(path));
         is_changed.ok_or_else(|| unreadable_error(path, NOT_UTF8.to_owned()))?;
         Ok(layer)
     }
@@ -67,7 +67,7 @@ impl ConfigLayer {
     /// With the line, the key, and what was expected.
     pub fn from_toml(text: &str, path: &str) -> Result<Self, ConfigError> {
         let invalid = |error: toml::de::Error| invalid_file_error(text, path, &error);
-        check_top_level(text, path)?;
+        reject_unknown_top_level_keys(text, path)?;
         check_values(text).map_err(invalid)?;
         text.parse().map(Self).map_err(invalid)
     }
@@ -83,12 +83,12 @@ impl Config {
     pub fn save(&self, path: &Path) -> Result<(), ConfigError> {
         let mut table = ConfigLayer::from_config(self)?.0;
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
-        change_paths(&mut table, &absolute).ok_or_else(|| unwritable_error(path, &NOT_UTF8))?;
+        map_config_paths(&mut table, &absolute).ok_or_else(|| unwritable_error(path, &NOT_UTF8))?;
         if !self.network.ca_pems.is_empty() {
             let ca = path.with_extension("ca.pem");
             let mut layer = ConfigLayer::default();
-            layer.set("ca", Some([Path::new(ca.file_name().unwrap_or_default())]))?;
-            layer.apply_over(&mut table)?;
+            layer.set_key("ca", Some([Path::new(ca.file_name().unwrap_or_default())]))?;
+            layer.merge_into_table(&mut table)?;
             write_config_file(&ca, &format!("{WRITTEN_BY}\n{}", self.network.ca_pems.join("\n")))?;
         }
         write_config_file(path, &format!("{WRITTEN_BY}\n\n{table}"))
@@ -96,11 +96,11 @@ impl Config {
 }
 
 /// Applies `change` to each path in the table. `None` if the result is not UTF-8.
-fn change_paths(table: &mut Table, change: &impl Fn(&Path) -> PathBuf) -> Option<()> {
-    PATHS.iter().try_for_each(|key| change_path(table, key, change))
+fn map_config_paths(table: &mut Table, change: &impl Fn(&Path) -> PathBuf) -> Option<()> {
+    PATHS.iter().try_for_each(|key| map_config_path(table, key, change))
 }
 
-fn change_path(table: &mut Table, key: &str, change: &impl Fn(&Path) -> PathBuf) -> Option<()> {
+fn map_config_path(table: &mut Table, key: &str, change: &impl Fn(&Path) -> PathBuf) -> Option<()> {
     let (first, rest) = key.split_once('.').unwrap_or((key, ""));
     let values = match table.get_mut(first) {
         Some(Value::Array(items)) => items.as_mut_slice(),
@@ -108,7 +108,7 @@ fn change_path(table: &mut Table, key: &str, change: &impl Fn(&Path) -> PathBuf)
         None => &mut [],
     };
     values.iter_mut().try_for_each(|value| match value {
-        Value::Table(below) => change_path(below, rest, change),
+        Value::Table(below) => map_config_path(below, rest, change),
         // An empty text means no path.
         Value::String(path) if rest.is_empty() && !path.is_empty() => {
             *path = change(Path::new(path)).into_os_string().into_string().ok()?;
@@ -119,9 +119,9 @@ fn change_path(table: &mut Table, key: &str, change: &impl Fn(&Path) -> PathBuf)
 }
 
 /// Rejects an unknown key of the top level, which `serde(flatten)` would ignore.
-fn check_top_level(text: &str, path: &str) -> Result<(), ConfigError> {
+fn reject_unknown_top_level_keys(text: &str, path: &str) -> Result<(), ConfigError> {
     let document = DeTable::parse(text).map_err(|error| invalid_file_error(text, path, &error))?;
-    match unknown_key(document.get_ref().keys()) {
+    match find_unknown_top_level_key(document.get_ref().keys()) {
         Some((key, message)) => Err(invalid_key_error(text, path, key.span().start, &message)),
         None => Ok(()),
     }
@@ -179,12 +179,7 @@ fn invalid_file_error(text: &str, path: &str, error: &toml::de::Error) -> Config
 fn invalid_key_error(text: &str, path: &str, start: usize, message: &str) -> ConfigError {
     let before = text.get(..start.min(text.len())).unwrap_or_default();
     let line = before.matches('\n').count() + 1;
-    ConfigError::Invalid {
-        path: path.to_owned(),
-        line,
-        key: key_at_line(text, line),
-        detail: message_without_secrets(message),
-    }
+    ConfigError::Invalid { path: path.to_owned(), line, key: key_at_line(text, line), detail: redact_secrets(message) }
 }
 
 /// The key or table on `line`. For a value of several lines, the nearest one above.
@@ -286,7 +281,7 @@ file = "commons.json"
                 .unwrap()
                 .chain
         };
-        let seconds = |text: &str| of(text).head_age().map(|age| age.as_secs());
+        let seconds = |text: &str| of(text).effective_max_head_age().map(|age| age.as_secs());
         assert_eq!(seconds(""), Some(60));
         assert_eq!(seconds("chain-id = 11155111"), Some(60));
         assert_eq!(seconds("chain-id = 8453"), Some(10));
@@ -296,7 +291,7 @@ file = "commons.json"
         // Another chain has a different slot time.
         let mainnet = Config { chain: of("max-head-age = \"90s\""), ..Config::default() };
         let other = ConfigLayer::from_toml("chain-id = 31337", "f.toml").unwrap();
-        assert_eq!(mainnet.with_layers([other]).unwrap().chain.head_age(), None);
+        assert_eq!(mainnet.with_layers([other]).unwrap().chain.effective_max_head_age(), None);
         assert!(ConfigLayer::from_toml("max-head-age = \"0s\"", "f.toml").is_err());
     }
 

@@ -22,20 +22,20 @@ pub(super) const fn is_label_char(c: char) -> bool {
 pub(super) fn label_endpoints(endpoints: &[RpcEndpointConfig], prefix: &str) -> Vec<RpcEndpointConfig> {
     let mut endpoints = endpoints.to_vec();
     let labels = endpoints.iter_mut().map(|endpoint| &mut endpoint.label);
-    replace_unnamed(labels, RpcEndpointConfig::UNNAMED, prefix);
-    number_labels(endpoints.iter_mut().map(|endpoint| &mut endpoint.label));
+    label_unnamed_by_position(labels, RpcEndpointConfig::UNNAMED, prefix);
+    number_duplicate_labels(endpoints.iter_mut().map(|endpoint| &mut endpoint.label));
     endpoints
 }
 
 /// Replaces the label `unnamed` by `prefix` and the position.
-pub(super) fn replace_unnamed<'a>(labels: impl Iterator<Item = &'a mut String>, unnamed: &str, prefix: &str) {
+pub(super) fn label_unnamed_by_position<'a>(labels: impl Iterator<Item = &'a mut String>, unnamed: &str, prefix: &str) {
     for (place, label) in labels.enumerate().filter(|(_, label)| *label == unnamed) {
         *label = format!("{prefix}-{}", place + 1);
     }
 }
 
 /// Numbers the second and later of equal labels, since verdicts and logs identify endpoints only by label.
-pub(super) fn number_labels<'a>(labels: impl Iterator<Item = &'a mut String>) {
+pub(super) fn number_duplicate_labels<'a>(labels: impl Iterator<Item = &'a mut String>) {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for label in labels {
         let count = seen.entry(label.clone()).or_default();

@@ -7,8 +7,8 @@ use clresolve_verdict::verdict::ResolutionDepth;
 use serde::Serialize;
 use toml::{Table, Value};
 
-use super::labels::number_labels;
-use super::message::message_without_secrets;
+use super::labels::number_duplicate_labels;
+use super::message::redact_secrets;
 use super::value::{BlockHeaderProofMode, ChainProofMode, parse_chain_id};
 use super::{Config, ConfigError, MAINNET, ProofGrade};
 
@@ -53,7 +53,7 @@ impl ConfigLayer {
     /// With the variable and what was expected.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
         let mut layer = Self::default();
-        for (name, key) in VARIABLES.into_iter().filter_map(|name| Some((name, key_of_variable(name)?))) {
+        for (name, key) in VARIABLES.into_iter().filter_map(|name| Some((name, key_from_variable_name(name)?))) {
             let Some(text) = variable(name).filter(|text| !text.is_empty()) else { continue };
             let value = parse_variable_value(&key, &text).map_err(|detail| ConfigError::conflict(name, detail))?;
             config_from_table(Table::from_iter([(key.clone(), value.clone())]))
@@ -80,7 +80,7 @@ impl ConfigLayer {
     ///
     /// # Errors
     /// [`ConfigError::Conflict`] if TOML cannot express the value, such as a path that is not UTF-8.
-    pub fn set(&mut self, key: &str, value: Option<impl Serialize>) -> Result<(), ConfigError> {
+    pub fn set_key(&mut self, key: &str, value: Option<impl Serialize>) -> Result<(), ConfigError> {
         let Some(value) = value else { return Ok(()) };
         let value = Value::try_from(value).map_err(|error| ConfigError::conflict(key, error.to_string()))?;
         let (table, name) = match key.split_once('.') {
@@ -101,9 +101,9 @@ impl ConfigLayer {
     }
 
     /// Applies this layer to the keys below it.
-    pub(super) fn apply_over(self, below: &mut Table) -> Result<(), ConfigError> {
-        self.reset_chain(below);
-        self.reset_proof(below)?;
+    pub(super) fn merge_into_table(self, below: &mut Table) -> Result<(), ConfigError> {
+        self.reset_chain_keys(below);
+        self.reset_proof_keys(below)?;
         for (key, value) in self.0 {
             match (below.get_mut(&key), value) {
                 (Some(Value::Table(below)), Value::Table(table)) if !REPLACED_TABLES.contains(&&*key) => {
@@ -121,7 +121,7 @@ impl ConfigLayer {
     }
 
     /// Another chain also means another world, another block 0 and another slot time.
-    fn reset_chain(&self, below: &mut Table) {
+    fn reset_chain_keys(&self, below: &mut Table) {
         let Some(id) = self.0.get("chain-id").filter(|id| below.get("chain-id") != Some(*id)) else { return };
         let is_mainnet = id.as_integer().is_some_and(|id| u64::try_from(id) == Ok(MAINNET));
         let world = if is_mainnet { "mainnet".to_owned() } else { format!("eip155-{id}") };
@@ -131,8 +131,8 @@ impl ConfigLayer {
     }
 
     /// A stronger layer's `proof` resets a weaker layer's `quorum`, and vice versa.
-    fn reset_proof(&self, below: &mut Table) -> Result<(), ConfigError> {
-        match (proof_of_table(&self.0), self.0.contains_key("quorum")) {
+    fn reset_proof_keys(&self, below: &mut Table) -> Result<(), ConfigError> {
+        match (proof_mode_from_table(&self.0), self.0.contains_key("quorum")) {
             (Some(ChainProofMode::SingleRpc), true) => {
                 return Err(ConfigError::conflict("quorum", "proof single-rpc needs no quorum; remove one of the two"));
             }
@@ -142,7 +142,9 @@ impl ConfigLayer {
             (Some(ChainProofMode::ConsensusProof), false) if !self.requires_header_quorum(below) => {
                 below.remove("quorum");
             }
-            (None, true) if proof_of_table(below).is_none_or(|proof| proof.grade() < ProofGrade::StateProof) => {
+            (None, true)
+                if proof_mode_from_table(below).is_none_or(|proof| proof.proof_grade() < ProofGrade::StateProof) =>
+            {
                 below.insert("proof".to_owned(), ChainProofMode::Quorum.to_string().into());
             }
             _ => {}
@@ -159,7 +161,7 @@ impl ConfigLayer {
     }
 }
 
-fn proof_of_table(table: &Table) -> Option<ChainProofMode> {
+fn proof_mode_from_table(table: &Table) -> Option<ChainProofMode> {
     table.get("proof")?.as_str()?.parse().ok()
 }
 
@@ -172,7 +174,7 @@ impl Config {
     pub fn with_layers(self, layers: impl IntoIterator<Item = ConfigLayer>) -> Result<Self, ConfigError> {
         let mut table = config_to_table(&self)?;
         for layer in layers {
-            layer.apply_over(&mut table)?;
+            layer.merge_into_table(&mut table)?;
         }
         let mut config = config_from_table(table).map_err(|(key, detail)| ConfigError::conflict(&key, detail))?;
         config.network.ca_pems = self.network.ca_pems;
@@ -182,26 +184,28 @@ impl Config {
         config.chain.endpoints = config.chain.labelled_endpoints();
         config.beacon.endpoints = config.beacon.labelled_endpoints();
         config.chains.iter_mut().for_each(|(id, chain)| chain.assign_endpoint_labels(*id));
-        number_labels(config.gateways.iter_mut().map(|gateway| &mut gateway.label));
+        number_duplicate_labels(config.gateways.iter_mut().map(|gateway| &mut gateway.label));
         Ok(config)
     }
 }
 
 /// The configuration that is written as `table`. The error consists of the key and of what was expected.
 fn config_from_table(table: Table) -> Result<Config, (String, String)> {
-    if let Some((key, message)) = unknown_key(table.keys()) {
-        return Err((key.clone(), message_without_secrets(&message)));
+    if let Some((key, message)) = find_unknown_top_level_key(table.keys()) {
+        return Err((key.clone(), redact_secrets(&message)));
     }
     table.try_into().map_err(|error: toml::de::Error| {
         let text = error.to_string();
         // The text ends with the key, as in "in `gateway`".
         let key = text.trim_end().rsplit_once("in `").map_or("configuration", |(_, key)| key.trim_end_matches('`'));
-        (key.to_owned(), message_without_secrets(error.message()))
+        (key.to_owned(), redact_secrets(error.message()))
     })
 }
 
 /// The first key that the top level does not have, and the error for it. Its tables reject unknown keys themselves.
-pub(super) fn unknown_key<'t, K: Borrow<str>>(keys: impl IntoIterator<Item = &'t K>) -> Option<(&'t K, String)> {
+pub(super) fn find_unknown_top_level_key<'t, K: Borrow<str>>(
+    keys: impl IntoIterator<Item = &'t K>,
+) -> Option<(&'t K, String)> {
     let known = serde_json::to_value(Config::default()).ok()?;
     let known = known.as_object()?;
     let unknown = keys.into_iter().find(|key| !known.contains_key((*key).borrow()))?;
@@ -218,7 +222,7 @@ fn config_to_table(config: &Config) -> Result<Table, ConfigError> {
 }
 
 /// The key that a variable sets: its name in lower case, with dashes. `None` for the variable that names the file.
-fn key_of_variable(variable: &str) -> Option<String> {
+fn key_from_variable_name(variable: &str) -> Option<String> {
     let key = variable.strip_prefix("CLRESOLVE_").filter(|key| *key != "CONFIG")?;
     Some(key.to_lowercase().replace('_', "-"))
 }

@@ -59,13 +59,13 @@ impl Config {
                 format!("the validators of sandbox have public keys, so they prove nothing on {}", chain.world);
             return Err(ConfigError::conflict("beacon.network", detail));
         }
-        let (endpoints, file) = (beacon.labelled_endpoints(), self.light_client_file());
+        let (endpoints, file) = (beacon.labelled_endpoints(), self.light_client_state_file());
         Ok(Some(LightClientSettings { network, checkpoint, endpoints, file }))
     }
 
     /// The file that keeps the verified state: as configured, else beside the file of the memory. `None` without a
     /// memory.
-    fn light_client_file(&self) -> Option<PathBuf> {
+    fn light_client_state_file(&self) -> Option<PathBuf> {
         let beside = |memory: &PathBuf| {
             let mut path = OsString::from(memory);
             path.push(STATE_SUFFIX);
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn verified_state_is_kept_beside_the_memory() {
         let consensus = "proof = \"consensus-proof\"";
-        let path = |text: &str| parse_over_defaults(text).unwrap().light_client_file();
+        let path = |text: &str| parse_over_defaults(text).unwrap().light_client_state_file();
         assert_eq!(path(&config_text(consensus, "", "")), None);
         let with_memory = config_text(consensus, "", "[memory]\npath = \"/var/lib/clresolve/memory\"");
         assert_eq!(path(&with_memory).as_deref(), Some(Path::new("/var/lib/clresolve/memory.light-client")));

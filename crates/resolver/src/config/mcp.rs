@@ -10,22 +10,22 @@ use url::{Origin, Url};
 pub struct McpConfig {
     /// Permitted values of the request header `Host`: `host:port`, or `host` for any port. A non-empty list enables the
     /// route. The check stops DNS rebinding: a page whose name was pointed at this daemon sends another host.
-    #[serde(deserialize_with = "deserialize_hosts")]
+    #[serde(deserialize_with = "deserialize_mcp_hosts")]
     pub hosts: Vec<String>,
     /// Permitted values of the request header `Origin`. A request without the header, as programs send it, is answered.
-    #[serde(deserialize_with = "deserialize_origins")]
+    #[serde(deserialize_with = "deserialize_mcp_origins")]
     pub origins: Vec<String>,
 }
 
-fn deserialize_hosts<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
-    deserialize_each(d, "a host such as clresolve.example or 127.0.0.1:8402", parse_host)
+fn deserialize_mcp_hosts<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
+    deserialize_parsed_list(d, "a host such as clresolve.example or 127.0.0.1:8402", parse_permitted_host_header)
 }
 
-fn deserialize_origins<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
-    deserialize_each(d, "an origin such as https://app.example", parse_origin)
+fn deserialize_mcp_origins<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
+    deserialize_parsed_list(d, "an origin such as https://app.example", parse_permitted_origin)
 }
 
-fn deserialize_each<'de, D: Deserializer<'de>>(
+fn deserialize_parsed_list<'de, D: Deserializer<'de>>(
     d: D,
     expected: &str,
     read: fn(&str) -> Option<String>,
@@ -37,14 +37,14 @@ fn deserialize_each<'de, D: Deserializer<'de>>(
     Vec::<String>::deserialize(d)?.iter().map(read).collect()
 }
 
-fn parse_host(text: &str) -> Option<String> {
+fn parse_permitted_host_header(text: &str) -> Option<String> {
     let url = Url::parse(&format!("http://{text}/")).ok()?;
     let is_plain = url.path() == "/" && url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
     (is_plain && !text.ends_with(['/', ':', '?', '#', '@'])).then(|| text.to_ascii_lowercase())
 }
 
 /// The origin with an explicit port, for comparison.
-fn parse_origin(text: &str) -> Option<String> {
+fn parse_permitted_origin(text: &str) -> Option<String> {
     let url = Url::parse(text).ok()?;
     let is_plain = url.path() == "/" && url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
     match url.origin() {

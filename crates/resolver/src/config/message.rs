@@ -12,13 +12,13 @@ const REMOVED: [(&str, &str); 2] = [
 ];
 
 /// The message of a deserializer, without any value that may be secret.
-pub(super) fn message_without_secrets(message: &str) -> String {
-    let message = strip_url_secrets(&with_key_suggestion(&without_values(message)));
+pub(super) fn redact_secrets(message: &str) -> String {
+    let message = strip_url_secrets(&add_key_suggestion(&redact_values(message)));
     UntrustedText::new(&message).with_limit(MAX_DETAIL_CHARS).to_string()
 }
 
 /// Completes the message about an unknown key with what to set instead of a removed key, or with the most similar key.
-fn with_key_suggestion(message: &str) -> String {
+fn add_key_suggestion(message: &str) -> String {
     let Some((head, known)) = message.split_once(", expected ") else { return message.to_owned() };
     let typed = head.strip_prefix("unknown field `").and_then(|rest| rest.strip_suffix('`'));
     let Some(typed) = typed else { return message.to_owned() };
@@ -32,7 +32,7 @@ fn with_key_suggestion(message: &str) -> String {
 }
 
 /// Removes a value of the wrong type from the message: it may be a URL with an API key.
-fn without_values(message: &str) -> String {
+fn redact_values(message: &str) -> String {
     match message.split_once("invalid type: string \"").map(|(before, rest)| (before, rest.rsplit_once("\", expected")))
     {
         Some((before, Some((_, expected)))) => format!("{before}invalid type: string, expected{expected}"),

@@ -17,21 +17,21 @@ use super::public::PUBLIC_RPC;
 /// The table of an endpoint.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct EndpointTomlTable {
+struct RpcEndpointTomlTable {
     url: String,
     label: Option<String>,
     own: Option<bool>,
     operator: Option<String>,
 }
 
-impl TryFrom<EndpointTomlTable> for RpcEndpointConfig {
+impl TryFrom<RpcEndpointTomlTable> for RpcEndpointConfig {
     type Error = String;
 
-    fn try_from(table: EndpointTomlTable) -> Result<Self, String> {
-        let url = http_url(&table.url)?;
+    fn try_from(table: RpcEndpointTomlTable) -> Result<Self, String> {
+        let url = parse_http_url(&table.url)?;
         let operator = match table.operator {
             Some(operator) => check_plain_name(operator, "operator")?,
-            None => label_from_host(&Self::operator_of(&url)),
+            None => label_from_host(&Self::operator_from_url(&url)),
         };
         let label = match table.label {
             Some(label) => check_plain_name(label, "label")?,
@@ -47,20 +47,21 @@ impl FromStr for RpcEndpointConfig {
     type Err = String;
 
     fn from_str(url: &str) -> Result<Self, String> {
-        EndpointTomlTable { url: url.to_owned(), ..EndpointTomlTable::default() }.try_into()
+        RpcEndpointTomlTable { url: url.to_owned(), ..RpcEndpointTomlTable::default() }.try_into()
     }
 }
 
 impl<'de> Deserialize<'de> for RpcEndpointConfig {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        d.deserialize_any(UrlOrTableVisitor::<_, EndpointTomlTable>(PhantomData))
+        d.deserialize_any(UrlOrTableVisitor::<_, RpcEndpointTomlTable>(PhantomData))
     }
 }
 
 impl Serialize for RpcEndpointConfig {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let Self { url, label, own, operator } = self.clone();
-        let table = EndpointTomlTable { url: url.into(), label: Some(label), own: Some(own), operator: Some(operator) };
+        let table =
+            RpcEndpointTomlTable { url: url.into(), label: Some(label), own: Some(own), operator: Some(operator) };
         table.serialize(s)
     }
 }
@@ -68,17 +69,17 @@ impl Serialize for RpcEndpointConfig {
 /// The table of a gateway.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct GatewayTomlTable {
+struct IpfsGatewayTomlTable {
     url: String,
     label: Option<String>,
     own: Option<bool>,
 }
 
-impl TryFrom<GatewayTomlTable> for IpfsGateway {
+impl TryFrom<IpfsGatewayTomlTable> for IpfsGateway {
     type Error = String;
 
-    fn try_from(table: GatewayTomlTable) -> Result<Self, String> {
-        let mut url = http_url(&table.url)?;
+    fn try_from(table: IpfsGatewayTomlTable) -> Result<Self, String> {
+        let mut url = parse_http_url(&table.url)?;
         if url.query().is_some() || !url.username().is_empty() || url.password().is_some() {
             return Err("expected the base URL of a gateway, without user info and query".to_owned());
         }
@@ -95,36 +96,36 @@ impl FromStr for IpfsGateway {
     type Err = String;
 
     fn from_str(url: &str) -> Result<Self, String> {
-        GatewayTomlTable { url: url.to_owned(), ..GatewayTomlTable::default() }.try_into()
+        IpfsGatewayTomlTable { url: url.to_owned(), ..IpfsGatewayTomlTable::default() }.try_into()
     }
 }
 
 impl<'de> Deserialize<'de> for IpfsGateway {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        d.deserialize_any(UrlOrTableVisitor::<_, GatewayTomlTable>(PhantomData))
+        d.deserialize_any(UrlOrTableVisitor::<_, IpfsGatewayTomlTable>(PhantomData))
     }
 }
 
 impl Serialize for IpfsGateway {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let Self { url, label, own } = self.clone();
-        GatewayTomlTable { url: url.into(), label: Some(label), own: Some(own) }.serialize(s)
+        IpfsGatewayTomlTable { url: url.into(), label: Some(label), own: Some(own) }.serialize(s)
     }
 }
 
 /// The table of a beacon endpoint.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct BeaconTomlTable {
+struct BeaconEndpointTomlTable {
     url: String,
     label: Option<String>,
 }
 
-impl TryFrom<BeaconTomlTable> for BeaconEndpointConfig {
+impl TryFrom<BeaconEndpointTomlTable> for BeaconEndpointConfig {
     type Error = String;
 
-    fn try_from(table: BeaconTomlTable) -> Result<Self, String> {
-        let url = http_url(&table.url)?;
+    fn try_from(table: BeaconEndpointTomlTable) -> Result<Self, String> {
+        let url = parse_http_url(&table.url)?;
         let label =
             table.label.map_or_else(|| Ok(Self::UNNAMED.to_owned()), |label| check_plain_name(label, "label"))?;
         Ok(Self { label, url })
@@ -135,20 +136,20 @@ impl FromStr for BeaconEndpointConfig {
     type Err = String;
 
     fn from_str(url: &str) -> Result<Self, String> {
-        BeaconTomlTable { url: url.to_owned(), ..BeaconTomlTable::default() }.try_into()
+        BeaconEndpointTomlTable { url: url.to_owned(), ..BeaconEndpointTomlTable::default() }.try_into()
     }
 }
 
 impl<'de> Deserialize<'de> for BeaconEndpointConfig {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        d.deserialize_any(UrlOrTableVisitor::<_, BeaconTomlTable>(PhantomData))
+        d.deserialize_any(UrlOrTableVisitor::<_, BeaconEndpointTomlTable>(PhantomData))
     }
 }
 
 impl Serialize for BeaconEndpointConfig {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let Self { url, label } = self.clone();
-        BeaconTomlTable { url: url.into(), label: Some(label) }.serialize(s)
+        BeaconEndpointTomlTable { url: url.into(), label: Some(label) }.serialize(s)
     }
 }
 
@@ -177,7 +178,7 @@ where
 }
 
 /// Parses an http or https URL with a host. The error never repeats the URL, which may contain an API key.
-fn http_url(s: &str) -> Result<Url, String> {
+fn parse_http_url(s: &str) -> Result<Url, String> {
     if !s.contains("://") {
         return Err(missing_scheme_error(s));
     }

@@ -9,7 +9,7 @@ use super::{PublicBaseUrl, text};
 /// The resources from which the daemon generates agent cards. By default there are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct OrlojCardConfig {
+pub struct OrlojCardGenerationConfig {
     /// YAML files with resources.
     pub resources: Vec<PathBuf>,
     /// The URL of the server. Overrides the resources.

@@ -10,7 +10,7 @@ use clresolve_core::name::EnsName;
 use clresolve_core::payment::CoinType;
 use clresolve_payment::asset::{AssetId, AssetProperties};
 use clresolve_payment::limits::{
-    AssetLimit, AtomicAmount, MAX_NETWORKS, MAX_TIMEOUT_SECONDS, PaymentLimits, PaymentScheme, RequiredNetworkListing,
+    AssetLimit, AtomicAmount, MAX_NETWORKS, MAX_TIMEOUT_SECONDS, NetworkAllowlistSource, PaymentLimits, PaymentScheme,
 };
 use clresolve_payment::network::Caip2Network;
 use clresolve_payment::route::AgentRoute;
@@ -32,13 +32,13 @@ pub struct PaymentLimitsConfig {
     #[serde(with = "text")]
     pub max_timeout: Duration,
     /// Permitted assets.
-    pub assets: Vec<AssetConfig>,
+    pub assets: Vec<PermittedAssetConfig>,
 }
 
 impl Default for PaymentLimitsConfig {
     fn default() -> Self {
         Self {
-            networks: PermittedNetworks::Source(RequiredNetworkListing::Card),
+            networks: PermittedNetworks::Source(NetworkAllowlistSource::Card),
             schemes: vec![PaymentScheme::Exact],
             max_timeout: Duration::from_secs(MAX_TIMEOUT_SECONDS),
             assets: Vec::new(),
@@ -51,7 +51,7 @@ impl Default for PaymentLimitsConfig {
 #[serde(untagged, expecting = "expected \"card\", \"limits\" or a list of networks such as eip155:8453")]
 pub enum PermittedNetworks {
     /// …those that the agent's card lists, or none: published cards list only chain 1.
-    Source(RequiredNetworkListing),
+    Source(NetworkAllowlistSource),
     /// …those that the agent's card lists, and those in this list.
     Listed(BTreeSet<Caip2Network>),
 }
@@ -60,7 +60,7 @@ pub enum PermittedNetworks {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 #[non_exhaustive]
-pub struct AssetConfig {
+pub struct PermittedAssetConfig {
     /// The network.
     pub network: Caip2Network,
     /// The contract.
@@ -89,7 +89,7 @@ impl TextConfigValue for AtomicAmount {
     }
 }
 
-impl AssetConfig {
+impl PermittedAssetConfig {
     fn asset_id(&self) -> AssetId {
         AssetId { network: self.network.clone(), address: self.address }
     }
@@ -115,9 +115,9 @@ impl PaymentLimitsConfig {
         let of_assets = self.assets.iter().map(|asset| asset.network.clone());
         let (source, networks) = match &self.networks {
             PermittedNetworks::Source(source) => (*source, of_assets.collect()),
-            PermittedNetworks::Listed(listed) => (RequiredNetworkListing::Card, listed.clone()),
+            PermittedNetworks::Listed(listed) => (NetworkAllowlistSource::Card, listed.clone()),
         };
-        let limit = |config: &AssetConfig| {
+        let limit = |config: &PermittedAssetConfig| {
             let max_amount = config.max_amount.map(|AtomicAmount(amount)| amount);
             Some((config.asset_id(), AssetLimit { asset: config.asset_properties()?, max_amount }))
         };
@@ -133,7 +133,11 @@ impl PaymentLimitsConfig {
 
     /// The coin types of the permitted networks.
     pub fn coin_types(&self) -> BTreeSet<CoinType> {
-        self.payment_limits().networks.iter().filter_map(|network| CoinType::for_chain(network.chain_id()?)).collect()
+        self.payment_limits()
+            .networks
+            .iter()
+            .filter_map(|network| CoinType::from_chain_id(network.chain_id()?))
+            .collect()
     }
 
     pub(super) fn check_limits(&self) -> Result<(), ConfigError> {
@@ -142,7 +146,8 @@ impl PaymentLimitsConfig {
             return wrong(format!("max-timeout is a whole number of seconds, at most {MAX_TIMEOUT_SECONDS}"));
         }
         let networks = self.payment_limits().networks;
-        if let Some(other) = networks.iter().find(|network| network.chain_id().and_then(CoinType::for_chain).is_none())
+        if let Some(other) =
+            networks.iter().find(|network| network.chain_id().and_then(CoinType::from_chain_id).is_none())
         {
             return wrong(format!("{other} is no EVM chain with a coin type (ENSIP-11)"));
         }
@@ -150,12 +155,12 @@ impl PaymentLimitsConfig {
             return wrong(format!("at most {MAX_NETWORKS} networks"));
         }
         if let Some(unknown) = self.assets.iter().find(|asset| asset.asset_properties().is_none()) {
-            let AssetConfig { network, address, .. } = unknown;
+            let PermittedAssetConfig { network, address, .. } = unknown;
             return wrong(format!(
                 "{address} on {network} is not in the built-in table: set its name and version (EIP-712)"
             ));
         }
-        let ids: BTreeSet<_> = self.assets.iter().map(AssetConfig::asset_id).collect();
+        let ids: BTreeSet<_> = self.assets.iter().map(PermittedAssetConfig::asset_id).collect();
         if ids.len() < self.assets.len() {
             return wrong("an asset is listed twice".to_owned());
         }

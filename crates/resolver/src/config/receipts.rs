@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// How the daemon treats receipts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct ReceiptsConfig {
+pub struct ReceiptReplayConfig {
     /// Whether `POST /v1/receipts/verify` marks receipts as seen. Requires `memory.path`. Any client of this route can
     /// use up a receipt that it possesses, so only the operator's own programs should reach it.
     pub remember: bool,

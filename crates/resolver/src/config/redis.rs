@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use url::Url;
 
 use super::text::{self, TextConfigValue};
-use crate::fetch::{HostPort, StreamAddress};
+use crate::fetch::{HostPort, TcpTlsOrUnixAddress};
 
 /// The port if the URL contains none.
 const DEFAULT_PORT: u16 = 6379;
@@ -33,7 +33,7 @@ pub struct RedisConfig {
     #[serde(with = "text::or_empty")]
     pub mac_key: Option<PathBuf>,
     /// Prefix of the keys and the channel. Daemons with different prefixes share nothing.
-    #[serde(deserialize_with = "deserialize_prefix")]
+    #[serde(deserialize_with = "deserialize_redis_key_prefix")]
     pub prefix: String,
     /// How long a resolution waits for an answer of the server before it continues without it.
     #[serde(with = "text")]
@@ -65,7 +65,7 @@ pub struct RedisUrl(Url);
 
 impl RedisUrl {
     /// The address.
-    pub fn stream_address(&self) -> StreamAddress {
+    pub fn stream_address(&self) -> TcpTlsOrUnixAddress {
         parse_stream_address(&self.0).expect("checked when the URL was read")
     }
 
@@ -116,16 +116,17 @@ impl fmt::Debug for RedisUrl {
     }
 }
 
-fn parse_stream_address(url: &Url) -> Option<StreamAddress> {
+fn parse_stream_address(url: &Url) -> Option<TcpTlsOrUnixAddress> {
     if url.scheme() == "unix" {
         let path = PathBuf::from(percent_decoded_text(url.path()));
         let is_local = url.host_str().is_none_or(str::is_empty);
-        return (is_local && path.is_absolute() && path.file_name().is_some()).then_some(StreamAddress::Unix(path));
+        return (is_local && path.is_absolute() && path.file_name().is_some())
+            .then_some(TcpTlsOrUnixAddress::Unix(path));
     }
     let origin: HostPort = format!("{}:{}", url.host_str()?, url.port().unwrap_or(DEFAULT_PORT)).parse().ok()?;
     match url.scheme() {
-        "redis" => Some(StreamAddress::Plain(origin)),
-        "rediss" => Some(StreamAddress::Tls(origin)),
+        "redis" => Some(TcpTlsOrUnixAddress::Plain(origin)),
+        "rediss" => Some(TcpTlsOrUnixAddress::Tls(origin)),
         _ => None,
     }
 }
@@ -146,11 +147,11 @@ fn percent_decoded_text(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
-fn deserialize_prefix<'de, D: Deserializer<'de>>(d: D) -> Result<String, D::Error> {
-    text::deserialize_checked(d, parse_prefix)
+fn deserialize_redis_key_prefix<'de, D: Deserializer<'de>>(d: D) -> Result<String, D::Error> {
+    text::deserialize_checked(d, parse_redis_key_prefix)
 }
 
-fn parse_prefix(s: &str) -> Result<String, String> {
+fn parse_redis_key_prefix(s: &str) -> Result<String, String> {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b':');
     if (1..=MAX_PREFIX_BYTES).contains(&s.len()) && s.bytes().all(is_plain) {
         return Ok(s.to_owned());
@@ -166,13 +167,16 @@ mod tests {
     fn a_url_says_where_the_server_is_and_how_one_logs_in() {
         let read = |text: &str| text.parse::<RedisUrl>().expect(text);
         let plain = read("redis://user:p%40ss@cache.internal/3");
-        assert_eq!(plain.stream_address(), StreamAddress::Plain("cache.internal:6379".parse().unwrap()));
+        assert_eq!(plain.stream_address(), TcpTlsOrUnixAddress::Plain("cache.internal:6379".parse().unwrap()));
         assert_eq!((plain.user(), plain.password(), plain.database()), (Some("user".into()), Some("p@ss".into()), 3));
-        assert_eq!(read("rediss://[::1]:6380").stream_address(), StreamAddress::Tls("[::1]:6380".parse().unwrap()));
+        assert_eq!(
+            read("rediss://[::1]:6380").stream_address(),
+            TcpTlsOrUnixAddress::Tls("[::1]:6380".parse().unwrap())
+        );
         let socket = read("unix:///run/redis/redis.sock?db=2");
         assert_eq!(
             (socket.stream_address(), socket.database()),
-            (StreamAddress::Unix("/run/redis/redis.sock".into()), 2)
+            (TcpTlsOrUnixAddress::Unix("/run/redis/redis.sock".into()), 2)
         );
         assert_eq!(format!("{:?}", read("redis://:SECRET@a.example")), "RedisUrl(redis://…)");
     }
@@ -196,7 +200,7 @@ mod tests {
             assert!(error.starts_with("expected redis://HOST") && !error.contains("SECRET"), "{error}");
         }
         for bad in ["", "a b", "a*", &"a".repeat(65)] {
-            assert!(parse_prefix(bad).is_err(), "{bad}");
+            assert!(parse_redis_key_prefix(bad).is_err(), "{bad}");
         }
     }
 }

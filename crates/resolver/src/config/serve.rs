@@ -163,14 +163,14 @@ const HEAD_BYTES: RangeInclusive<usize> = 1024..=64 * 1024;
 const HEADERS: RangeInclusive<usize> = 1..=MAX_HEADERS;
 
 fn deserialize_head_bytes<'de, D: Deserializer<'de>>(d: D) -> Result<usize, D::Error> {
-    deserialize_within(HEAD_BYTES, d)
+    deserialize_in_range(HEAD_BYTES, d)
 }
 
 fn deserialize_header_count<'de, D: Deserializer<'de>>(d: D) -> Result<usize, D::Error> {
-    deserialize_within(HEADERS, d)
+    deserialize_in_range(HEADERS, d)
 }
 
-fn deserialize_within<'de, D: Deserializer<'de>>(range: RangeInclusive<usize>, d: D) -> Result<usize, D::Error> {
+fn deserialize_in_range<'de, D: Deserializer<'de>>(range: RangeInclusive<usize>, d: D) -> Result<usize, D::Error> {
     let number = usize::deserialize(d)?;
     if range.contains(&number) {
         return Ok(number);

@@ -9,7 +9,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::value::{
-    BlockHeaderProofMode, ChainProofMode, parse_address, parse_duration, parse_hash, parse_profile, parse_world,
+    BlockHeaderProofMode, ChainProofMode, parse_address, parse_block_hash, parse_duration, parse_profile, parse_world,
 };
 use super::{ConnectToRule, HedgeDelay, HostPort, ListenAddress, ProofGrade, PublicBaseUrl, SocketPath};
 
@@ -61,7 +61,7 @@ impl TextConfigValue for Address {
 
 impl TextConfigValue for B256 {
     fn parse_text(text: &str) -> Result<Self, String> {
-        parse_hash(text)
+        parse_block_hash(text)
     }
 
     fn serialize_text<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {

@@ -43,7 +43,7 @@ pub enum ChainProofMode {
 
 impl ChainProofMode {
     /// The grade of answers that meet the demand.
-    pub const fn grade(self) -> ProofGrade {
+    pub const fn proof_grade(self) -> ProofGrade {
         match self {
             Self::SingleRpc => ProofGrade::SingleRpc,
             Self::Quorum => ProofGrade::Quorum,
@@ -91,7 +91,7 @@ pub enum BlockHeaderProofMode {
 
 impl BlockHeaderProofMode {
     /// Whether the light client must verify the header.
-    pub const fn is_by_consensus(self) -> bool {
+    pub const fn requires_consensus(self) -> bool {
         matches!(self, Self::Consensus | Self::Both)
     }
 }
@@ -145,12 +145,12 @@ fn check_quorum(agree: usize) -> Result<usize, String> {
 }
 
 /// For serde: a number of operators that must agree.
-pub(super) fn read_quorum<'de, D: Deserializer<'de>>(d: D) -> Result<Option<usize>, D::Error> {
+pub(super) fn deserialize_quorum<'de, D: Deserializer<'de>>(d: D) -> Result<Option<usize>, D::Error> {
     check_quorum(usize::deserialize(d)?).map(Some).map_err(D::Error::custom)
 }
 
 /// Parses the hash of a block: `0x` and 64 hex digits.
-pub(super) fn parse_hash(s: &str) -> Result<B256, String> {
+pub(super) fn parse_block_hash(s: &str) -> Result<B256, String> {
     let expected = || "expected a hash: 0x and 64 hex digits".to_owned();
     s.strip_prefix("0x").ok_or_else(expected)?.parse().map_err(|_| expected())
 }

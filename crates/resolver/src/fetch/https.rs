@@ -63,7 +63,7 @@ impl FetchLimits {
     /// The limits for the keys of a trust root. The verifier names the origin, so no other origin may respond in its
     /// place.
     #[must_use]
-    pub const fn for_keys() -> Self {
+    pub const fn for_key_set() -> Self {
         Self { same_origin: true, ..Self::for_card() }
     }
 }
@@ -113,7 +113,7 @@ impl CachingHeaders {
 /// # Errors
 /// [`FetchError::Forbidden`] if the guard refuses the URL or a redirect target, [`FetchError::Oversize`] if the body is
 /// too large, and [`FetchError::Unavailable`] for every other failure to obtain a complete 2xx body.
-pub async fn get(egress: &Egress, url: &str, limits: FetchLimits) -> Result<FetchedDocument, FetchError> {
+pub async fn fetch_document(egress: &Egress, url: &str, limits: FetchLimits) -> Result<FetchedDocument, FetchError> {
     let deadline = deadline_in(limits.total);
     let mut chain = RedirectChain::start(url, limits.same_origin)?;
     loop {
@@ -122,15 +122,15 @@ pub async fn get(egress: &Egress, url: &str, limits: FetchLimits) -> Result<Fetc
             true => egress.send_plain_http(chain.current(), call, deadline).await,
             false => egress.send_untrusted(chain.current(), call, deadline).await,
         };
-        let reply = sent.map_err(|e| chain.locate_error(e))?;
+        let reply = sent.map_err(|e| chain.add_hop_to_error(e))?;
         if let 301 | 302 | 303 | 307 | 308 = reply.status() {
-            chain.follow(&reply)?;
+            chain.follow_redirect(&reply)?;
             continue;
         }
         check_status(reply.status())?;
         let content_type = reply.header(header::CONTENT_TYPE).map(excerpt_text);
         let caching = CachingHeaders::from_reply(&reply);
-        let bytes = reply.bytes(limits.bytes).await?;
+        let bytes = reply.read_body(limits.bytes).await?;
         let (final_url, hops) = chain.into_final_url();
         return Ok(FetchedDocument { bytes, final_url, hops, content_type, caching });
     }
@@ -178,7 +178,7 @@ impl RedirectChain {
     }
 
     /// Adds the hop at which the error occurred.
-    fn locate_error(&self, error: FetchError) -> FetchError {
+    fn add_hop_to_error(&self, error: FetchError) -> FetchError {
         match error {
             FetchError::Forbidden(forbidden) => ForbiddenUrlError { hop: self.hops(), ..forbidden }.into(),
             other => other,
@@ -186,7 +186,7 @@ impl RedirectChain {
     }
 
     /// Follows a redirect. Its target is checked when the next request is sent.
-    fn follow(&mut self, reply: &EgressResponse) -> Result<(), FetchError> {
+    fn follow_redirect(&mut self, reply: &EgressResponse) -> Result<(), FetchError> {
         let leads_nowhere = SourceUnavailableError::Status(reply.status());
         let location = reply.header(header::LOCATION).ok_or_else(|| leads_nowhere.clone())?;
         let hop = self.hops() + 1;

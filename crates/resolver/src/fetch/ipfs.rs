@@ -31,7 +31,7 @@ use jiff::Timestamp;
 
 use self::attempt::GatewayRace;
 use self::gateway::MAX_REST;
-pub use self::gateway::{BAN, IpfsGateway, IpfsGatewayError, IpfsGatewayFault};
+pub use self::gateway::{BAN, IpfsGateway, IpfsGatewayFault, IpfsGatewayUrlError};
 use self::reorder_budget::CarReorderBudget;
 pub use self::retrieval::{IpfsRetrieval, IpfsRetrievalRequest};
 use self::route::IpfsGatewayClient;
@@ -51,8 +51,8 @@ impl IpfsClient {
     /// Creates a client for `gateways`, in order of preference.
     ///
     /// # Errors
-    /// [`IpfsGatewayError`] for a gateway whose URL is neither `http` nor `https`.
-    pub fn new(egress: &Egress, gateways: Vec<IpfsGateway>, hedging: HedgeDelay) -> Result<Self, IpfsGatewayError> {
+    /// [`IpfsGatewayUrlError`] for a gateway whose URL is neither `http` nor `https`.
+    pub fn new(egress: &Egress, gateways: Vec<IpfsGateway>, hedging: HedgeDelay) -> Result<Self, IpfsGatewayUrlError> {
         let routes: Result<Vec<_>, _> =
             gateways.into_iter().map(|gateway| IpfsGatewayClient::new(egress, gateway)).collect();
         let routes: Arc<[IpfsGatewayClient]> = routes?.into();
@@ -68,13 +68,13 @@ impl IpfsClient {
         let retrieving = GatewayRace::new(want, &self.routes, &self.scores, &self.reorder, now);
         let turns = retrieving.gateway_candidates();
         retrieving.run(turns, deadline_in(want.total)).await;
-        retrieving.finish()
+        retrieving.into_retrieval()
     }
 
     /// How long until the first gateway may be asked again, among those whose rest fell within the last `past`. A
     /// gateway rests because it asked for a pause, or as the last part of a ban. Zero if the rest is over, `None` if no
     /// gateway rested.
-    pub fn shortest_gateway_pause(&self, now: Timestamp, past: Duration) -> Option<Duration> {
-        self.scores.shortest_pause(now, past, MAX_REST)
+    pub fn time_until_gateway_available(&self, now: Timestamp, past: Duration) -> Option<Duration> {
+        self.scores.time_until_gateway_available(now, past, MAX_REST)
     }
 }

@@ -8,7 +8,7 @@
 use clresolve_payment::check::{OriginMemoryEntry, ProvenSellerIdentity, SellerIdentity, WebOrigin};
 use redb::{ReadableTable, ReadableTableMetadata as _, TableDefinition};
 
-use super::{FORGOTTEN_AT_ONCE, MemoryFile, ResolverMemory, ResolverMemoryError, decode_json, memory_error};
+use super::{FORGOTTEN_AT_ONCE, MemoryFile, ResolverMemory, ResolverMemoryError, decode_json, to_memory_failure};
 
 type OriginRowKey = (&'static str, u64, &'static str);
 
@@ -64,7 +64,7 @@ impl ResolverMemory {
         &self,
         entries: impl IntoIterator<Item = (OriginKey, OriginMemoryEntry)>,
     ) -> Result<(), ResolverMemoryError> {
-        entries.into_iter().try_for_each(|(origin, entry)| self.store.note_origin(&origin, entry).map(drop))
+        entries.into_iter().try_for_each(|(origin, entry)| self.store.remember_origin(&origin, entry).map(drop))
     }
 
     /// What is remembered of an origin; empty if nothing is.
@@ -78,18 +78,18 @@ impl ResolverMemory {
     /// Adds what a check found to the entry of the origin, and counts as a use of the entry. Returns the resulting
     /// entry, which is empty if the origin is not stored.
     ///
-    /// A stored identity stays: only [`MemoryFile::accept_origin`] replaces it. A stored proposal or payee stays unless
-    /// `noted` has another one; the same one again keeps its first time and block. If the tables are full of proven
-    /// origins, an unproven one is not stored; an origin that is longer than DNS allows never is.
+    /// A stored identity stays: only [`MemoryFile::accept_proposed_identity`] replaces it. A stored proposal or payee
+    /// stays unless `noted` has another one; the same one again keeps its first time and block. If the tables are full
+    /// of proven origins, an unproven one is not stored; an origin that is longer than DNS allows never is.
     ///
     /// # Errors
     /// If the file cannot be written, the entry cannot be read, or the operation times out.
-    pub async fn note_origin(
+    pub async fn remember_origin(
         &self,
         origin: OriginKey,
         noted: OriginMemoryEntry,
     ) -> Result<OriginMemoryEntry, ResolverMemoryError> {
-        self.run_operation(move |store| store.note_origin(&origin, noted)).await
+        self.run_operation(move |store| store.remember_origin(&origin, noted)).await
     }
 }
 
@@ -103,11 +103,11 @@ impl MemoryFile {
         Ok(stored_origin(&rows, origin)?.map(|(_, known)| known).unwrap_or_default())
     }
 
-    /// As [`ResolverMemory::note_origin`].
+    /// As [`ResolverMemory::remember_origin`].
     ///
     /// # Errors
     /// If the file cannot be written, or if the entry cannot be read.
-    pub fn note_origin(
+    pub fn remember_origin(
         &self,
         origin: &OriginKey,
         noted: OriginMemoryEntry,
@@ -115,23 +115,23 @@ impl MemoryFile {
         if origin.origin.as_str().len() > MAX_ORIGIN_BYTES {
             return Ok(OriginMemoryEntry::default());
         }
-        if let Some(known) = self.unchanged_entry(origin, &noted)? {
+        if let Some(known) = self.entry_if_unchanged(origin, &noted)? {
             return Ok(known);
         }
-        let write = self.database_or_reopen()?.begin_write().map_err(memory_error)?;
+        let write = self.database_or_reopen()?.begin_write().map_err(to_memory_failure)?;
         let entry = {
             let mut origins = OriginTables::open(&write)?;
             let known = stored_origin(&origins.rows, origin)?.map(|(_, known)| known).unwrap_or_default();
             let next = merged_origin_entry(known, noted);
-            let is_stored = next != OriginMemoryEntry::default() && origins.put(origin, &next, self.names)?;
+            let is_stored = next != OriginMemoryEntry::default() && origins.put_if_room(origin, &next, self.names)?;
             if is_stored { next } else { OriginMemoryEntry::default() }
         };
-        write.commit().map_err(memory_error)?;
+        write.commit().map_err(to_memory_failure)?;
         Ok(entry)
     }
 
     /// The entry of the origin, if `noted` changes neither the entry nor its rank. Otherwise `None`.
-    fn unchanged_entry(
+    fn entry_if_unchanged(
         &self,
         origin: &OriginKey,
         noted: &OriginMemoryEntry,
@@ -148,11 +148,11 @@ impl MemoryFile {
     ///
     /// # Errors
     /// If the file cannot be read. For an entry that cannot be read, the row contains the error.
-    pub fn origins(&self, world: &str, chain: u64) -> Result<Vec<RememberedOriginRow>, ResolverMemoryError> {
+    pub fn list_origins(&self, world: &str, chain: u64) -> Result<Vec<RememberedOriginRow>, ResolverMemoryError> {
         let Some(table) = self.open_table(ORIGINS)? else { return Ok(Vec::new()) };
         let mut origins = Vec::new();
-        for row in table.range((world, chain, "")..).map_err(memory_error)? {
-            let (key, row) = row.map_err(memory_error)?;
+        for row in table.range((world, chain, "")..).map_err(to_memory_failure)? {
+            let (key, row) = row.map_err(to_memory_failure)?;
             let (of_world, of_chain, origin) = key.value();
             if (of_world, of_chain) != (world, chain) {
                 break;
@@ -167,17 +167,17 @@ impl MemoryFile {
     /// # Errors
     /// [`ResolverMemoryError::NothingToAccept`] without a proposal; or if the file cannot be written, or the entry
     /// cannot be read.
-    pub fn accept_origin(&self, origin: &OriginKey) -> Result<SellerIdentity, ResolverMemoryError> {
-        let write = self.database_or_reopen()?.begin_write().map_err(memory_error)?;
+    pub fn accept_proposed_identity(&self, origin: &OriginKey) -> Result<SellerIdentity, ResolverMemoryError> {
+        let write = self.database_or_reopen()?.begin_write().map_err(to_memory_failure)?;
         let accepted = {
             let mut origins = OriginTables::open(&write)?;
             let (_, mut known) = stored_origin(&origins.rows, origin)?.ok_or(ResolverMemoryError::NothingToAccept)?;
             let accepted = known.proposed.take().ok_or(ResolverMemoryError::NothingToAccept)?;
             known.identity = Some(accepted.clone());
-            origins.put(origin, &known, self.names)?;
+            origins.put_if_room(origin, &known, self.names)?;
             accepted.identity
         };
-        write.commit().map_err(memory_error)?;
+        write.commit().map_err(to_memory_failure)?;
         Ok(accepted)
     }
 
@@ -186,9 +186,9 @@ impl MemoryFile {
     /// # Errors
     /// If the file cannot be written.
     pub fn forget_origin(&self, origin: &OriginKey) -> Result<bool, ResolverMemoryError> {
-        let write = self.database_or_reopen()?.begin_write().map_err(memory_error)?;
+        let write = self.database_or_reopen()?.begin_write().map_err(to_memory_failure)?;
         let known = OriginTables::open(&write)?.remove(origin)?;
-        write.commit().map_err(memory_error)?;
+        write.commit().map_err(to_memory_failure)?;
         Ok(known.is_some())
     }
 }
@@ -198,18 +198,18 @@ fn stored_origin(
     rows: &impl ReadableTable<OriginRowKey, (OriginEvictionRank, &'static [u8])>,
     origin: &OriginKey,
 ) -> Result<Option<(OriginEvictionRank, OriginMemoryEntry)>, ResolverMemoryError> {
-    let Some(row) = rows.get(origin.row_key()).map_err(memory_error)? else { return Ok(None) };
+    let Some(row) = rows.get(origin.row_key()).map_err(to_memory_failure)? else { return Ok(None) };
     let (rank, entry) = row.value();
     Ok(Some((rank, decode_json(entry)?)))
 }
 
 /// The last number of the proven or the unproven origins; 0 if there are none.
-fn last_number(
+fn last_eviction_rank_number(
     ranked: &impl ReadableTable<OriginEvictionRank, OriginRowKey>,
     is_proven: bool,
 ) -> Result<u64, ResolverMemoryError> {
-    let last = ranked.range((is_proven, 0)..=(is_proven, u64::MAX)).map_err(memory_error)?.next_back();
-    Ok(last.transpose().map_err(memory_error)?.map_or(0, |(rank, _)| rank.value().1))
+    let last = ranked.range((is_proven, 0)..=(is_proven, u64::MAX)).map_err(to_memory_failure)?.next_back();
+    Ok(last.transpose().map_err(to_memory_failure)?.map_or(0, |(rank, _)| rank.value().1))
 }
 
 /// Whether an origin with this rank gets a new number if it is used.
@@ -219,7 +219,7 @@ fn is_outdated(
     most: u64,
 ) -> Result<bool, ResolverMemoryError> {
     let (is_proven, number) = rank;
-    let new_origins = (last_number(ranked, false)? / STEP).saturating_sub(number / STEP);
+    let new_origins = (last_eviction_rank_number(ranked, false)? / STEP).saturating_sub(number / STEP);
     Ok(!is_proven && new_origins >= (most / RENUMBERED_SHARE).max(1))
 }
 
@@ -257,12 +257,12 @@ struct OriginTables<'t> {
 
 impl<'t> OriginTables<'t> {
     fn open(write: &'t redb::WriteTransaction) -> Result<Self, ResolverMemoryError> {
-        let rows = write.open_table(ORIGINS).map_err(memory_error)?;
-        Ok(Self { rows, ranked: write.open_table(RANKED).map_err(memory_error)? })
+        let rows = write.open_table(ORIGINS).map_err(to_memory_failure)?;
+        Ok(Self { rows, ranked: write.open_table(RANKED).map_err(to_memory_failure)? })
     }
 
     /// Stores a row, if there is room for it. Returns whether there is.
-    fn put(
+    fn put_if_room(
         &mut self,
         origin: &OriginKey,
         remembered: &OriginMemoryEntry,
@@ -273,24 +273,24 @@ impl<'t> OriginTables<'t> {
         if before.is_none() && !self.make_room(is_proven, most)? {
             return Ok(false);
         }
-        let last = last_number(&self.ranked, is_proven)?;
+        let last = last_eviction_rank_number(&self.ranked, is_proven)?;
         let next = match before {
             Some((true, number)) if is_proven => Some(number),
             Some(_) => last.checked_add(1),
             None => (last / STEP + 1).checked_mul(STEP),
         };
-        let rank = (is_proven, next.ok_or_else(|| memory_error("the numbers are used up"))?);
-        let bytes = serde_json::to_vec(remembered).map_err(memory_error)?;
-        self.rows.insert(origin.row_key(), (rank, bytes.as_slice())).map_err(memory_error)?;
-        self.ranked.insert(rank, origin.row_key()).map_err(memory_error)?;
+        let rank = (is_proven, next.ok_or_else(|| to_memory_failure("the numbers are used up"))?);
+        let bytes = serde_json::to_vec(remembered).map_err(to_memory_failure)?;
+        self.rows.insert(origin.row_key(), (rank, bytes.as_slice())).map_err(to_memory_failure)?;
+        self.ranked.insert(rank, origin.row_key()).map_err(to_memory_failure)?;
         Ok(true)
     }
 
     /// Removes an origin from both tables. Returns its rank.
     fn remove(&mut self, origin: &OriginKey) -> Result<Option<OriginEvictionRank>, ResolverMemoryError> {
-        let rank = self.rows.remove(origin.row_key()).map_err(memory_error)?.map(|row| row.value().0);
+        let rank = self.rows.remove(origin.row_key()).map_err(to_memory_failure)?.map(|row| row.value().0);
         if let Some(rank) = rank {
-            self.ranked.remove(rank).map_err(memory_error)?;
+            self.ranked.remove(rank).map_err(to_memory_failure)?;
         }
         Ok(rank)
     }
@@ -299,12 +299,12 @@ impl<'t> OriginTables<'t> {
     /// at a time.
     fn make_room(&mut self, is_proven: bool, most: u64) -> Result<bool, ResolverMemoryError> {
         for _ in 0..FORGOTTEN_AT_ONCE {
-            if self.rows.len().map_err(memory_error)? < most {
+            if self.rows.len().map_err(to_memory_failure)? < most {
                 return Ok(true);
             }
             let Some(rank) = self.next_to_evict(is_proven)? else { return Ok(false) };
-            if let Some(row) = self.ranked.remove(rank).map_err(memory_error)? {
-                self.rows.remove(row.value()).map_err(memory_error)?;
+            if let Some(row) = self.ranked.remove(rank).map_err(to_memory_failure)? {
+                self.rows.remove(row.value()).map_err(to_memory_failure)?;
             }
         }
         Ok(true)
@@ -312,11 +312,12 @@ impl<'t> OriginTables<'t> {
 
     /// The rank of the origin that a new one evicts. `None` if it may evict none.
     fn next_to_evict(&self, is_proven: bool) -> Result<Option<OriginEvictionRank>, ResolverMemoryError> {
-        let unproven = self.ranked.first().map_err(memory_error)?.map(|(rank, _)| rank.value()).filter(|rank| !rank.0);
+        let unproven =
+            self.ranked.first().map_err(to_memory_failure)?.map(|(rank, _)| rank.value()).filter(|rank| !rank.0);
         if unproven.is_some() || !(is_proven || clresolve_core::mutant!("strangers-displace-sellers")) {
             return Ok(unproven);
         }
-        Ok(self.ranked.last().map_err(memory_error)?.map(|(rank, _)| rank.value()))
+        Ok(self.ranked.last().map_err(to_memory_failure)?.map(|(rank, _)| rank.value()))
     }
 }
 
@@ -374,7 +375,7 @@ mod tests {
     }
 
     fn note(store: &MemoryFile, host: &str, noted: OriginMemoryEntry) -> OriginMemoryEntry {
-        store.note_origin(&key(host), noted).expect("the disk has room")
+        store.remember_origin(&key(host), noted).expect("the disk has room")
     }
 
     fn recall(store: &MemoryFile, host: &str) -> OriginMemoryEntry {
@@ -386,7 +387,7 @@ mod tests {
     }
 
     fn count(store: &MemoryFile) -> u64 {
-        store.origins(LAB.0, LAB.1).expect("a readable file").len() as u64
+        store.list_origins(LAB.0, LAB.1).expect("a readable file").len() as u64
     }
 
     #[test]
@@ -404,18 +405,18 @@ mod tests {
     fn worlds_chains_and_names_are_kept_apart() {
         let folder = folder();
         let store = store(&folder);
-        assert_eq!(store.origins(LAB.0, LAB.1), Ok(Vec::new()));
+        assert_eq!(store.list_origins(LAB.0, LAB.1), Ok(Vec::new()));
         note(&store, "b.example", payee(1, 1000));
         note(&store, "a.example", proven("a.eth"));
         for (world, chain) in [("mainnet", LAB.1), (LAB.0, 1)] {
             let elsewhere = OriginKey::new(world, chain, &origin("a.example"));
             assert_eq!(store.recall_origin(&elsewhere), Ok(OriginMemoryEntry::default()));
-            assert_eq!(store.origins(world, chain), Ok(Vec::new()));
+            assert_eq!(store.list_origins(world, chain), Ok(Vec::new()));
         }
-        assert_eq!(store.forget_all(), Ok(0), "names are forgotten, origins are not");
+        assert_eq!(store.forget_all_histories(), Ok(0), "names are forgotten, origins are not");
         let listed = [("https://a.example", proven("a.eth")), ("https://b.example", payee(1, 1000))];
         let listed = listed.map(|(origin, remembered)| (origin.to_owned(), Ok(remembered)));
-        assert_eq!(store.origins(LAB.0, LAB.1), Ok(listed.into()));
+        assert_eq!(store.list_origins(LAB.0, LAB.1), Ok(listed.into()));
     }
 
     #[test]
@@ -533,7 +534,7 @@ mod tests {
     fn accepting_makes_the_proposal_the_identity() {
         let folder = folder();
         let store = store(&folder);
-        let accept = || store.accept_origin(&key("a.example"));
+        let accept = || store.accept_proposed_identity(&key("a.example"));
         assert_eq!(accept(), Err(ResolverMemoryError::NothingToAccept));
         note(&store, "a.example", proposing("a.eth"));
         note(&store, "a.example", OriginMemoryEntry { proposed: seen("a.eth", 2000), ..OriginMemoryEntry::default() });
@@ -583,9 +584,9 @@ mod tests {
             }
             write.commit().unwrap();
             assert_eq!(store.recall_origin(&a), Err(ResolverMemoryError::Unreadable), "{bytes}");
-            assert_eq!(store.note_origin(&a, proven("thief.eth")), Err(ResolverMemoryError::Unreadable));
-            assert_eq!(store.accept_origin(&a), Err(ResolverMemoryError::Unreadable));
-            let listed = store.origins(LAB.0, LAB.1).unwrap();
+            assert_eq!(store.remember_origin(&a, proven("thief.eth")), Err(ResolverMemoryError::Unreadable));
+            assert_eq!(store.accept_proposed_identity(&a), Err(ResolverMemoryError::Unreadable));
+            let listed = store.list_origins(LAB.0, LAB.1).unwrap();
             let listed: Vec<_> = listed.into_iter().map(|(_, remembered)| remembered).collect();
             assert_eq!(listed, [Err(ResolverMemoryError::Unreadable), Ok(proven("b.eth"))]);
         }
@@ -623,21 +624,21 @@ mod tests {
 
     #[tokio::test]
     async fn in_process_memory_is_shared_by_its_clones_only() {
-        let memory = ResolverMemory::in_process(MOST).expect("a memory");
+        let memory = ResolverMemory::in_memory(MOST).expect("a memory");
         let a = key("a.example");
-        memory.note_origin(a.clone(), proven("a.eth")).await.expect("it is not full");
+        memory.remember_origin(a.clone(), proven("a.eth")).await.expect("it is not full");
         assert_eq!(memory.clone().recall_origin(a.clone()).await, Ok(proven("a.eth")));
-        let other = ResolverMemory::in_process(MOST).expect("a memory");
+        let other = ResolverMemory::in_memory(MOST).expect("a memory");
         assert_eq!(other.recall_origin(a).await, Ok(OriginMemoryEntry::default()));
     }
 
     #[tokio::test(start_paused = true)]
     async fn memory_that_does_not_answer_times_out() {
-        let memory = ResolverMemory::in_process(MOST).expect("a memory");
+        let memory = ResolverMemory::in_memory(MOST).expect("a memory");
         let all = u32::try_from(AT_ONCE).expect("a few");
         let _stuck = memory.permits.acquire_many(all).await.expect("it is open");
         let a = key("a.example");
         assert_eq!(memory.recall_origin(a.clone()).await, Err(ResolverMemoryError::Late));
-        assert_eq!(memory.note_origin(a, proven("a.eth")).await, Err(ResolverMemoryError::Late));
+        assert_eq!(memory.remember_origin(a, proven("a.eth")).await, Err(ResolverMemoryError::Late));
     }
 }

@@ -8,7 +8,7 @@ use clresolve_messages::receipt::replay::{ReceiptReplayKey, ReceiptReplayStatus}
 use redb::{ReadableTable as _, ReadableTableMetadata as _, TableDefinition};
 
 use super::{
-    DOMAIN_SHARE, FORGOTTEN_AT_ONCE, HistoryKey, MemoryFile, ResolverMemory, ResolverMemoryError, memory_error,
+    DOMAIN_SHARE, FORGOTTEN_AT_ONCE, MemoryFile, NameHistoryKey, ResolverMemory, ResolverMemoryError, to_memory_failure,
 };
 
 /// World, chain, domain and name of the signer, and the digest of the receipt.
@@ -23,7 +23,7 @@ const MARKED: TableDefinition<u64, ReceiptRowKey> = TableDefinition::new("receip
 /// The key of a stored receipt. Worlds and chains never share one.
 #[derive(Clone, Debug)]
 struct StoredReceiptKey {
-    signer: HistoryKey,
+    signer: NameHistoryKey,
     receipt: Digest,
 }
 
@@ -40,35 +40,36 @@ impl ResolverMemory {
     ///
     /// # Errors
     /// If the file cannot be written, or the write times out. It is then unknown whether the receipt is marked.
-    pub async fn mark_receipt(
+    pub async fn mark_receipt_as_seen(
         &self,
         world: &str,
         chain: u64,
         mark: ReceiptReplayKey,
         most: u64,
     ) -> Result<ReceiptReplayStatus, ResolverMemoryError> {
-        let signer = HistoryKey::new(world, chain, &mark.signer);
-        self.run_operation(move |store| store.mark_receipt(signer, &mark, most)).await
+        let signer = NameHistoryKey::new(world, chain, &mark.signer);
+        self.run_operation(move |store| store.mark_receipt_as_seen(signer, &mark, most)).await
     }
 }
 
 impl MemoryFile {
-    /// Like [`ResolverMemory::mark_receipt`]. Concurrent calls are serialized: the file has one writer at a time.
-    fn mark_receipt(
+    /// Like [`ResolverMemory::mark_receipt_as_seen`]. Concurrent calls are serialized: the file has one writer at a
+    /// time.
+    fn mark_receipt_as_seen(
         &self,
-        signer: HistoryKey,
+        signer: NameHistoryKey,
         mark: &ReceiptReplayKey,
         most: u64,
     ) -> Result<ReceiptReplayStatus, ResolverMemoryError> {
         let key = StoredReceiptKey { signer, receipt: mark.receipt };
         let database = self.database_or_reopen()?;
-        let write = database.begin_write().map_err(memory_error)?;
+        let write = database.begin_write().map_err(to_memory_failure)?;
         {
             let mut rows = ReceiptTables {
-                seen: write.open_table(SEEN).map_err(memory_error)?,
-                marked: write.open_table(MARKED).map_err(memory_error)?,
+                seen: write.open_table(SEEN).map_err(to_memory_failure)?,
+                marked: write.open_table(MARKED).map_err(to_memory_failure)?,
             };
-            if let Some(occasion) = rows.occasion(&key)? {
+            if let Some(occasion) = rows.stored_occasion_digest(&key)? {
                 let is_same =
                     occasion == *mark.occasion.as_bytes() || clresolve_core::mutant!("receipts-are-shown-twice");
                 return Ok(if is_same { ReceiptReplayStatus::Again } else { ReceiptReplayStatus::Elsewhere });
@@ -76,7 +77,7 @@ impl MemoryFile {
             rows.make_room(&key, most.max(1))?;
             rows.put(&key, &mark.occasion)?;
         }
-        write.commit().map_err(memory_error)?;
+        write.commit().map_err(to_memory_failure)?;
         Ok(ReceiptReplayStatus::First)
     }
 
@@ -95,15 +96,15 @@ struct ReceiptTables<'t> {
 }
 
 impl ReceiptTables<'_> {
-    fn occasion(&self, key: &StoredReceiptKey) -> Result<Option<[u8; 32]>, ResolverMemoryError> {
-        Ok(self.seen.get(key.row_key()).map_err(memory_error)?.map(|row| *row.value().0))
+    fn stored_occasion_digest(&self, key: &StoredReceiptKey) -> Result<Option<[u8; 32]>, ResolverMemoryError> {
+        Ok(self.seen.get(key.row_key()).map_err(to_memory_failure)?.map(|row| *row.value().0))
     }
 
     fn put(&mut self, key: &StoredReceiptKey, occasion: &Digest) -> Result<(), ResolverMemoryError> {
-        let last = self.marked.last().map_err(memory_error)?.map_or(0, |(number, _)| number.value());
-        let number = last.checked_add(1).ok_or_else(|| memory_error("the numbers are used up"))?;
-        self.seen.insert(key.row_key(), (occasion.as_bytes(), number)).map_err(memory_error)?;
-        self.marked.insert(number, key.row_key()).map_err(memory_error)?;
+        let last = self.marked.last().map_err(to_memory_failure)?.map_or(0, |(number, _)| number.value());
+        let number = last.checked_add(1).ok_or_else(|| to_memory_failure("the numbers are used up"))?;
+        self.seen.insert(key.row_key(), (occasion.as_bytes(), number)).map_err(to_memory_failure)?;
+        self.marked.insert(number, key.row_key()).map_err(to_memory_failure)?;
         Ok(())
     }
 
@@ -114,8 +115,8 @@ impl ReceiptTables<'_> {
             let (siblings, oldest) = self.sibling_count_and_oldest(key, share)?;
             let forgotten = if siblings >= share && !clresolve_core::mutant!("receipts-share-nothing") {
                 oldest
-            } else if self.seen.len().map_err(memory_error)? >= most {
-                self.marked.first().map_err(memory_error)?.map(|(number, _)| number.value())
+            } else if self.seen.len().map_err(to_memory_failure)? >= most {
+                self.marked.first().map_err(to_memory_failure)?.map(|(number, _)| number.value())
             } else {
                 None
             };
@@ -126,8 +127,8 @@ impl ReceiptTables<'_> {
     }
 
     fn forget_receipt(&mut self, number: u64) -> Result<(), ResolverMemoryError> {
-        if let Some(row) = self.marked.remove(number).map_err(memory_error)? {
-            self.seen.remove(row.value()).map_err(memory_error)?;
+        if let Some(row) = self.marked.remove(number).map_err(to_memory_failure)? {
+            self.seen.remove(row.value()).map_err(to_memory_failure)?;
         }
         Ok(())
     }
@@ -141,8 +142,8 @@ impl ReceiptTables<'_> {
     ) -> Result<(u64, Option<u64>), ResolverMemoryError> {
         let (world, chain, domain, ..) = key.row_key();
         let (mut count, mut oldest) = (0, None);
-        for row in self.seen.range((world, chain, domain, "", &[0; 32])..).map_err(memory_error)? {
-            let (found, value) = row.map_err(memory_error)?;
+        for row in self.seen.range((world, chain, domain, "", &[0; 32])..).map_err(to_memory_failure)? {
+            let (found, value) = row.map_err(to_memory_failure)?;
             let (of_world, of_chain, of_domain, ..) = found.value();
             if (of_world, of_chain, of_domain) != (world, chain, domain) || count > share {
                 break;
@@ -182,7 +183,7 @@ mod tests {
     }
 
     fn show_in(store: &MemoryFile, world: &str, mark: &ReceiptReplayKey) -> ReceiptReplayStatus {
-        store.mark_receipt(HistoryKey::new(world, 1, &mark.signer), mark, MOST).expect("the disk has room")
+        store.mark_receipt_as_seen(NameHistoryKey::new(world, 1, &mark.signer), mark, MOST).expect("the disk has room")
     }
 
     fn show(store: &MemoryFile, signer: &str, receipt: &str, occasion: &str) -> ReceiptReplayStatus {
@@ -211,7 +212,7 @@ mod tests {
         show(&store, "a.eth", "r", "one");
         assert_eq!(show(&store, "b.eth", "r", "two"), ReceiptReplayStatus::First);
         assert_eq!(show_in(&store, "mainnet", &mark("a.eth", "r", "two")), ReceiptReplayStatus::First);
-        assert_eq!(store.forget_all(), Ok(0), "names are forgotten, receipts are not");
+        assert_eq!(store.forget_all_histories(), Ok(0), "names are forgotten, receipts are not");
         assert_eq!(show(&store, "a.eth", "r", "two"), ReceiptReplayStatus::Elsewhere);
     }
 
@@ -265,7 +266,9 @@ mod tests {
         }
         for number in 0..8 {
             let mark = mark(&format!("b{number}.eth"), "r", "one");
-            store.mark_receipt(HistoryKey::new("lab", 1, &mark.signer), &mark, 8).expect("the disk has room");
+            store
+                .mark_receipt_as_seen(NameHistoryKey::new("lab", 1, &mark.signer), &mark, 8)
+                .expect("the disk has room");
         }
         assert!(store.receipt_count() <= 8);
     }
@@ -275,7 +278,7 @@ mod tests {
         let folder = folder();
         let (_held, second) = (store(&folder), store(&folder));
         let mark = mark("a.eth", "r", "one");
-        let seen = second.mark_receipt(HistoryKey::new("lab", 1, &mark.signer), &mark, MOST);
+        let seen = second.mark_receipt_as_seen(NameHistoryKey::new("lab", 1, &mark.signer), &mark, MOST);
         assert_eq!(seen, Err(ResolverMemoryError::InUse));
     }
 }

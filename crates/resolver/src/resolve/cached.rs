@@ -24,7 +24,7 @@ use super::question::VerdictRules;
 use super::readings::{HeadConfirmationOutcome, InFlightReadings};
 use super::walk::{ResolutionRequest, UncachedResolver};
 use crate::cache::{
-    CacheKey, CacheKeyStatus, EarlierResults, FinishedResolution, HeadConfirmationLimits, VerdictCache,
+    EarlierResults, FinishedResolution, HeadConfirmationLimits, VerdictCache, VerdictCacheKey, VerdictCacheKeyStatus,
 };
 use crate::config::Config;
 use crate::telemetry::{self, NotCachedReason};
@@ -47,7 +47,7 @@ pub(super) struct CachingResolver {
 
 /// Which evidence a resolution may reuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum EvidenceReuse {
+enum EvidenceReuseScope {
     Nothing,
     /// Content that an earlier resolution of this process proved.
     Content,
@@ -72,12 +72,12 @@ impl CachingResolver {
 
     /// Puts the same cache in front of another walker. A cached verdict is reused if its key is the same: sources,
     /// rules, depth and block.
-    pub(super) fn with_walker(&self, walker: Arc<UncachedResolver>) -> Self {
+    pub(super) fn with_uncached_resolver(&self, walker: Arc<UncachedResolver>) -> Self {
         Self { walker, readings: Arc::default(), ..self.clone() }
     }
 
     /// Returns the fresh verdict, or that of a new resolution.
-    pub(super) async fn answer(&self, input: &str, rules: &VerdictRules) -> Resolution {
+    pub(super) async fn resolve(&self, input: &str, rules: &VerdictRules) -> Resolution {
         let now = self.walker.now();
         let name = match EnsName::parse(input) {
             Ok(name) => name,
@@ -87,40 +87,43 @@ impl CachingResolver {
         if let Some(fresh) = self.cache.fresh_resolution(&key, now, self.head_confirmation_limits()).await {
             return fresh.with_input_name(input);
         }
-        let run = self.resolution_runner(key.clone(), rules.clone(), EvidenceReuse::Fleet);
+        let run = self.resolution_runner(key.clone(), rules.clone(), EvidenceReuseScope::Fleet);
         // Boxed, so that the future of a hit is small.
-        Box::pin(self.cache.get_or_run(key, now, self.head_confirmation_limits(), run)).await.with_input_name(input)
+        Box::pin(self.cache.get_or_resolve(key, now, self.head_confirmation_limits(), run)).await.with_input_name(input)
     }
 
     /// Starts a resolution. Its verdict replaces the cached one.
-    pub(super) async fn answer_anew(&self, input: &str, rules: &VerdictRules) -> Resolution {
+    pub(super) async fn resolve_anew(&self, input: &str, rules: &VerdictRules) -> Resolution {
         let name = match EnsName::parse(input) {
             Ok(name) => name,
             Err(error) => return self.resolve_invalid_name(input, &error, rules),
         };
         let key = self.cache_key(name, rules);
-        let run = self.resolution_runner(key.clone(), rules.clone(), EvidenceReuse::Nothing);
-        self.cache.run_anew(key, self.head_confirmation_limits(), run).await.with_input_name(input)
+        let run = self.resolution_runner(key.clone(), rules.clone(), EvidenceReuseScope::Nothing);
+        self.cache.resolve_anew(key, self.head_confirmation_limits(), run).await.with_input_name(input)
     }
 
     /// Resolves a name that may have changed. Content that an earlier resolution proved is reused if the records still
     /// name it.
-    pub(super) async fn resolve_changed(&self, name: &EnsName, rules: &VerdictRules) -> Resolution {
+    pub(super) async fn resolve_changed_name(&self, name: &EnsName, rules: &VerdictRules) -> Resolution {
         let key = self.cache_key(name.clone(), rules);
-        let run = self.resolution_runner(key.clone(), rules.clone(), EvidenceReuse::Content);
-        self.cache.run_anew(key, self.head_confirmation_limits(), run).await
+        let run = self.resolution_runner(key.clone(), rules.clone(), EvidenceReuseScope::Content);
+        self.cache.resolve_anew(key, self.head_confirmation_limits(), run).await
     }
 
     /// The limits within which a head confirms a verdict.
     pub(super) fn head_confirmation_limits(&self) -> HeadConfirmationLimits {
         let config = &self.walker.config;
-        HeadConfirmationLimits { max_unconfirmed: config.cache.max_unconfirmed, max_head_age: config.chain.head_age() }
+        HeadConfirmationLimits {
+            max_unconfirmed: config.cache.max_unconfirmed,
+            max_head_age: config.chain.effective_max_head_age(),
+        }
     }
 
     /// Invalidates all verdicts on these names up to now.
-    pub(super) fn evict<'n>(&self, names: impl IntoIterator<Item = &'n EnsName>) {
+    pub(super) fn evict_names<'n>(&self, names: impl IntoIterator<Item = &'n EnsName>) {
         let now = self.walker.now();
-        names.into_iter().for_each(|name| self.cache.evict(name, now));
+        names.into_iter().for_each(|name| self.cache.evict_name(name, now));
     }
 
     /// Waits until all evidence that is shared so far has been written.
@@ -132,22 +135,25 @@ impl CachingResolver {
     }
 
     /// The cache status of a question. Starts no resolution.
-    pub(super) async fn status(&self, input: &str, rules: &VerdictRules) -> CacheKeyStatus {
+    pub(super) async fn cache_status(&self, input: &str, rules: &VerdictRules) -> VerdictCacheKeyStatus {
         let name = match EnsName::parse(input) {
             Ok(name) => name,
-            Err(error) => return CacheKeyStatus::Fresh(self.resolve_invalid_name(input, &error, rules)),
+            Err(error) => return VerdictCacheKeyStatus::Fresh(self.resolve_invalid_name(input, &error, rules)),
         };
-        match self.cache.status(&self.cache_key(name, rules), self.walker.now(), self.head_confirmation_limits()).await
+        match self
+            .cache
+            .key_status(&self.cache_key(name, rules), self.walker.now(), self.head_confirmation_limits())
+            .await
         {
-            CacheKeyStatus::Fresh(resolution) => CacheKeyStatus::Fresh(resolution.with_input_name(input)),
+            VerdictCacheKeyStatus::Fresh(resolution) => VerdictCacheKeyStatus::Fresh(resolution.with_input_name(input)),
             other => other,
         }
     }
 
     /// The time since the latest resolution for a question. Zero for an invalid name, which is judged each time.
-    pub(super) async fn time_since_run(&self, input: &str, rules: &VerdictRules) -> Duration {
+    pub(super) async fn time_since_resolution(&self, input: &str, rules: &VerdictRules) -> Duration {
         match EnsName::parse(input) {
-            Ok(name) => self.cache.time_since_run(&self.cache_key(name, rules), self.walker.now()).await,
+            Ok(name) => self.cache.time_since_resolution(&self.cache_key(name, rules), self.walker.now()).await,
             Err(_) => Duration::ZERO,
         }
     }
@@ -157,8 +163,8 @@ impl CachingResolver {
         build::invalid_name_resolution(input, error, &rules.profile, &rules.policy, self.walker.now())
     }
 
-    pub(super) fn cache_key(&self, name: EnsName, rules: &VerdictRules) -> CacheKey {
-        CacheKey {
+    pub(super) fn cache_key(&self, name: EnsName, rules: &VerdictRules) -> VerdictCacheKey {
+        VerdictCacheKey {
             name,
             block: self.walker.config.chain.block,
             depth: rules.policy.depth,
@@ -171,27 +177,27 @@ impl CachingResolver {
     /// callers type.
     fn resolution_runner(
         &self,
-        key: CacheKey,
+        key: VerdictCacheKey,
         rules: VerdictRules,
-        using: EvidenceReuse,
+        using: EvidenceReuseScope,
     ) -> impl FnOnce(EarlierResults) -> BoxFuture<'static, FinishedResolution> + Send + 'static {
         let this = self.clone();
         move |before| {
-            let content = before.content.filter(|_| using == EvidenceReuse::Content);
+            let content = before.content.filter(|_| using == EvidenceReuseScope::Content);
             let cache = Arc::clone(&this.cache);
             let request = ResolutionRequest { key, rules, before: EarlierResults { content, ..before }, cache };
             async move {
-                let (began, mut found) = (Instant::now(), this.run_once(&request, using).await);
+                let (began, mut found) = (Instant::now(), this.run_resolution(&request, using).await);
                 for _ in 1..RUNS {
                     if !found.is_overtaken || began.elapsed() > this.walker.config.timeout {
                         break;
                     }
-                    found = this.run_once(&request, using).await;
+                    found = this.run_resolution(&request, using).await;
                 }
                 match timeout(MAX_COMPARISON, this.compare_with_head(&request, &found)).await {
                     Ok(HeadConfirmationOutcome::Changed) => FinishedResolution {
                         is_after_change: true,
-                        ..this.run_once(&request, EvidenceReuse::Content).await
+                        ..this.run_resolution(&request, EvidenceReuseScope::Content).await
                     },
                     Ok(HeadConfirmationOutcome::Confirmed(head)) => {
                         FinishedResolution { confirmed_at: Some(head), ..found }
@@ -203,11 +209,13 @@ impl CachingResolver {
         }
     }
 
-    async fn run_once(&self, request: &ResolutionRequest, using: EvidenceReuse) -> FinishedResolution {
+    async fn run_resolution(&self, request: &ResolutionRequest, using: EvidenceReuseScope) -> FinishedResolution {
         match &self.fleet {
-            Some(fleet) if using == EvidenceReuse::Fleet => fleet.run(&self.walker, request.clone()).await,
-            Some(fleet) => fleet.run_anew(&self.walker, request.clone()).await,
-            None => self.walker.run(request).await,
+            Some(fleet) if using == EvidenceReuseScope::Fleet => {
+                fleet.resolve_with_shared_evidence(&self.walker, request.clone()).await
+            }
+            Some(fleet) => fleet.resolve_anew(&self.walker, request.clone()).await,
+            None => self.walker.resolve(request).await,
         }
     }
 
@@ -219,21 +227,25 @@ impl CachingResolver {
 
     /// Refreshes the entries that are due, with the configured concurrency, as long as `may_start` returns true for an
     /// entry's remaining lifetime.
-    pub(super) async fn refresh_ahead(&self, policy: &JudgementPolicy, may_start: impl Fn(SignedDuration) -> bool) {
+    pub(super) async fn refresh_expiring_verdicts(
+        &self,
+        policy: &JudgementPolicy,
+        may_start: impl Fn(SignedDuration) -> bool,
+    ) {
         let due = self.cache.keys_due_for_refresh(self.walker.now()).into_iter();
         let due = due.take_while(|(until, _)| may_start(until.duration_since(self.walker.now()))).map(|(_, key)| key);
-        self.run_in_background(due, |key| self.refresh(key, policy)).await;
+        self.run_on_refresh_budget(due, |key| self.refresh_key(key, policy)).await;
     }
 
-    async fn refresh(&self, key: Arc<CacheKey>, policy: &JudgementPolicy) {
-        let Some(rules) = self.rules(&key, policy) else { return };
-        let run = self.resolution_runner(CacheKey::clone(&key), rules, EvidenceReuse::Content);
-        self.cache.refresh(&key, self.walker.now(), self.head_confirmation_limits(), run).await;
+    async fn refresh_key(&self, key: Arc<VerdictCacheKey>, policy: &JudgementPolicy) {
+        let Some(rules) = self.rules_for_key(&key, policy) else { return };
+        let run = self.resolution_runner(VerdictCacheKey::clone(&key), rules, EvidenceReuseScope::Content);
+        self.cache.refresh_key(&key, self.walker.now(), self.head_confirmation_limits(), run).await;
     }
 
     /// Resolves these names on the refresh budget. Calls `decided` for each name that then has a verdict other than a
     /// failure.
-    pub(super) async fn warm(
+    pub(super) async fn warm_cache(
         &self,
         names: impl Iterator<Item = EnsName>,
         rules: &VerdictRules,
@@ -242,12 +254,12 @@ impl CachingResolver {
         let decided = &decided;
         let ask = |name: EnsName| async move {
             // A panic caused by one name must not end the daemon, and again after each restart.
-            let answer = AssertUnwindSafe(self.answer(name.as_str(), rules)).catch_unwind().await;
+            let answer = AssertUnwindSafe(self.resolve(name.as_str(), rules)).catch_unwind().await;
             if answer.is_ok_and(|answer| answer.verdict().state != TrustState::Indeterminate) {
                 decided(&name);
             }
         };
-        self.run_in_background(names, ask).await;
+        self.run_on_refresh_budget(names, ask).await;
     }
 
     /// The names with trusted verdicts that were requested, the most requested first.
@@ -256,7 +268,7 @@ impl CachingResolver {
     }
 
     /// The rules of a key. `None` if the key belongs to an earlier configuration.
-    fn rules(&self, key: &CacheKey, policy: &JudgementPolicy) -> Option<VerdictRules> {
+    fn rules_for_key(&self, key: &VerdictCacheKey, policy: &JudgementPolicy) -> Option<VerdictRules> {
         let UncachedResolver { world, config, profiles, .. } = &*self.walker;
         if key.world != *world || key.block != config.chain.block {
             return None;
@@ -269,7 +281,7 @@ impl CachingResolver {
     }
 
     /// Runs `work` for all items on the refresh budget.
-    async fn run_in_background<T, Work: Future<Output = ()>>(
+    async fn run_on_refresh_budget<T, Work: Future<Output = ()>>(
         &self,
         items: impl Iterator<Item = T>,
         work: impl Fn(T) -> Work,
@@ -281,7 +293,7 @@ impl CachingResolver {
     }
 }
 
-fn permit_texts(permits: &[impl ToString]) -> Vec<String> {
+fn permit_rules_to_strings(permits: &[impl ToString]) -> Vec<String> {
     permits.iter().map(ToString::to_string).collect()
 }
 
@@ -303,10 +315,10 @@ pub(super) fn sources_digest(config: &Config, trust_roots: &[Bytes]) -> Arc<str>
         "header": chain.header.map(|header| header.to_string()),
         "beacon": (config.beacon.network, config.beacon.checkpoint),
         "genesis": chain.genesis.map(|hash| hash.to_string()),
-        "max_head_age": chain.head_age(),
+        "max_head_age": chain.effective_max_head_age(),
         "gateways": gateways,
-        "allow_hosts": permit_texts(&config.network.allow_hosts),
-        "connect_to": permit_texts(&config.network.connect_to),
+        "allow_hosts": permit_rules_to_strings(&config.network.allow_hosts),
+        "connect_to": permit_rules_to_strings(&config.network.connect_to),
         "trust_roots": trust_roots.iter().map(|pem| Digest::compute(pem)).collect::<Vec<_>>(),
         "require_all_sources": config.rules.require_all_sources,
         "links": config.rules.links,
@@ -318,11 +330,11 @@ pub(super) fn sources_digest(config: &Config, trust_roots: &[Bytes]) -> Arc<str>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::AssetConfig;
+    use crate::config::PermittedAssetConfig;
 
     #[test]
     fn other_coin_types_are_another_world() {
-        let asset = |network: &str| AssetConfig {
+        let asset = |network: &str| PermittedAssetConfig {
             network: network.parse().expect("a CAIP-2 identifier"),
             address: [1; 20].into(),
             max_amount: None,

@@ -8,10 +8,10 @@ use clresolve_core::name::EnsName;
 use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::state::TrustState;
 use clresolve_payment::check::{
-    JudgedName, NextSellerLookup, OngoingSellerCheck, OperatorSellerRules, OriginMemoryEntry, OriginRegistrationFile,
-    SellerCheckConclusion, SellerCheckDocument, SellerCheckRequest, SellerIdentitySource, WebOrigin,
+    NameVerdictAndPayees, NextSellerLookup, OngoingSellerCheck, OriginMemoryEntry, OriginRegistrationFileReading,
+    SellerCheckConclusion, SellerCheckDocument, SellerCheckPolicy, SellerCheckRequest, SellerIdentitySource, WebOrigin,
 };
-use clresolve_payment::decide::networks_of_open_options;
+use clresolve_payment::decide::networks_with_undecided_payee;
 use clresolve_payment::terms::PaymentTerms;
 use clresolve_verdict::evidence::links::RegistrationFile;
 use clresolve_verdict::trust::Resolution;
@@ -40,13 +40,13 @@ pub struct FinishedSellerCheck {
 
 impl FinishedSellerCheck {
     /// The answer.
-    pub const fn answer(&self) -> &SellerCheckDocument {
+    pub const fn document(&self) -> &SellerCheckDocument {
         &self.outcome.answer
     }
 
     /// Counts the check and writes one event for it. Returns the answer.
-    pub fn into_reported_answer(self) -> SellerCheckDocument {
-        DecisionLogEvent::of_check(&self.outcome.answer).report();
+    pub fn report_and_into_document(self) -> SellerCheckDocument {
+        DecisionLogEvent::from_seller_check(&self.outcome.answer).count_and_log();
         self.outcome.answer
     }
 }
@@ -57,17 +57,19 @@ impl Resolver {
     /// Never fails: errors are part of the answer, which then aborts. If a memory is configured, it stores what the
     /// check found about the origin.
     pub async fn check_seller(&self, request: &SellerCheckRequest) -> SellerCheckDocument {
-        let ended = self.run_seller_check(Arc::new(request.clone())).await;
-        self.remember_check(ended).await.into_reported_answer()
+        let ended = self.check_seller_unreported(Arc::new(request.clone())).await;
+        self.remember_seller_check(ended).await.report_and_into_document()
     }
 
     /// Like [`Resolver::check_seller`], but the answer is neither reported nor stored in the memory.
-    pub async fn run_seller_check(&self, request: Arc<SellerCheckRequest>) -> FinishedSellerCheck {
+    pub async fn check_seller_unreported(&self, request: Arc<SellerCheckRequest>) -> FinishedSellerCheck {
         let mut checking = self.start_check(request).await;
         for _ in 0..MAX_READINGS {
-            match checking.missing_evidence() {
+            match checking.next_lookup() {
                 None => break,
-                Some(NextSellerLookup::OriginFile(url)) => checking.supply_file(self.fetch_origin_file(&url).await),
+                Some(NextSellerLookup::OriginFile(url)) => {
+                    checking.supply_origin_file(self.fetch_origin_registration_file(&url).await)
+                }
                 Some(NextSellerLookup::Name(name)) => return self.finish_with_name(checking, &name).await,
                 Some(NextSellerLookup::Registration(entry)) => {
                     let payees = demanded_payees(&checking);
@@ -76,16 +78,16 @@ impl Resolver {
                 }
             }
         }
-        self.judge_check(checking).await
+        self.judge_seller_check(checking).await
     }
 
     /// Stores what a check found about the origin. If the check allowed an identity at first contact, but the memory
     /// then binds the origin to a different identity or to none, judges the check again with that entry.
-    pub async fn remember_check(&self, mut ended: FinishedSellerCheck) -> FinishedSellerCheck {
+    pub async fn remember_seller_check(&self, mut ended: FinishedSellerCheck) -> FinishedSellerCheck {
         let Some((origin, next)) = ended.outcome.remember.take() else { return ended };
         let allowed = next.identity.as_ref().map(|seen| seen.identity.clone());
         let noted = match &self.0.walker.seller_memory {
-            Some(memory) => memory.note(&origin, next).await,
+            Some(memory) => memory.remember_origin(&origin, next).await,
             None => Ok(OriginMemoryEntry::default()),
         };
         if let Err(error) = &noted {
@@ -102,18 +104,18 @@ impl Resolver {
             },
             Err(error) => Err(memory_unavailable_reason(&error.to_string())),
         };
-        ended.checking.supply_memory(known);
-        self.judge_check(ended.checking).await
+        ended.checking.supply_memory_entry(known);
+        self.judge_seller_check(ended.checking).await
     }
 
     /// Begins a check. The CPU pool parses the terms, not a thread that answers requests.
     async fn start_check(&self, request: Arc<SellerCheckRequest>) -> OngoingSellerCheck {
         let config = &self.0.walker.config;
         let origin = request.url.as_deref().and_then(WebOrigin::from_url_text);
-        let rules = OperatorSellerRules {
+        let rules = SellerCheckPolicy {
             pinned: origin.as_ref().and_then(|origin| config.check.origins.get(origin)).cloned(),
-            policy: config.check.seller_check_policy(),
-            limits: config.limits.payment_limits().tightened(&request.limits),
+            policy: config.check.payee_evidence_policy(),
+            limits: config.limits.payment_limits().tightened_by_caller(&request.limits),
             gate: config.gate.gate_policy(),
         };
         let remembered = match origin {
@@ -125,11 +127,11 @@ impl Resolver {
 
     async fn recall_origin(&self, origin: &WebOrigin) -> Result<OriginMemoryEntry, Box<Reason>> {
         let Some(memory) = &self.0.walker.seller_memory else { return Ok(OriginMemoryEntry::default()) };
-        memory.recall(origin).await.map_err(|error| memory_unavailable_reason(&error.to_string()))
+        memory.recall_origin(origin).await.map_err(|error| memory_unavailable_reason(&error.to_string()))
     }
 
     /// Judges on the CPU pool what was read so far.
-    async fn judge_check(&self, checking: OngoingSellerCheck) -> FinishedSellerCheck {
+    async fn judge_seller_check(&self, checking: OngoingSellerCheck) -> FinishedSellerCheck {
         let now = self.now();
         let judge = move || {
             let outcome = checking.finish(now);
@@ -139,16 +141,16 @@ impl Resolver {
     }
 
     /// The registration file of an origin. A file behind a redirect counts as unread.
-    async fn fetch_origin_file(&self, url: &str) -> OriginRegistrationFile {
+    async fn fetch_origin_registration_file(&self, url: &str) -> OriginRegistrationFileReading {
         let unread = |cause: String| {
             let reason = Reason::new(ReasonCode::PayeeUnproven).at_place("agent-registration.json");
-            OriginRegistrationFile::Unread(Box::new(reason.observed(cause)))
+            OriginRegistrationFileReading::Unread(Box::new(reason.observed(cause)))
         };
-        let limit = self.time_limit().mul_f64(FILE_SHARE);
+        let limit = self.question_time_limit().mul_f64(FILE_SHARE);
         let body = match self.0.walker.sources.content.fetch_document(url, limit).await {
             Ok(body) => body,
             Err(FetchError::Unavailable(SourceUnavailableError::Status(404 | 410))) => {
-                return OriginRegistrationFile::Absent;
+                return OriginRegistrationFileReading::Absent;
             }
             Err(error) => return unread(error.to_string()),
         };
@@ -156,7 +158,7 @@ impl Resolver {
             return unread(format!("it redirects to {}", body.final_url));
         }
         match self.0.walker.pool.run(move || RegistrationFile::parse(&body.bytes)).await {
-            Ok(file) => OriginRegistrationFile::Read(file),
+            Ok(file) => OriginRegistrationFileReading::Read(file),
             Err(error) => unread(error.to_string()),
         }
     }
@@ -165,39 +167,39 @@ impl Resolver {
     /// change the answer. These lookups take time: if the verdict no longer stands after them, the name is read again,
     /// and the check ends without lookups.
     async fn finish_with_name(&self, checking: OngoingSellerCheck, name: &EnsName) -> FinishedSellerCheck {
-        let began = self.0.cached.cache.resolution_start();
-        let (checking, reading) = self.read_name(checking, name).await;
-        let ended = self.judge_check(checking).await;
+        let began = self.0.cached.cache.snapshot_resolution_start();
+        let (checking, reading) = self.add_published_name_data(checking, name).await;
+        let ended = self.judge_seller_check(checking).await;
         let Some(mut reading) = reading else { return ended };
-        let open = ended.checking.terms().map(|terms| networks_of_open_options(terms, &ended.answer().entries));
+        let open = ended.checking.terms().map(|terms| networks_with_undecided_payee(terms, &ended.document().entries));
         let open = open.unwrap_or_default();
-        let Some(beside) = ResolvedVerdictKey::of_resolution(&reading.resolution).filter(|_| !open.is_empty()) else {
+        let Some(beside) = ResolvedVerdictKey::from_resolution(&reading.resolution).filter(|_| !open.is_empty()) else {
             return ended;
         };
         let mut checking = ended.checking;
         self.add_registrations(&beside, &open, &mut reading.payees).await;
         if checking.terms().is_ok_and(PaymentTerms::has_jws_offers) {
             let key = signer::read_offer_key(&self.0.offer_keys, &self.0.cached, &beside).await;
-            reading.payees.values_mut().for_each(|payees| key.add_to(&mut payees.signers));
+            reading.payees.values_mut().for_each(|payees| key.add_to_signer_keys(&mut payees.signers));
         }
-        let stands = self.still_stands(&reading.resolution, began).await;
+        let stands = self.is_still_valid(&reading.resolution, began).await;
         checking.supply_name(reading);
         if !stands {
-            checking = self.read_name(checking, name).await.0;
+            checking = self.add_published_name_data(checking, name).await.0;
         }
-        self.judge_check(checking).await
+        self.judge_seller_check(checking).await
     }
 
     /// The check with what the name itself publishes, and that reading. `None` if the name publishes nothing, so that
     /// no lookup could add to it.
-    async fn read_name(
+    async fn add_published_name_data(
         &self,
         mut checking: OngoingSellerCheck,
         name: &EnsName,
-    ) -> (OngoingSellerCheck, Option<JudgedName>) {
+    ) -> (OngoingSellerCheck, Option<NameVerdictAndPayees>) {
         let resolution = self.resolve(name.as_str()).await;
-        if may_be_hot(&checking, &resolution) {
-            self.note_hot(&resolution);
+        if may_reread_at_each_head(&checking, &resolution) {
+            self.record_hot_name(&resolution);
         }
         let confirmable = if clresolve_core::mutant!("untrusted-names-are-unconfirmed") { &[] } else { CONFIRMABLE };
         let resolution = self.0.cached.confirm_resolution(resolution, &self.0.configured, confirmable).await;
@@ -205,15 +207,15 @@ impl Resolver {
             return (checking, None);
         };
         let route = self.agent_route(&resolution, checking.verb());
-        let reading = JudgedName { resolution, route, payees };
+        let reading = NameVerdictAndPayees { resolution, route, payees };
         checking.supply_name(reading.clone());
-        (checking, Some(reading).filter(|reading| reading.resolution.payment().is_some()))
+        (checking, Some(reading).filter(|reading| reading.resolution.payment_records().is_some()))
     }
 }
 
 /// Whether the name is reread at each head. Anyone can name any name, so it must be pinned, remembered, or trusted and
 /// named by the caller.
-fn may_be_hot(checking: &OngoingSellerCheck, resolution: &Resolution) -> bool {
+fn may_reread_at_each_head(checking: &OngoingSellerCheck, resolution: &Resolution) -> bool {
     match checking.named_identity().map(|named| named.named_by) {
         Some(SellerIdentitySource::Configuration | SellerIdentitySource::Memory) => true,
         Some(SellerIdentitySource::Caller) => resolution.verdict().state == TrustState::Trusted,
@@ -238,7 +240,7 @@ mod tests {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
     use bytes::Bytes;
-    use clresolve_chain::transport::{HttpRequestError, RpcHttpTransport};
+    use clresolve_chain::transport::{HttpRequestError, JsonRpcHttpClient};
     use clresolve_core::payment::CoinType;
     use clresolve_payment::check::{
         Erc8004Outcome, FirstContactPolicy, PayeeEvidenceKind, RegistrationReading, SellerCheckRequest, SellerIdentity,
@@ -247,7 +249,7 @@ mod tests {
     use clresolve_payment::request::PaymentDemand;
     use url::Url;
 
-    use super::super::decide::tests::{NAME, OF_A_CONFIRMATION, OF_A_LOOK_UP, Shop};
+    use super::super::decide::tests::{NAME, OF_A_CONFIRMATION, OF_A_LOOK_UP, PaymentDecisionFixture};
     use super::super::setup;
     use super::*;
     use crate::cpu_pool::{MAX_THREADS, OccupiedCpuPool};
@@ -256,7 +258,7 @@ mod tests {
 
     /// The reply of the seller at `url`.
     async fn asked(resolver: &Resolver, url: &str) -> SellerCheckRequest {
-        SellerCheckRequest::about_reply(
+        SellerCheckRequest::from_seller_reply(
             url,
             resolver.send_unpaid_request(url, Some("{}")).await.expect("the seller answers"),
         )
@@ -270,11 +272,11 @@ mod tests {
         config.check.first_contact = FirstContactPolicy::Allow;
         let resolver = Resolver::new(&config).await.expect("its configuration is good");
         let request = asked(&resolver, "https://first-contact.sandbox.example/weather").await;
-        let ended = resolver.run_seller_check(Arc::new(request)).await;
-        assert!(!ended.answer().abort, "{ended:#?}");
+        let ended = resolver.check_seller_unreported(Arc::new(request)).await;
+        assert!(!ended.document().abort, "{ended:#?}");
         let _busy =
             resolver.0.walker.seller_memory.as_ref().expect("the sandbox has one").memory.take_all_permits().await;
-        let answer = resolver.remember_check(ended).await.into_reported_answer();
+        let answer = resolver.remember_seller_check(ended).await.report_and_into_document();
         assert!(answer.abort && answer.has_reason(ReasonCode::MemoryUnavailable), "{answer:#?}");
     }
 
@@ -286,14 +288,16 @@ mod tests {
         config.check.first_contact = FirstContactPolicy::Allow;
         let resolver = Resolver::new(&config).await.expect("its configuration is good");
         let request = Arc::new(asked(&resolver, "https://first-contact.sandbox.example/weather").await);
-        let (first, second) =
-            (resolver.run_seller_check(Arc::clone(&request)).await, resolver.run_seller_check(request).await);
-        assert!(!first.answer().abort && !second.answer().abort, "{first:#?}");
+        let (first, second) = (
+            resolver.check_seller_unreported(Arc::clone(&request)).await,
+            resolver.check_seller_unreported(request).await,
+        );
+        assert!(!first.document().abort && !second.document().abort, "{first:#?}");
         let (origin, mut other) = first.outcome.remember.expect("it is remembered");
         other.identity.as_mut().expect("it is allowed").identity = "other.eth".parse().expect("a name");
         let memory = resolver.0.walker.seller_memory.as_ref().expect("the sandbox has one");
-        memory.note(&origin, other).await.expect("it is stored");
-        let answer = resolver.remember_check(second).await.into_reported_answer();
+        memory.remember_origin(&origin, other).await.expect("it is stored");
+        let answer = resolver.remember_seller_check(second).await.report_and_into_document();
         assert!(answer.abort && answer.has_reason(ReasonCode::IdentityChanged), "{answer:#?}");
     }
 
@@ -317,18 +321,18 @@ mod tests {
         let (_, terms) = headers.find(|(name, _)| name == "payment-required").expect("its terms");
         let text = String::from_utf8(STANDARD.decode(&*terms).expect("base64")).expect("JSON");
         *terms = STANDARD.encode(text.replace(HOST, &long));
-        let request = SellerCheckRequest::about_reply(format!("https://{long}/weather"), reply);
-        let ended = resolver.run_seller_check(Arc::new(request)).await;
-        assert!(!ended.answer().abort, "{ended:#?}");
-        let answer = resolver.remember_check(ended).await.into_reported_answer();
+        let request = SellerCheckRequest::from_seller_reply(format!("https://{long}/weather"), reply);
+        let ended = resolver.check_seller_unreported(Arc::new(request)).await;
+        assert!(!ended.document().abort, "{ended:#?}");
+        let answer = resolver.remember_seller_check(ended).await.report_and_into_document();
         assert!(answer.abort && answer.has_reason(ReasonCode::MemoryUnavailable), "{answer:#?}");
     }
 
     /// Endpoints that answer every request except `ownerOf`.
-    struct OwnerUnread(Arc<dyn RpcHttpTransport>);
+    struct OwnerUnread(Arc<dyn JsonRpcHttpClient>);
 
     #[async_trait]
-    impl RpcHttpTransport for OwnerUnread {
+    impl JsonRpcHttpClient for OwnerUnread {
         async fn post_json(
             &self,
             url: &Url,
@@ -355,7 +359,7 @@ mod tests {
         let SellerIdentity::Registration(entry) = entry else { panic!("{entry}") };
         let ResolverState { walker, .. } = &*resolver.0;
         let http = Arc::clone(&walker.upstream.as_ref().expect("it asks endpoints").http);
-        let unread: Arc<dyn RpcHttpTransport> = Arc::new(OwnerUnread(http));
+        let unread: Arc<dyn JsonRpcHttpClient> = Arc::new(OwnerUnread(http));
         let registries = setup::agent_registries(&walker.config, &unread, &walker.clock);
         let payees = [Address::repeat_byte(7)].into();
         let reading = registries.expect("the configuration is good").read_entry(walker, &entry, &payees).await;
@@ -367,7 +371,7 @@ mod tests {
     /// The check shows the wallet that a name vouches for, even if only the seller names that name.
     #[tokio::test(flavor = "multi_thread")]
     async fn registration_of_a_claimed_name_is_shown() {
-        let shop = Shop::open().await;
+        let shop = PaymentDecisionFixture::open().await;
         // The memory of the sandbox has accepted the name.
         let (folder, mut config) = (tempfile::tempdir().expect("a folder"), shop.world.config());
         config.memory.path = Some(folder.path().join("memory"));
@@ -376,7 +380,7 @@ mod tests {
         let (PaymentDemand::Reply(reply), Some(url)) = (shop.request.demand, shop.request.url) else {
             panic!("the seller replied")
         };
-        let about = SellerCheckRequest::about_reply(url, reply);
+        let about = SellerCheckRequest::from_seller_reply(url, reply);
         let request =
             SellerCheckRequest { name: Some(NAME.to_owned()), named_by: SellerIdentitySource::Seller, ..about };
         let answer = resolver.check_seller(&request).await;
@@ -402,7 +406,7 @@ mod tests {
             assert!(!answer.abort, "{answer:#?}");
         }
         let (name, coin) =
-            (EnsName::parse("shop.eth").expect("a name"), CoinType::for_chain(31_337).expect("it has one"));
+            (EnsName::parse("shop.eth").expect("a name"), CoinType::from_chain_id(31_337).expect("it has one"));
         world.apply_in_new_block(|newest| newest.set_address(&name, coin, &[7_u8; 20].into())).expect("it is set");
         let answer = resolver.check_seller(&request).await;
         assert!(answer.abort && answer.has_reason(ReasonCode::RecordPending), "{answer:#?}");
@@ -411,18 +415,18 @@ mod tests {
     /// As for a decision, an eviction during the lookups stops the payment.
     #[tokio::test(flavor = "multi_thread")]
     async fn change_during_a_look_up_stops_the_payment_of_a_check() {
-        let mut shop = Shop::open().await;
+        let mut shop = PaymentDecisionFixture::open().await;
         let (PaymentDemand::Reply(reply), Some(url)) = (shop.request.demand.clone(), shop.request.url.clone()) else {
             panic!("the seller replied")
         };
-        let about = SellerCheckRequest::about_reply(url, reply);
+        let about = SellerCheckRequest::from_seller_reply(url, reply);
         let request = SellerCheckRequest { name: Some(NAME.to_owned()), verb: Some("summarize".to_owned()), ..about };
         let honest = shop.resolver.check_seller(&request).await;
         assert_eq!(honest.entries.iter().map(|row| row.abort).collect::<Vec<_>>(), [false, true], "{honest:#?}");
-        shop.resolver.ask_anew(&crate::NameQuestion::new(NAME)).await.expect("a verdict");
+        shop.resolver.resolve_question_anew(&crate::NameQuestion::new(NAME)).await.expect("a verdict");
 
-        let pool = Arc::clone(shop.resolver.pool());
-        let before = shop.world.counts().rpc + OF_A_CONFIRMATION;
+        let pool = Arc::clone(shop.resolver.cpu_pool());
+        let before = shop.world.request_counts().rpc + OF_A_CONFIRMATION;
         let first = OccupiedCpuPool::occupy_all(&pool);
         OccupiedCpuPool::wait_for_jobs(&pool, MAX_THREADS).await;
         let (resolver, asked) = (shop.resolver.clone(), request.clone());
@@ -438,14 +442,15 @@ mod tests {
         OccupiedCpuPool::wait_for_jobs(&pool, 2 * MAX_THREADS + 1).await;
         second.release().await;
         let began = std::time::Instant::now();
-        while shop.world.counts().rpc < before + OF_A_LOOK_UP || pool.unfinished_job_count() != MAX_THREADS + 1 {
+        while shop.world.request_counts().rpc < before + OF_A_LOOK_UP || pool.unfinished_job_count() != MAX_THREADS + 1
+        {
             assert!(began.elapsed() < Duration::from_secs(60), "the registration is not read");
             assert!(!checking.is_finished(), "a registration was read where the answers are given");
             tokio::task::yield_now().await;
         }
         let name = EnsName::parse(NAME).expect("a name");
         shop.world.write_text(&name, "cl.owner", "thief.eth").expect("it has a resolver");
-        shop.resolver.evict(&name);
+        shop.resolver.evict_name(&name);
         third.release().await;
         let answer = checking.await.expect("it ends");
         assert!(answer.entries.iter().all(|row| row.abort), "{answer:#?}");

@@ -10,7 +10,7 @@ use std::time::Duration;
 use clresolve_chain::{ChainHeadReader, NameStateAtHead};
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::ChainBlock;
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use clresolve_core::state::TrustState;
 use clresolve_verdict::trust::Resolution;
 use futures_util::future::FutureExt as _;
@@ -22,7 +22,7 @@ use super::readings::{
     ChainHeadFuture, HeadConfirmationOutcome, InFlightReadingGuard, LastHeadRequest, NameReadingFuture,
 };
 use super::walk::ResolutionRequest;
-use crate::cache::{CacheKey, FinishedResolution, HeadLogEntry, HeadSequenceNumber, is_confirming_reading};
+use crate::cache::{FinishedResolution, HeadLogEntry, HeadSequenceNumber, VerdictCacheKey, is_confirming_reading};
 use crate::telemetry::{self, EvictionCause, NameRereadOutcome};
 
 /// Maximum number of confirmations or replacements for one question: a change leads to one more resolution.
@@ -55,24 +55,26 @@ impl CachingResolver {
         states: &[TrustState],
     ) -> Resolution {
         for _ in 0..ROUNDS {
-            let began = self.cache.resolution_start();
+            let began = self.cache.snapshot_resolution_start();
             let Some(key) = self.unconfirmed_key(&resolution, rules, states) else { return resolution };
             if self.is_evicted(&key.name, &resolution) {
-                resolution = self.answer(key.name.as_str(), rules).await;
+                resolution = self.resolve(key.name.as_str(), rules).await;
                 continue;
             }
             // Without endpoints of its own, or for off-chain records, only another run can confirm it.
-            if self.walker.heads.is_none() || self.cache.needs_run(&key, self.walker.now()).await {
+            if self.walker.heads.is_none() || self.cache.needs_new_resolution(&key, self.walker.now()).await {
                 if self.cache.is_backed_off(&key, self.walker.now()).await {
                     return resolution;
                 }
-                resolution = self.resolve_changed(&key.name, rules).await;
+                resolution = self.resolve_changed_name(&key.name, rules).await;
                 continue;
             }
             match self.is_confirmed_at_head(&key, rules, &resolution).await {
-                Ok(true) if self.cache.is_unevicted_since(&key.name, began) => return resolution.with_standing(Ok(())),
-                Ok(_) => resolution = self.answer(key.name.as_str(), rules).await,
-                Err(refusal) => return resolution.with_standing(Err(refusal)),
+                Ok(true) if self.cache.is_unevicted_since(&key.name, began) => {
+                    return resolution.with_newest_block_confirmation(Ok(()));
+                }
+                Ok(_) => resolution = self.resolve(key.name.as_str(), rules).await,
+                Err(refusal) => return resolution.with_newest_block_confirmation(Err(refusal)),
             }
         }
         resolution
@@ -105,13 +107,13 @@ impl CachingResolver {
     }
 
     /// `resolution`, which a caller has kept for a while, with its current standing.
-    pub(super) async fn with_current_standing(&self, resolution: Resolution, rules: &VerdictRules) -> Resolution {
+    pub(super) async fn with_current_confirmation(&self, resolution: Resolution, rules: &VerdictRules) -> Resolution {
         let name = resolution.verdict().name.normalized.as_deref().and_then(|name| EnsName::parse(name).ok());
         let is_trusted = resolution.verdict().state == TrustState::Trusted;
         match name.filter(|_| is_trusted && self.cache.heads.follows_heads()) {
             Some(name) => {
                 let (key, now) = (self.cache_key(name, rules), self.walker.now());
-                self.cache.with_current_standing(&key, resolution, self.head_confirmation_limits(), now).await
+                self.cache.with_current_confirmation(&key, resolution, self.head_confirmation_limits(), now).await
             }
             None => resolution,
         }
@@ -120,7 +122,7 @@ impl CachingResolver {
     /// Whether the name was evicted after the run of `resolution` began.
     fn is_evicted(&self, name: &EnsName, resolution: &Resolution) -> bool {
         let checked_at = resolution.verdict().freshness.checked_at;
-        self.cache.evicted_at(name).is_some_and(|at| at > checked_at)
+        self.cache.last_eviction_time(name).is_some_and(|at| at > checked_at)
     }
 
     /// The key of a resolution in one of `states` that a reading may confirm.
@@ -129,10 +131,10 @@ impl CachingResolver {
         resolution: &Resolution,
         rules: &VerdictRules,
         states: &[TrustState],
-    ) -> Option<CacheKey> {
+    ) -> Option<VerdictCacheKey> {
         let verdict = resolution.verdict();
         let is_of_now = self.walker.config.chain.block.number().is_none();
-        let is_open = states.contains(&verdict.state) && resolution.standing().is_err() && is_of_now;
+        let is_open = states.contains(&verdict.state) && resolution.newest_block_confirmation().is_err() && is_of_now;
         let name = verdict.name.normalized.as_deref().filter(|_| is_open)?;
         Some(self.cache_key(EnsName::parse(name).ok()?, rules))
     }
@@ -140,26 +142,27 @@ impl CachingResolver {
     /// Whether the head confirms `resolution`.
     ///
     /// # Errors
-    /// [`Refusal::Unconfirmed`] if the head cannot be read, [`Refusal::HeadStalled`] if it is too old.
+    /// [`RefusalCode::Unconfirmed`] if the head cannot be read, [`RefusalCode::HeadStalled`] if it is too
+    /// old.
     async fn is_confirmed_at_head(
         &self,
-        key: &CacheKey,
+        key: &VerdictCacheKey,
         rules: &VerdictRules,
         resolution: &Resolution,
-    ) -> Result<bool, Refusal> {
-        let reader = self.walker.heads.as_ref().ok_or(Refusal::Unconfirmed)?;
+    ) -> Result<bool, RefusalCode> {
+        let reader = self.walker.heads.as_ref().ok_or(RefusalCode::Unconfirmed)?;
         let at = self.block_for_reading(reader).await?;
-        let found = self.join_or_start_reading(reader, key, rules, at).await.ok_or(Refusal::Unconfirmed)?;
+        let found = self.join_or_start_reading(reader, key, rules, at).await.ok_or(RefusalCode::Unconfirmed)?;
         Ok(is_confirming_reading(&found, resolution))
     }
 
     /// The head at which a name may be read now: the one that is followed, or else the one that endpoints report on
     /// request.
-    async fn block_for_reading(&self, reader: &Arc<dyn ChainHeadReader>) -> Result<NameReadingBlock, Refusal> {
+    async fn block_for_reading(&self, reader: &Arc<dyn ChainHeadReader>) -> Result<NameReadingBlock, RefusalCode> {
         if let Ok(at) = self.followed_block() {
             return Ok(at);
         }
-        let head = self.request_head(reader).await.ok_or(Refusal::Unconfirmed)?;
+        let head = self.request_head(reader).await.ok_or(RefusalCode::Unconfirmed)?;
         if self.cache.heads.follows_heads() {
             self.cache.heads.record_head(head);
             return self.followed_block();
@@ -168,17 +171,17 @@ impl CachingResolver {
         Ok(NameReadingBlock { block: head.block, id: None })
     }
 
-    fn followed_block(&self) -> Result<NameReadingBlock, Refusal> {
+    fn followed_block(&self) -> Result<NameReadingBlock, RefusalCode> {
         self.followed_head().map(|seen| NameReadingBlock { block: seen.head.block, id: Some(seen.id) })
     }
 
     /// The newest head that is followed, if it confirms what is read there.
     ///
     /// # Errors
-    /// [`Refusal::Unconfirmed`] if there is none, [`Refusal::HeadStalled`] if it is too old.
-    pub(super) fn followed_head(&self) -> Result<HeadLogEntry, Refusal> {
+    /// [`RefusalCode::Unconfirmed`] if there is none, [`RefusalCode::HeadStalled`] if it is too old.
+    pub(super) fn followed_head(&self) -> Result<HeadLogEntry, RefusalCode> {
         let heads = &self.cache.heads;
-        let seen = heads.newest_head().ok_or(Refusal::Unconfirmed)?;
+        let seen = heads.newest_head().ok_or(RefusalCode::Unconfirmed)?;
         heads.check_confirmation(Some(seen.id), self.head_confirmation_limits(), self.walker.now())?;
         Ok(seen)
     }
@@ -206,7 +209,7 @@ impl CachingResolver {
     pub(super) fn join_or_start_reading(
         &self,
         reader: &Arc<dyn ChainHeadReader>,
-        key: &CacheKey,
+        key: &VerdictCacheKey,
         rules: &VerdictRules,
         at: NameReadingBlock,
     ) -> NameReadingFuture {
@@ -226,7 +229,7 @@ impl CachingResolver {
                 }
                 Err(error) => {
                     tracing::debug!(name = key.name.as_str(), %error, "name is not read at the head");
-                    telemetry::count_confirmation(NameRereadOutcome::Failed);
+                    telemetry::count_name_reread(NameRereadOutcome::Failed);
                     None
                 }
             }
@@ -236,20 +239,26 @@ impl CachingResolver {
         reading
     }
 
-    async fn apply_reading(&self, key: &CacheKey, rules: &VerdictRules, at: NameReadingBlock, found: &NameStateAtHead) {
+    async fn apply_reading(
+        &self,
+        key: &VerdictCacheKey,
+        rules: &VerdictRules,
+        at: NameReadingBlock,
+        found: &NameStateAtHead,
+    ) {
         let contradicted = self.cache.contradicted_pools(key, found, at.id, at.block.number).await;
         if contradicted.is_empty() {
-            return telemetry::count_confirmation(NameRereadOutcome::Same);
+            return telemetry::count_name_reread(NameRereadOutcome::Same);
         }
-        telemetry::count_confirmation(NameRereadOutcome::Changed);
+        telemetry::count_name_reread(NameRereadOutcome::Changed);
         telemetry::record_eviction_delay(self.walker.now().duration_since(at.block.timestamp));
         // First, so that evictions are counted before they become visible.
         contradicted.into_iter().for_each(|pool| telemetry::count_cache_eviction(pool, EvictionCause::Changed));
-        self.evict([&key.name]);
+        self.evict_names([&key.name]);
         let (this, name, rules) = (self.clone(), key.name.clone(), rules.clone());
         tokio::spawn(async move {
             let _place = this.readings.acquire_replacement_permit().await;
-            this.answer(name.as_str(), &rules).await;
+            this.resolve(name.as_str(), &rules).await;
         });
     }
 }

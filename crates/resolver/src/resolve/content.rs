@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use clresolve_ipfs::{ContentId, ContentPath, DagWalkBudget, VerifiedBlocks};
+use clresolve_ipfs::{ContentId, DagWalkBudget, UnixFsPath, VerifiedBlocks};
 use clresolve_payment::terms::SellerHttpReply as SellerReply;
-use clresolve_verdict::evidence::{HttpsOutcome, IpfsOutcome};
+use clresolve_verdict::evidence::{HttpsOutcome, IpfsWalkOutcome};
 
 use crate::fetch::https::FetchedDocument;
 use crate::fetch::{EgressViolation, FetchError, ForbiddenUrlError};
@@ -22,7 +22,7 @@ pub trait ContentFetcher: Send + Sync {
     async fn walk_ipfs_path(
         &self,
         cid: &ContentId,
-        path: &ContentPath,
+        path: &UnixFsPath,
         known: &[Bytes],
         budget: DagWalkBudget,
         limit: Duration,
@@ -83,7 +83,7 @@ pub trait ContentFetcher: Send + Sync {
 
     /// How long until the first gateway may be asked again, among those that asked for a pause within the last `past`.
     /// The default implementation returns `None`.
-    fn shortest_gateway_pause(&self, _past: Duration) -> Option<Duration> {
+    fn time_until_gateway_available(&self, _past: Duration) -> Option<Duration> {
         None
     }
 
@@ -97,7 +97,7 @@ pub trait ContentFetcher: Send + Sync {
 #[derive(Clone, Debug)]
 pub struct IpfsPathResult {
     /// The result of the walk.
-    pub walked: IpfsOutcome,
+    pub walked: IpfsWalkOutcome,
     /// The gateways that sent wrong blocks.
     pub liars: LyingGateways,
     /// The blocks that were proven along the path.
@@ -110,13 +110,13 @@ pub type LyingGateways = Vec<(String, String)>;
 impl IpfsPathResult {
     /// The result if no CID is named.
     pub(super) fn not_asked() -> Self {
-        IpfsOutcome::NotAsked.into()
+        IpfsWalkOutcome::NotAsked.into()
     }
 }
 
-impl From<IpfsOutcome> for IpfsPathResult {
+impl From<IpfsWalkOutcome> for IpfsPathResult {
     /// A result without wrong blocks and without new blocks.
-    fn from(walked: IpfsOutcome) -> Self {
+    fn from(walked: IpfsWalkOutcome) -> Self {
         Self { walked, liars: Vec::new(), blocks: VerifiedBlocks::default() }
     }
 }

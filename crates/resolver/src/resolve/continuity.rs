@@ -13,7 +13,7 @@ use clresolve_verdict::verdict::Verdict;
 
 use crate::config::Config;
 pub(super) use crate::memory::ResolverMemoryError;
-use crate::memory::{HistoryKey, OriginKey, ResolverMemory};
+use crate::memory::{NameHistoryKey, OriginKey, ResolverMemory};
 
 /// The memory, and which observations to store in it.
 #[derive(Clone)]
@@ -41,11 +41,11 @@ impl NameMemory {
 
     /// Returns what is remembered of the name. The memory is not read for a block chosen by number, which may be older
     /// than every observation.
-    pub(super) async fn recall(&self, evidence: &ResolutionEvidence) -> HistoryOutcome {
+    pub(super) async fn recall_history(&self, evidence: &ResolutionEvidence) -> HistoryOutcome {
         if evidence.resolved_records().is_none() || matches!(evidence.block, BlockSelector::Number(_)) {
             return HistoryOutcome::NotAsked;
         }
-        match self.memory.recall(self.history_key(&evidence.name)).await {
+        match self.memory.recall_history(self.history_key(&evidence.name)).await {
             Ok(history) => HistoryOutcome::Recalled(history),
             Err(error) => HistoryOutcome::Unavailable(error.to_string()),
         }
@@ -56,7 +56,7 @@ impl NameMemory {
     /// Only a trusted verdict under the configured profile and at a finalized block is remembered. A verdict that rests
     /// on a single endpoint is remembered only if the operator runs that endpoint. Otherwise a party that can write to
     /// the memory could later make it warn about the honest card.
-    pub(super) async fn remember(
+    pub(super) async fn remember_verdict(
         &self,
         evidence: &ResolutionEvidence,
         verdict: &Verdict,
@@ -65,26 +65,26 @@ impl NameMemory {
             && (verdict.state == TrustState::Trusted || clresolve_core::mutant!("falsehoods-are-remembered"))
             && verdict.profile.id == self.profile
             && evidence.reading.as_ref().is_ok_and(|reading| {
-                !reading.proof.is_single_third_party() || clresolve_core::mutant!("strangers-are-remembered")
+                !reading.proof.relies_on_single_third_party() || clresolve_core::mutant!("strangers-are-remembered")
             });
         let HistoryOutcome::Recalled(known) = &evidence.continuity else { return Ok(()) };
-        let Some(sighting) = evidence.observation().filter(|_| is_lasting) else { return Ok(()) };
+        let Some(sighting) = evidence.name_observation().filter(|_| is_lasting) else { return Ok(()) };
         if known.with_observation(&sighting).is_none() {
             return Ok(());
         }
-        self.memory.remember(self.history_key(&evidence.name), sighting).await
+        self.memory.remember_observation(self.history_key(&evidence.name), sighting).await
     }
 
     /// Records that a valid receipt was presented for its request.
-    pub(super) async fn mark_receipt(
+    pub(super) async fn mark_receipt_as_seen(
         &self,
         mark: ReceiptReplayKey,
     ) -> Result<ReceiptReplayStatus, ResolverMemoryError> {
-        self.memory.mark_receipt(&self.world, self.chain_id, mark, self.receipts).await
+        self.memory.mark_receipt_as_seen(&self.world, self.chain_id, mark, self.receipts).await
     }
 
-    fn history_key(&self, name: &EnsName) -> HistoryKey {
-        HistoryKey::new(&self.world, self.chain_id, name)
+    fn history_key(&self, name: &EnsName) -> NameHistoryKey {
+        NameHistoryKey::new(&self.world, self.chain_id, name)
     }
 }
 
@@ -99,25 +99,25 @@ pub(super) struct SellerMemory {
 impl SellerMemory {
     /// The memory of a sandbox without a file, with its initial entries.
     #[cfg(feature = "sandbox")]
-    pub(super) fn of_sandbox(config: &Config) -> Result<Self, ResolverMemoryError> {
-        let memory = ResolverMemory::in_process(config.memory.names)?;
+    pub(super) fn for_sandbox(config: &Config) -> Result<Self, ResolverMemoryError> {
+        let memory = ResolverMemory::in_memory(config.memory.names)?;
         let sellers = Self { memory, world: config.chain.world.clone(), chain_id: config.chain.id };
-        let entries = crate::sandbox::Sandbox::remembered_origins();
+        let entries = crate::sandbox::Sandbox::initial_origin_memory();
         sellers.memory.seed_origins(entries.into_iter().map(|(origin, entry)| (sellers.origin_key(&origin), entry)))?;
         Ok(sellers)
     }
 
-    pub(super) async fn recall(&self, origin: &WebOrigin) -> Result<OriginMemoryEntry, ResolverMemoryError> {
+    pub(super) async fn recall_origin(&self, origin: &WebOrigin) -> Result<OriginMemoryEntry, ResolverMemoryError> {
         self.memory.recall_origin(self.origin_key(origin)).await
     }
 
     /// Adds what a check found about an origin. Returns what is remembered afterwards.
-    pub(super) async fn note(
+    pub(super) async fn remember_origin(
         &self,
         origin: &WebOrigin,
         noted: OriginMemoryEntry,
     ) -> Result<OriginMemoryEntry, ResolverMemoryError> {
-        self.memory.note_origin(self.origin_key(origin), noted).await
+        self.memory.remember_origin(self.origin_key(origin), noted).await
     }
 
     fn origin_key(&self, origin: &WebOrigin) -> OriginKey {

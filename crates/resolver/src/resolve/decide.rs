@@ -16,7 +16,9 @@ use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::state::TrustState;
 use clresolve_core::text::UntrustedText;
 use clresolve_payment::check::SellerCheckDocument;
-use clresolve_payment::decide::{PaymentKnowledge, PaymentQuestion, decide_payment, networks_of_open_options};
+use clresolve_payment::decide::{
+    PaymentDecisionQuery, PaymentKnowledge, decide_payment, networks_with_undecided_payee,
+};
 use clresolve_payment::decision::PaymentOptionResult;
 use clresolve_payment::limits::PaymentLimits;
 use clresolve_payment::network::Caip2Network;
@@ -48,7 +50,7 @@ struct PaymentDecisionInput {
 
 impl PaymentDecisionInput {
     fn decide(&self) -> PaymentDecision {
-        let question = PaymentQuestion {
+        let question = PaymentDecisionQuery {
             verb: &self.request.verb,
             terms: self.terms.as_ref().map_err(|reason| &**reason),
             is_http_reply: matches!(self.request.demand, PaymentDemand::Reply(_)),
@@ -70,14 +72,14 @@ impl PaymentDecisionInput {
 
     /// The networks of the entries to which only the payee is an objection. Only those make a registration worth a
     /// request. Objections to one entry do not affect another, since a client may choose any entry.
-    fn networks_open_to_registration(&self, decision: &PaymentDecision) -> BTreeSet<Caip2Network> {
+    fn networks_blocked_only_by_payee(&self, decision: &PaymentDecision) -> BTreeSet<Caip2Network> {
         let Ok(terms) = &self.terms else { return BTreeSet::new() };
         if clresolve_core::mutant!("one-bad-entry-stops-look-ups")
             && !decision.entries.iter().all(|row| row.is_but_for_the_payee)
         {
             return BTreeSet::new();
         }
-        networks_of_open_options(terms, &decision.entries)
+        networks_with_undecided_payee(terms, &decision.entries)
     }
 
     /// Whether some entry has no objection except the payee, and the name's own key may have signed the offer. Only
@@ -99,7 +101,7 @@ impl Resolver {
     /// present.
     pub async fn check_gate(&self, name: &str, verb: &str) -> Result<(), &'static str> {
         let resolution = self.resolve_confirmed(name).await;
-        self.gate_denial(&resolution, Some(verb)).map_or(Ok(()), Err)
+        self.gate_denial_reason(&resolution, Some(verb)).map_or(Ok(()), Err)
     }
 
     /// Resolves `input` and confirms the verdict for the gate. See [`Resolver::confirm_for_gate`].
@@ -109,56 +111,56 @@ impl Resolver {
 
     /// Confirms a resolution under the configured rules for the gate: reads the newest block unless it already confirms
     /// the resolution. A name that has changed is resolved again. Returns the resolution with its
-    /// [standing](Resolution::standing).
+    /// [standing](Resolution::newest_block_confirmation).
     pub async fn confirm_for_gate(&self, resolution: Resolution) -> Resolution {
         if resolution.verdict().state == TrustState::Trusted {
-            self.note_hot(&resolution);
+            self.record_hot_name(&resolution);
         }
         self.0.cached.confirm_resolution(resolution, &self.0.configured, &[TrustState::Trusted]).await
     }
 
     /// Notes a request for the name, which is then reread at each new head.
-    pub(super) fn note_hot(&self, resolution: &Resolution) {
+    pub(super) fn record_hot_name(&self, resolution: &Resolution) {
         if let Some(name) = resolution.verdict().name.normalized.as_deref() {
             self.0.cached.cache.hot_names.record_request(name, self.now());
         }
     }
 
     /// Why the gate denies requests to the agent of a verdict for a verb. `None` if it admits them.
-    pub fn gate_denial(&self, resolution: &Resolution, verb: Option<&str>) -> Option<&'static str> {
+    pub fn gate_denial_reason(&self, resolution: &Resolution, verb: Option<&str>) -> Option<&'static str> {
         let config = &self.0.walker.config;
         if config.chain.block.number().is_some() && !clresolve_core::mutant!("the-past-opens-the-gate") {
             return Some(ReasonCode::ChainBehind.slug());
         }
-        config.gate.gate_policy().objection(resolution, verb, None)
+        config.gate.gate_policy().request_objection(resolution, verb, None)
     }
 
     /// Decides whether a payment may be made. The gate must admit the name and verb, and the terms must come from the
     /// agent, pay it, and stay within the limits.
     ///
     /// Never fails: errors are part of the decision, which then aborts.
-    pub async fn decide(&self, request: &PaymentDecisionRequest) -> PaymentDecision {
+    pub async fn decide_payment(&self, request: &PaymentDecisionRequest) -> PaymentDecision {
         let resolution = self.resolve(&request.name).await;
-        let (decision, _) = self.decide_unreported(resolution, &Arc::new(request.clone())).await;
-        DecisionLogEvent::of_decision(&decision).report();
+        let (decision, _) = self.decide_payment_unreported(resolution, &Arc::new(request.clone())).await;
+        DecisionLogEvent::from_decision(&decision).count_and_log();
         decision
     }
 
-    /// Like [`Resolver::decide`], for the agent of a verdict that was just obtained. The decision is not reported yet.
-    /// Lookups take time: if the verdict is no longer valid after them, it is obtained again. Also returns the verdict
-    /// on which the decision rests.
-    pub async fn decide_unreported(
+    /// Like [`Resolver::decide_payment`], for the agent of a verdict that was just obtained. The decision is not
+    /// reported yet. Lookups take time: if the verdict is no longer valid after them, it is obtained again. Also
+    /// returns the verdict on which the decision rests.
+    pub async fn decide_payment_unreported(
         &self,
         resolution: Resolution,
         request: &Arc<PaymentDecisionRequest>,
     ) -> (PaymentDecision, Resolution) {
-        let resolution = self.0.cached.with_current_standing(resolution, &self.0.configured).await;
+        let resolution = self.0.cached.with_current_confirmation(resolution, &self.0.configured).await;
         let mut resolution = self.confirm_for_gate(resolution).await;
         for _ in 0..TRIES {
-            let began = self.0.cached.cache.resolution_start();
+            let began = self.0.cached.cache.snapshot_resolution_start();
             let (facts, decision) = self.decide_with_lookups(resolution, request).await;
             // Entries are paid separately, so there may be one to pay even if the decision aborts.
-            if decision.payable_options().next().is_none() || self.still_stands(&facts.resolution, began).await {
+            if decision.payable_options().next().is_none() || self.is_still_valid(&facts.resolution, began).await {
                 return (decision, facts.resolution);
             }
             resolution = self.resolve_confirmed(&request.name).await;
@@ -174,11 +176,11 @@ impl Resolver {
         request: &Arc<PaymentDecisionRequest>,
     ) -> (PaymentDecisionInput, PaymentDecision) {
         let (mut facts, mut decision) = self.decide_without_lookups(resolution, request).await;
-        let open = facts.networks_open_to_registration(&decision);
+        let open = facts.networks_blocked_only_by_payee(&decision);
         if open.is_empty() {
             return (facts, decision);
         }
-        let Some(beside) = ResolvedVerdictKey::of_resolution(&facts.resolution) else { return (facts, decision) };
+        let Some(beside) = ResolvedVerdictKey::from_resolution(&facts.resolution) else { return (facts, decision) };
         if self.add_registrations(&beside, &open, &mut facts.payees).await {
             facts.now = self.now();
             (facts, decision) = self.judge_input(|| facts).await;
@@ -188,7 +190,7 @@ impl Resolver {
         }
         let ResolverState { cached, offer_keys, .. } = &*self.0;
         let key = signer::read_offer_key(offer_keys, cached, &beside).await;
-        facts.payees.values_mut().for_each(|payees| key.add_to(&mut payees.signers));
+        facts.payees.values_mut().for_each(|payees| key.add_to_signer_keys(&mut payees.signers));
         facts.now = self.now();
         self.judge_input(|| facts).await
     }
@@ -196,13 +198,13 @@ impl Resolver {
     /// The input of a decision that needs no further request.
     fn decision_input(&self, resolution: Resolution, request: Arc<PaymentDecisionRequest>) -> PaymentDecisionInput {
         let config = &self.0.walker.config;
-        let terms = request.terms();
+        let terms = request.parse_terms();
         let payees = terms.as_ref().map(|terms| self.payees_of_terms(&resolution, terms)).unwrap_or_default();
         PaymentDecisionInput {
             gate: config.gate.gate_policy(),
-            limits: config.limits.payment_limits().tightened(&request.limits),
+            limits: config.limits.payment_limits().tightened_by_caller(&request.limits),
             route: self.agent_route(&resolution, Some(&request.verb)),
-            tools: resolution.payment().and_then(AgentRoute::from_tools_record),
+            tools: resolution.payment_records().and_then(AgentRoute::from_tools_record),
             resolution,
             request,
             terms,
@@ -212,7 +214,7 @@ impl Resolver {
     }
 
     /// Whether a verdict is fresh, and its name was not evicted since the lookups began.
-    pub(super) async fn still_stands(&self, resolution: &Resolution, began: ResolutionStartSnapshot) -> bool {
+    pub(super) async fn is_still_valid(&self, resolution: &Resolution, began: ResolutionStartSnapshot) -> bool {
         let cached = &self.0.cached;
         let is_fresh = self.now() < resolution.verdict().freshness.fresh_until;
         let is_standing =
@@ -222,7 +224,11 @@ impl Resolver {
         }
         is_fresh
             && is_standing
-            && cached.with_current_standing(resolution.clone(), &self.0.configured).await.standing().is_ok()
+            && cached
+                .with_current_confirmation(resolution.clone(), &self.0.configured)
+                .await
+                .newest_block_confirmation()
+                .is_ok()
     }
 
     /// Adds what the ERC-8004 registrations of the name state about the payees on the open networks. Returns whether
@@ -235,7 +241,7 @@ impl Resolver {
     ) -> bool {
         let ResolverState { walker, registries, .. } = &*self.0;
         let claims = payees.iter_mut().filter(|(network, _)| open.contains(network)).map(async |(network, payees)| {
-            payees.registration = registries.look_up_claim(walker, beside, network).await;
+            payees.registration = registries.look_up_payee_claim(walker, beside, network).await;
             payees.registration != PayeeClaim::None
         });
         join_all(claims).await.contains(&true)
@@ -281,7 +287,7 @@ impl Resolver {
         if let Some(route) = configured.and_then(|url| AgentRoute::from_configuration(url)) {
             return Ok(route);
         }
-        AgentRoute::from_published(agent, resolution.payment(), Some(verb))
+        AgentRoute::from_published(agent, resolution.payment_records(), Some(verb))
     }
 
     /// The payees on the networks of the terms, from what is known without a further request.
@@ -298,9 +304,9 @@ impl Resolver {
             NetworkPayees {
                 configured: accounts.map(|account| account.address).collect(),
                 record: resolution
-                    .payment()
+                    .payment_records()
                     .map_or(PayeeClaim::None, |published| PayeeClaim::from_records(published, network)),
-                signers: resolution.payment().map(signer::signing_addresses).unwrap_or_default(),
+                signers: resolution.payment_records().map(signer::signer_keys_from_addresses).unwrap_or_default(),
                 ..NetworkPayees::default()
             }
         };
@@ -332,7 +338,7 @@ pub struct DecisionLogEvent {
 
 impl DecisionLogEvent {
     /// The log fields of a decision.
-    pub fn of_decision(decision: &PaymentDecision) -> Self {
+    pub fn from_decision(decision: &PaymentDecision) -> Self {
         let PaymentDecision { price, payee, .. } = decision;
         Self {
             id: decision.id.clone(),
@@ -350,7 +356,7 @@ impl DecisionLogEvent {
     }
 
     /// The log fields of a check.
-    pub fn of_check(answer: &SellerCheckDocument) -> Self {
+    pub fn from_seller_check(answer: &SellerCheckDocument) -> Self {
         let SellerCheckDocument { price, payee, .. } = answer;
         let identity = answer.identity.as_ref().map(|named| named.identity.to_string());
         Self {
@@ -369,7 +375,7 @@ impl DecisionLogEvent {
     }
 
     /// Counts the decision and writes one event for it. Each decision is reported once, even if it was reused.
-    pub fn report(&self) {
+    pub fn count_and_log(&self) {
         telemetry::count_payment_decision(self.decision);
         tracing::info!(
             target: DECISIONS,
@@ -413,13 +419,13 @@ pub(super) mod tests {
 
     /// A network with an agent whose payee is proven only by its registration, and the seller's terms: one price, and
     /// one above every limit.
-    pub(in crate::resolve) struct Shop {
+    pub(in crate::resolve) struct PaymentDecisionFixture {
         pub(in crate::resolve) world: CustomSandbox,
         pub(in crate::resolve) resolver: Resolver,
         pub(in crate::resolve) request: PaymentDecisionRequest,
     }
 
-    impl Shop {
+    impl PaymentDecisionFixture {
         pub(in crate::resolve) async fn open() -> Self {
             let key = "agent-registration[0x00010000027a69148004a169fb4a3325136eb29fa0ceb6d2e539a432][1]";
             let spec = format!(
@@ -444,7 +450,7 @@ pub(super) mod tests {
             beyond["amount"] = "9".repeat(30).into();
             accepts.push(beyond);
             *terms = STANDARD.encode(changed.to_string());
-            let request = PaymentDecisionRequest::about_reply(NAME, "summarize", &url, reply);
+            let request = PaymentDecisionRequest::from_seller_reply(NAME, "summarize", &url, reply);
             Self { world, resolver, request }
         }
     }
@@ -453,30 +459,31 @@ pub(super) mod tests {
     /// one that nobody pays.
     #[tokio::test(flavor = "multi_thread")]
     async fn a_change_during_a_look_up_stops_the_payment() {
-        let mut shop = Shop::open().await;
+        let mut shop = PaymentDecisionFixture::open().await;
         let (resolver, request) = (shop.resolver.clone(), shop.request.clone());
-        let honest = resolver.decide(&request).await;
+        let honest = resolver.decide_payment(&request).await;
         assert_eq!(honest.payable_options().map(|(place, _)| place).collect::<Vec<_>>(), [0], "{honest:#?}");
-        resolver.ask_anew(&crate::NameQuestion::new(NAME)).await.expect("a verdict");
-        let pool = Arc::clone(shop.resolver.pool());
-        let before = shop.world.counts().rpc + OF_A_CONFIRMATION;
+        resolver.resolve_question_anew(&crate::NameQuestion::new(NAME)).await.expect("a verdict");
+        let pool = Arc::clone(shop.resolver.cpu_pool());
+        let before = shop.world.request_counts().rpc + OF_A_CONFIRMATION;
         let first = OccupiedCpuPool::occupy_all(&pool);
         OccupiedCpuPool::wait_for_jobs(&pool, MAX_THREADS).await;
         let (resolver, request) = (shop.resolver.clone(), shop.request.clone());
-        let deciding = tokio::spawn(async move { resolver.decide(&request).await });
+        let deciding = tokio::spawn(async move { resolver.decide_payment(&request).await });
         OccupiedCpuPool::wait_for_jobs(&pool, MAX_THREADS + 1).await;
-        assert_eq!(shop.world.counts().rpc, before, "terms were judged where the answers are given");
+        assert_eq!(shop.world.request_counts().rpc, before, "terms were judged where the answers are given");
         // The facts known at once are judged between the two jobs, and the registration after them.
         let busy = OccupiedCpuPool::occupy_all(&pool);
         OccupiedCpuPool::wait_for_jobs(&pool, 2 * MAX_THREADS + 1).await;
         first.release().await;
-        while shop.world.counts().rpc < before + OF_A_LOOK_UP || pool.unfinished_job_count() != MAX_THREADS + 1 {
+        while shop.world.request_counts().rpc < before + OF_A_LOOK_UP || pool.unfinished_job_count() != MAX_THREADS + 1
+        {
             assert!(!deciding.is_finished(), "a registration was read where the answers are given");
             tokio::task::yield_now().await;
         }
         let name = EnsName::parse(NAME).expect("a name");
         shop.world.write_text(&name, "cl.owner", "thief.eth").expect("it has a resolver");
-        shop.resolver.evict(&name);
+        shop.resolver.evict_name(&name);
         busy.release().await;
         let decision = deciding.await.expect("it ends");
         assert!(decision.payable_options().next().is_none(), "{decision:#?}");

@@ -14,17 +14,17 @@ use bytes::Bytes;
 use clresolve_chain::transport::HttpRequestError;
 use clresolve_chain::{EndpointCapabilities, MAX_AHEAD, MAX_STEP_BACK};
 use clresolve_core::cause::HostConnectionError;
-use clresolve_core::reading::max_header_age;
+use clresolve_core::reading::max_finalized_header_age;
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-pub use self::gateways::{IpfsGatewayHealth, IpfsGatewayState};
+pub use self::gateways::{IpfsGatewayHealth, IpfsGatewayProbeOutcome};
 use self::gateways::{advice_on_gateways, probe_ipfs_gateway};
-pub use self::light_client::{BeaconHealth, LightClientHealth, VerifiedHeaderHealth};
-use super::upstream::ChainUpstream;
+pub use self::light_client::{BeaconApiEndpointHealth, LightClientHealth, VerifiedHeaderHealth};
+use super::upstream::ChainRpcUpstream;
 use super::{SetupError, setup};
 use crate::clock::Clock;
 use crate::config::{ChainId, Config, ProofGradeDemand, RegistryChainConfig, RpcEndpointConfig};
@@ -51,11 +51,11 @@ pub struct DoctorReport {
     /// The chain that the configuration names.
     pub chain: String,
     /// The RPC endpoints, in the order of the configuration.
-    pub endpoints: Vec<EndpointHealth>,
+    pub endpoints: Vec<RpcEndpointHealth>,
     /// Which endpoints agree on one finalized block, the largest group first.
     pub agreement: Option<BlockHashAgreement>,
     /// The chains of `[chains]`, whose registries list the accounts of agents.
-    pub registry_chains: Vec<ChainHealth>,
+    pub registry_chains: Vec<RegistryChainHealth>,
     /// The light client of the beacon chain. `None` if headers need no consensus.
     pub light_client: Option<LightClientHealth>,
     /// The gateways, in the order of the configuration.
@@ -69,17 +69,17 @@ pub struct DoctorReport {
 /// The results for the endpoints of another chain.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct ChainHealth {
+pub struct RegistryChainHealth {
     /// The chain.
     pub chain: String,
     /// Its RPC endpoints, in the order of the configuration.
-    pub endpoints: Vec<EndpointHealth>,
+    pub endpoints: Vec<RpcEndpointHealth>,
 }
 
 /// The results for an RPC endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct EndpointHealth {
+pub struct RpcEndpointHealth {
     /// Its label in verdicts and logs.
     pub label: String,
     /// Whether it answered.
@@ -175,17 +175,17 @@ pub async fn examine_upstreams(config: &Config, clock: &dyn Clock) -> Result<Doc
     // Without a demand that can be met, `advice` reports what is missing.
     let upstream = setup::configured_upstream(config, &egress).ok();
     let limit = config.timeout.min(MAX_REQUEST_TIME);
-    let (names, registries) = ChainRequirements::all_chains(config);
+    let (names, registries) = ChainRequirements::from_config(config);
     let probes = names.endpoint_probes(&egress, clock, limit, upstream.as_ref());
-    let registry_health = async |chain: &ChainRequirements| ChainHealth {
+    let registry_health = async |chain: &ChainRequirements| RegistryChainHealth {
         chain: format!("eip155:{}", chain.id),
         endpoints: join_all(
-            chain.endpoint_probes(&egress, clock, limit, None).iter().map(EndpointProbe::probe_endpoint),
+            chain.endpoint_probes(&egress, clock, limit, None).iter().map(RpcEndpointProbe::probe_endpoint),
         )
         .await,
     };
     let (endpoints, registry_chains, light_client, gateways) = tokio::join!(
-        join_all(probes.iter().map(EndpointProbe::probe_endpoint)),
+        join_all(probes.iter().map(RpcEndpointProbe::probe_endpoint)),
         join_all(registries.iter().map(registry_health)),
         light_client::examine_light_client(config, upstream.as_ref(), clock),
         join_all(config.gateways.iter().map(|gateway| probe_ipfs_gateway(gateway, &egress, clock, limit))),
@@ -238,19 +238,19 @@ struct ChainRequirements {
 
 impl ChainRequirements {
     /// The chain of names, and the chains of registries.
-    fn all_chains(config: &Config) -> (Self, Vec<Self>) {
+    fn from_config(config: &Config) -> (Self, Vec<Self>) {
         let names = Self {
             id: config.chain.id,
             is_registry: false,
             endpoints: config.chain.labelled_endpoints(),
-            max_head_age: config.chain.head_age(),
+            max_head_age: config.chain.effective_max_head_age(),
             demand: config.chain.proof_grade_demand().ok(),
         };
         let registry = |(id, chain): (&ChainId, &RegistryChainConfig)| Self {
             id: id.number(),
             is_registry: true,
             endpoints: chain.endpoints.clone(),
-            max_head_age: chain.head_age(*id),
+            max_head_age: chain.effective_max_head_age(*id),
             demand: chain.proof_grade_demand().ok(),
         };
         (names, config.chains.iter().map(registry).collect())
@@ -261,12 +261,12 @@ impl ChainRequirements {
         egress: &'e Egress,
         clock: &'e dyn Clock,
         limit: Duration,
-        upstream: Option<&'e ChainUpstream>,
-    ) -> Vec<EndpointProbe<'e>> {
-        self.endpoints.iter().map(|endpoint| EndpointProbe::new(endpoint, egress, clock, limit, upstream)).collect()
+        upstream: Option<&'e ChainRpcUpstream>,
+    ) -> Vec<RpcEndpointProbe<'e>> {
+        self.endpoints.iter().map(|endpoint| RpcEndpointProbe::new(endpoint, egress, clock, limit, upstream)).collect()
     }
 
-    fn chain_advice(&self, healths: &[EndpointHealth]) -> Vec<String> {
+    fn chain_advice(&self, healths: &[RpcEndpointHealth]) -> Vec<String> {
         let of_endpoints = healths.iter().filter_map(|health| self.advice_on_endpoint(health));
         of_endpoints
             .chain(self.advice_on_operators())
@@ -302,7 +302,7 @@ impl ChainRequirements {
         })
     }
 
-    fn advice_on_endpoint(&self, health: &EndpointHealth) -> Option<String> {
+    fn advice_on_endpoint(&self, health: &RpcEndpointHealth) -> Option<String> {
         let label = &health.label;
         let error = health.error.as_deref().unwrap_or("no answer");
         if !health.reachable {
@@ -323,12 +323,12 @@ impl ChainRequirements {
         if let Some(cause) = &health.resolution_error {
             return Some(format!("{label} answers, but resolutions through it fail ({cause}): take it out"));
         }
-        if self.demand.is_some_and(ProofGradeDemand::is_computed)
+        if self.demand.is_some_and(ProofGradeDemand::requires_state_proof)
             && health.lacks.contains(&MissingEndpointCapability::Proofs)
         {
             return Some(format!("{label} returns no state proofs, which proof requires: take it out"));
         }
-        if finalized.age_s > max_header_age(self.id).as_secs() {
+        if finalized.age_s > max_finalized_header_age(self.id).as_secs() {
             let minutes = finalized.age_s / 60;
             let behind = format!("{label} is behind, its finalized block is {minutes} minutes old");
             return Some(format!("{behind}: let it finish its synchronisation"));
@@ -341,7 +341,7 @@ impl ChainRequirements {
     }
 
     /// The problem of an endpoint whose newest block is too old or in the future.
-    fn advice_on_head(&self, health: &EndpointHealth) -> Option<String> {
+    fn advice_on_head(&self, health: &RpcEndpointHealth) -> Option<String> {
         let (most, head) = (self.max_head_age?, health.latest.as_ref()?);
         let label = &health.label;
         if head.age_s > i64::try_from(most.as_secs()).unwrap_or(i64::MAX) {
@@ -356,7 +356,7 @@ impl ChainRequirements {
     }
 
     /// The problem of a chain on which too few operators answer.
-    fn advice_on_demand(&self, healths: &[EndpointHealth]) -> Option<String> {
+    fn advice_on_demand(&self, healths: &[RpcEndpointHealth]) -> Option<String> {
         let needed = match self.demand? {
             ProofGradeDemand::SingleRpc => 1,
             ProofGradeDemand::Quorum(agree) | ProofGradeDemand::StateProof(agree) => agree,
@@ -381,29 +381,29 @@ impl ChainRequirements {
 }
 
 /// An endpoint and the client for it.
-struct EndpointProbe<'e> {
+struct RpcEndpointProbe<'e> {
     endpoint: &'e RpcEndpointConfig,
     client: Result<SingleOriginClient, String>,
     clock: &'e dyn Clock,
     limit: Duration,
     /// How names are read. `None` for the endpoint of a registry.
-    upstream: Option<&'e ChainUpstream>,
+    upstream: Option<&'e ChainRpcUpstream>,
 }
 
-impl<'e> EndpointProbe<'e> {
+impl<'e> RpcEndpointProbe<'e> {
     fn new(
         endpoint: &'e RpcEndpointConfig,
         egress: &'e Egress,
         clock: &'e dyn Clock,
         limit: Duration,
-        upstream: Option<&'e ChainUpstream>,
+        upstream: Option<&'e ChainRpcUpstream>,
     ) -> Self {
         let client = egress.single_origin_client(&endpoint.url).map_err(|refusal| refusal.to_string());
         Self { endpoint, client, clock, limit, upstream }
     }
 
-    async fn probe_endpoint(&self) -> EndpointHealth {
-        let mut health = EndpointHealth { label: self.endpoint.label.clone(), ..EndpointHealth::default() };
+    async fn probe_endpoint(&self) -> RpcEndpointHealth {
+        let mut health = RpcEndpointHealth { label: self.endpoint.label.clone(), ..RpcEndpointHealth::default() };
         // The first request opens the connection, so that the second one measures the endpoint.
         match self.send_rpc_request("eth_chainId", json!([])).await {
             Ok((result, _)) => health.chain = parse_number(&result),
@@ -427,7 +427,7 @@ impl<'e> EndpointProbe<'e> {
             Ok((block, _)) => health.finalized = Some(block),
             Err(fault) => health.error = Some(fault.text),
         }
-        self.probe_reads(&mut health).await;
+        self.probe_capabilities(&mut health).await;
         health.fell_back_to = self.newest_block_if_lower(health.latest.as_ref()).await;
         health
     }
@@ -439,7 +439,7 @@ impl<'e> EndpointProbe<'e> {
     }
 
     /// Sends the requests of a resolution, unless only a registry is read here.
-    async fn probe_reads(&self, health: &mut EndpointHealth) {
+    async fn probe_capabilities(&self, health: &mut RpcEndpointHealth) {
         let Some(upstream) = self.upstream else { return };
         let found =
             EndpointCapabilities::probe_endpoint(self.endpoint.clone().into(), &upstream.settings, &upstream.http)
@@ -534,8 +534,8 @@ fn seconds_between(earlier: Timestamp, later: Timestamp) -> i64 {
 /// The hashes that the endpoints of the configured chain report for the newest block that all of them have finalized.
 async fn read_hash_agreement(
     config: &Config,
-    probes: &[EndpointProbe<'_>],
-    healths: &[EndpointHealth],
+    probes: &[RpcEndpointProbe<'_>],
+    healths: &[RpcEndpointHealth],
 ) -> Option<BlockHashAgreement> {
     let known = || healths.iter().filter(|health| health.chain == Some(config.chain.id));
     let number = known().filter_map(|health| Some(health.finalized.as_ref()?.number)).min()?;
@@ -557,7 +557,7 @@ async fn read_hash_agreement(
 }
 
 fn doctor_advice(config: &Config, found: &DoctorReport) -> Vec<String> {
-    let (names, registries) = ChainRequirements::all_chains(config);
+    let (names, registries) = ChainRequirements::from_config(config);
     let mut advice = names.chain_advice(&found.endpoints);
     advice.extend(advice_on_agreement(found));
     advice.extend(advice_on_clock(found));
@@ -612,19 +612,19 @@ mod tests {
         Some(ProbedBlock { number: 7, hash: format!("0x{}", "11".repeat(32)), age_s })
     }
 
-    fn healthy(label: &str) -> EndpointHealth {
-        EndpointHealth {
+    fn healthy(label: &str) -> RpcEndpointHealth {
+        RpcEndpointHealth {
             label: format!("{label}.example"),
             reachable: true,
             chain: Some(1),
             latest: block(5),
             finalized: block(900),
             clock_ahead_s: Some(0),
-            ..EndpointHealth::default()
+            ..RpcEndpointHealth::default()
         }
     }
 
-    fn found(endpoints: Vec<EndpointHealth>) -> DoctorReport {
+    fn found(endpoints: Vec<RpcEndpointHealth>) -> DoctorReport {
         DoctorReport {
             checked_at: String::new(),
             chain: "eip155:1".to_owned(),
@@ -666,16 +666,16 @@ mod tests {
     fn each_fault_of_an_endpoint_has_its_advice() {
         let (name, error) = (HostConnectionError::Name, |text: &str| Some(text.to_owned()));
         let down =
-            EndpointHealth { reachable: false, error: error("no name"), unconnected: Some(name), ..healthy("b") };
-        let refusing = EndpointHealth { reachable: false, error: error("HTTP status 429"), ..healthy("b") };
-        let half = EndpointHealth { resolution_error: error("no eth_call"), ..healthy("b") };
-        let other_chain = EndpointHealth { chain: Some(5), ..healthy("b") };
-        let syncing = EndpointHealth { finalized: None, ..healthy("b") };
-        let behind = EndpointHealth { finalized: block(1561), ..healthy("b") };
-        let still = EndpointHealth { latest: block(300), ..healthy("b") };
-        let ahead = EndpointHealth { latest: block(-20), ..healthy("b") };
+            RpcEndpointHealth { reachable: false, error: error("no name"), unconnected: Some(name), ..healthy("b") };
+        let refusing = RpcEndpointHealth { reachable: false, error: error("HTTP status 429"), ..healthy("b") };
+        let half = RpcEndpointHealth { resolution_error: error("no eth_call"), ..healthy("b") };
+        let other_chain = RpcEndpointHealth { chain: Some(5), ..healthy("b") };
+        let syncing = RpcEndpointHealth { finalized: None, ..healthy("b") };
+        let behind = RpcEndpointHealth { finalized: block(1561), ..healthy("b") };
+        let still = RpcEndpointHealth { latest: block(300), ..healthy("b") };
+        let ahead = RpcEndpointHealth { latest: block(-20), ..healthy("b") };
         let earlier = ProbedBlock { number: 4, hash: String::new(), age_s: 40 };
-        let backwards = EndpointHealth { fell_back_to: Some(earlier), ..healthy("b") };
+        let backwards = RpcEndpointHealth { fell_back_to: Some(earlier), ..healthy("b") };
         for (health, part) in [
             (down, "b.example cannot be reached (no name): correct its URL, or take it out"),
             (refusing, "b.example does not answer (HTTP status 429): correct its URL, use a key, or take it out"),
@@ -695,7 +695,7 @@ mod tests {
     #[test]
     fn unreachable_internet_hosts_mean_no_network() {
         let unconnected =
-            |label: &str, why| EndpointHealth { reachable: false, unconnected: Some(why), ..healthy(label) };
+            |label: &str, why| RpcEndpointHealth { reachable: false, unconnected: Some(why), ..healthy(label) };
         let (name, host) = (HostConnectionError::Name, HostConnectionError::Host);
         let of = |labels: &[&str], endpoints| {
             let config = Config { gateways: Vec::new(), ..config(labels) };
@@ -717,24 +717,24 @@ mod tests {
         let endpoints = || ["c", "d"].map(|label| format!("https://{label}.example").parse().expect("one")).to_vec();
         let mut config = config(&["a", "b"]);
         config.chains.insert(chain(8453), RegistryChainConfig::new(endpoints()));
-        let advised = |config: &Config, id: u64, health: EndpointHealth| {
-            let health = EndpointHealth { chain: Some(id), ..health };
-            let well = EndpointHealth { chain: Some(id), ..healthy("c") };
+        let advised = |config: &Config, id: u64, health: RpcEndpointHealth| {
+            let health = RpcEndpointHealth { chain: Some(id), ..health };
+            let well = RpcEndpointHealth { chain: Some(id), ..healthy("c") };
             let mut found = found(vec![healthy("a"), healthy("b")]);
             let endpoints = vec![well, health];
-            found.registry_chains = vec![ChainHealth { chain: format!("eip155:{id}"), endpoints }];
+            found.registry_chains = vec![RegistryChainHealth { chain: format!("eip155:{id}"), endpoints }];
             doctor_advice(config, &found)
         };
-        let old = EndpointHealth { finalized: block(2700), ..healthy("d") };
+        let old = RpcEndpointHealth { finalized: block(2700), ..healthy("d") };
         assert_eq!(advised(&config, 8453, old), Vec::<String>::new(), "its finality takes longer than mainnet's");
         let needed = "endpoints of 2 operators are needed, and 1 can be used: name more in [chains.8453]";
         for (health, expected) in [
             (
-                EndpointHealth { latest: block(11), ..healthy("d") },
+                RpcEndpointHealth { latest: block(11), ..healthy("d") },
                 "d.example stands still, its newest block 7 is 11 s old (max-head-age: 10 s): restart it, or take it out",
             ),
             (
-                EndpointHealth { latest: block(-20), ..healthy("d") },
+                RpcEndpointHealth { latest: block(-20), ..healthy("d") },
                 "d.example runs ahead, its newest block 7 lies 20 s in the future: set the clock of this machine, or take the endpoint out",
             ),
         ] {
@@ -742,7 +742,7 @@ mod tests {
         }
 
         config.chains = [(chain(59_144), RegistryChainConfig::new(endpoints()))].into();
-        let still = || EndpointHealth { latest: block(3000), ..healthy("d") };
+        let still = || RpcEndpointHealth { latest: block(3000), ..healthy("d") };
         let unbounded = "the slot time of chain 59144 is not known, so endpoints that stand still count: set max-head-age in [chains.59144]";
         assert_eq!(advised(&config, 59_144, still()), [unbounded]);
         config.chains.values_mut().for_each(|chain| chain.max_head_age = Some(Duration::from_secs(20)));
@@ -751,11 +751,11 @@ mod tests {
 
     #[test]
     fn a_quorum_needs_enough_operators() {
-        let down = EndpointHealth { reachable: false, chain: None, finalized: None, ..healthy("b") };
+        let down = RpcEndpointHealth { reachable: false, chain: None, finalized: None, ..healthy("b") };
         let advice = doctor_advice(&config(&["a", "b"]), &found(vec![healthy("a"), down]));
         let needed = "endpoints of 2 operators are needed, and 1 can be used: name more with --rpc";
         assert_eq!(advice[1..], [needed]);
-        let still = EndpointHealth { latest: block(300), ..healthy("b") };
+        let still = RpcEndpointHealth { latest: block(300), ..healthy("b") };
         assert_eq!(super::doctor_advice(&config(&["a", "b"]), &found(vec![healthy("a"), still]))[1..], [needed]);
     }
 
@@ -776,7 +776,7 @@ mod tests {
     fn endpoints_of_one_operator_count_once() {
         let mut config = config(&["a", "b", "c"]);
         config.chain.endpoints[1].operator = config.chain.endpoints[0].operator.clone();
-        let down = EndpointHealth { reachable: false, chain: None, finalized: None, ..healthy("c") };
+        let down = RpcEndpointHealth { reachable: false, chain: None, finalized: None, ..healthy("c") };
         let advice = doctor_advice(&config, &found(vec![healthy("a"), healthy("b"), down]));
         let once =
             "endpoints of 2 operators are needed, and 1 can be used (rpc-1 and rpc-2 count once): name more with --rpc";
@@ -799,7 +799,7 @@ mod tests {
     #[test]
     fn a_wrong_clock_is_told_by_dates_and_by_blocks_of_the_future() {
         let clock = |ahead: Option<i64>, age: i64| {
-            let health = EndpointHealth { clock_ahead_s: ahead, latest: block(age), ..healthy("a") };
+            let health = RpcEndpointHealth { clock_ahead_s: ahead, latest: block(age), ..healthy("a") };
             advice_on_clock(&found(vec![health]))
         };
         assert_eq!(clock(Some(20), 5), None);

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use clresolve_bundle::{BundleError, ChainEvidence, ResolutionBundle, SignableBundle};
+use clresolve_bundle::{BundleError, HeaderAndStateProof, ResolutionBundle, SignableBundle};
 use clresolve_core::name::{EnsName, EnsNameError};
 use clresolve_core::reading::{ChainError, NameReading, ProofGrade};
 use clresolve_core::state::TrustState;
@@ -14,10 +14,10 @@ use super::setup_error::SetupError;
 use super::sources::ContentSources;
 use super::spans::ResolutionSpanRecorder;
 use super::walk::UncachedResolver;
-use crate::cache::ContentCache;
+use crate::cache::IpfsContentCache;
 
 /// Resolves the name separately and packs the verdict into a bundle. Nothing from earlier resolutions is reused.
-pub(super) async fn export(
+pub(super) async fn export_bundle(
     walker: &UncachedResolver,
     name: EnsName,
     rules: &VerdictRules,
@@ -30,7 +30,7 @@ pub(super) async fn export(
     let walker = UncachedResolver {
         chain: chain.unwrap_or_else(|| Arc::clone(&walker.chain)),
         sources: ContentSources {
-            proven: ContentCache::new(walker.config.cache.content_bytes),
+            proven: IpfsContentCache::new(walker.config.cache.content_bytes),
             kept: Some(Arc::clone(&kept)),
             ..walker.sources.clone()
         },
@@ -40,7 +40,8 @@ pub(super) async fn export(
     };
     let mut run = walker.gather_evidence(name, &rules.policy, None, &ResolutionSpanRecorder::without_trace()).await;
     run.evidence.misspelt_keys.clear();
-    let mut chain = ChainEvidence { header: None, state_proof: recording.and_then(|recording| recording.take_proof()) };
+    let mut chain =
+        HeaderAndStateProof { header: None, state_proof: recording.and_then(|recording| recording.take_proof()) };
     if let Ok(reading) = &run.evidence.reading {
         let header = walker.chain.fetch_header_rlp(&reading.block, &reading.endpoints);
         chain.header = timeout(walker.config.timeout, header).await.ok().flatten();
@@ -54,7 +55,7 @@ pub(super) async fn export(
 pub(super) async fn add_header_proof(
     walker: &UncachedResolver,
     reading: &NameReading,
-    chain: &mut ChainEvidence,
+    chain: &mut HeaderAndStateProof,
 ) -> Result<(), ChainError> {
     let Some(state_proof) = chain.state_proof.as_mut().filter(|_| reading.proof.grade == ProofGrade::ConsensusProof)
     else {

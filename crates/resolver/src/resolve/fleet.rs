@@ -12,13 +12,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use clresolve_bundle::{BundleError, ChainEvidence, ResolutionBundle};
+use clresolve_bundle::{BundleError, HeaderAndStateProof, ResolutionBundle};
 use clresolve_core::state::TrustState;
-use clresolve_ipfs::{ContentId, ContentPath, VerifiedBlocks};
+use clresolve_ipfs::{ContentId, UnixFsPath, VerifiedBlocks};
 use clresolve_state::StateProofRecorder;
-use clresolve_verdict::build::TimedEvidence;
+use clresolve_verdict::build::EvidenceWithStepDurations;
 use clresolve_verdict::evidence::continuity::HistoryOutcome;
-use clresolve_verdict::evidence::{CardLocations, ContentProofSource, IpfsOutcome, ResolutionEvidence};
+use clresolve_verdict::evidence::{CardLocations, ContentProofSource, IpfsWalkOutcome, ResolutionEvidence};
 use clresolve_verdict::trust::Resolution;
 use jiff::Timestamp;
 use moka::sync::Cache;
@@ -28,7 +28,7 @@ use super::export::{ExportError, add_header_proof};
 use super::question::VerdictRules;
 use super::sources::ContentSources;
 use super::walk::{ResolutionRequest, UncachedResolver, report_verdict};
-use crate::cache::{CacheKey, FinishedResolution, ResolutionStartSnapshot, VerdictCache};
+use crate::cache::{FinishedResolution, ResolutionStartSnapshot, VerdictCache, VerdictCacheKey};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::fetch::Egress;
@@ -48,7 +48,7 @@ const MAX_LEASE: Duration = Duration::from_secs(15);
 pub(super) struct ReplicaFleet {
     tier: Arc<SharedCacheClient>,
     /// The blocks of walks that proved content. A later resolution reuses the content and shares its proof.
-    walks: Cache<(ContentId, ContentPath), Arc<RecordedIpfsWalk>>,
+    walks: Cache<(ContentId, UnixFsPath), Arc<RecordedIpfsWalk>>,
 }
 
 /// A walk that can be included in later evidence.
@@ -78,7 +78,7 @@ impl ReplicaFleet {
         cache: &Arc<VerdictCache>,
     ) -> Result<Option<Self>, MacKeyError> {
         let Some(tier) = SharedCacheClient::join(config, egress, clock, cache).await? else { return Ok(None) };
-        let weigh = |_: &(ContentId, ContentPath), walk: &Arc<RecordedIpfsWalk>| {
+        let weigh = |_: &(ContentId, UnixFsPath), walk: &Arc<RecordedIpfsWalk>| {
             u32::try_from(walk.blocks.total_bytes()).unwrap_or(u32::MAX)
         };
         let walks = Cache::builder().max_capacity(config.cache.content_bytes).weigher(weigh).build();
@@ -87,18 +87,22 @@ impl ReplicaFleet {
 
     /// Returns the verdict derived from a replica's evidence. The daemon runs its own resolution if it obtains the
     /// lease, if the server does not report who holds it, or if the lease holder provides no evidence.
-    pub(super) async fn run(&self, walker: &Arc<UncachedResolver>, request: ResolutionRequest) -> FinishedResolution {
-        if !is_shared(&request.key) {
-            return walker.run(&request).await;
+    pub(super) async fn resolve_with_shared_evidence(
+        &self,
+        walker: &Arc<UncachedResolver>,
+        request: ResolutionRequest,
+    ) -> FinishedResolution {
+        if !is_evidence_shareable(&request.key) {
+            return walker.resolve(&request).await;
         }
         let given_up = Instant::now() + self.tier.wait_limit();
         // The loop ends at the time limit at the latest.
         loop {
-            if let Some(resolution) = self.take_shared_verdict(walker, &request).await {
+            if let Some(resolution) = self.find_shared_verdict(walker, &request).await {
                 return resolution.into();
             }
             match self.tier.request_lease(&request.key, walker.config.timeout.min(MAX_LEASE)).await {
-                LeaseHolder::Ours(lease) => return self.run_leased(walker, request, lease).await,
+                LeaseHolder::Ours(lease) => return self.resolve_with_lease(walker, request, lease).await,
                 LeaseHolder::Unknown => break,
                 LeaseHolder::Others if Instant::now() >= given_up && !clresolve_core::mutant!("leases-block") => {
                     self.tier.count_failed_wait();
@@ -107,18 +111,18 @@ impl ReplicaFleet {
                 LeaseHolder::Others => sleep(LOOK_AGAIN).await,
             }
         }
-        self.run_and_share(walker, request, None).await
+        self.resolve_and_share(walker, request, None).await
     }
 
     /// Runs the resolution with the lease. The previous lease holder may have written evidence since the last check.
-    async fn run_leased(
+    async fn resolve_with_lease(
         &self,
         walker: &Arc<UncachedResolver>,
         request: ResolutionRequest,
         lease: ResolutionLease,
     ) -> FinishedResolution {
-        let Some(resolution) = self.take_shared_verdict(walker, &request).await else {
-            return self.run_and_share(walker, request, Some(lease)).await;
+        let Some(resolution) = self.find_shared_verdict(walker, &request).await else {
+            return self.resolve_and_share(walker, request, Some(lease)).await;
         };
         let tier = Arc::clone(&self.tier);
         self.tier.queue_work(async move { tier.release_lease(lease).await });
@@ -126,15 +130,15 @@ impl ReplicaFleet {
     }
 
     /// Runs a resolution in this process and shares its evidence.
-    pub(super) async fn run_anew(
+    pub(super) async fn resolve_anew(
         &self,
         walker: &Arc<UncachedResolver>,
         request: ResolutionRequest,
     ) -> FinishedResolution {
-        if !is_shared(&request.key) {
-            return walker.run(&request).await;
+        if !is_evidence_shareable(&request.key) {
+            return walker.resolve(&request).await;
         }
-        self.run_and_share(walker, request, None).await
+        self.resolve_and_share(walker, request, None).await
     }
 
     #[cfg(feature = "unstable")]
@@ -144,13 +148,13 @@ impl ReplicaFleet {
 
     /// The verdict derived from a replica's evidence, if there is usable evidence. The content is not kept for a later
     /// refresh, which must fetch it itself: only then can it show others the proof.
-    async fn take_shared_verdict(
+    async fn find_shared_verdict(
         &self,
         walker: &Arc<UncachedResolver>,
         request: &ResolutionRequest,
     ) -> Option<Resolution> {
-        let began = request.cache.resolution_start();
-        let value = self.tier.take_evidence(&request.key).await?;
+        let began = request.cache.snapshot_resolution_start();
+        let value = self.tier.find_usable_evidence(&request.key).await?;
         let taken = self.judge_shared_evidence(walker, request, value, began).await;
         telemetry::count_shared_read(if taken.is_some() { SharedRead::Taken } else { SharedRead::Unfit });
         taken
@@ -173,15 +177,15 @@ impl ReplicaFleet {
             let checkpoint = prover.config.beacon.checkpoint;
             let run = ResolutionBundle::from_bytes(&value.evidence)?
                 .replay_reported_run(&reporter, checkpoint, &key.name, key.block)?;
-            Ok::<_, BundleError>(TimedEvidence { content_fetched_at: value.content_fetched_at, ..run })
+            Ok::<_, BundleError>(EvidenceWithStepDurations { content_fetched_at: value.content_fetched_at, ..run })
         };
         let mut run = walker.pool.run(open).await.ok()?;
         let reading = run.evidence.reading.as_mut().ok()?;
-        if reading.proof.grade < walker.config.chain.proof_grade_demand().ok()?.grade() {
+        if reading.proof.grade < walker.config.chain.proof_grade_demand().ok()?.minimum_grade() {
             return None;
         }
         reading.newest = newest;
-        walker.complete_evidence(&mut run.evidence).await;
+        walker.add_unbundled_evidence(&mut run.evidence).await;
         let (_, found) = walker.judge_and_remember(run, request, began).await;
         let verdict = found.resolution.verdict();
         let is_same = verdict.freshness.fresh_until.as_millisecond() == fresh_until.as_millisecond();
@@ -192,17 +196,17 @@ impl ReplicaFleet {
         Some(found.resolution.marked_as_cached())
     }
 
-    async fn run_and_share(
+    async fn resolve_and_share(
         &self,
         walker: &Arc<UncachedResolver>,
         request: ResolutionRequest,
         lease: Option<ResolutionLease>,
     ) -> FinishedResolution {
-        let (keeper, keeping) = Self::recording_walker(walker);
+        let (keeper, keeping) = Self::recording_resolver(walker);
         let _running = telemetry::track_running_resolution();
-        let began = request.cache.resolution_start();
+        let began = request.cache.snapshot_resolution_start();
         let spans = walker.traces.begin_recorder(&*walker.clock);
-        let run = keeper.gather_for(&request, &spans).await;
+        let run = keeper.gather_request_evidence(&request, &spans).await;
         let (run, found) = walker.judge_and_report(run, &request, began).await;
         spans.send_trace(found.resolution.verdict());
         let (fleet, walker, resolution) = (self.clone(), Arc::clone(walker), found.resolution.clone());
@@ -216,7 +220,7 @@ impl ReplicaFleet {
     }
 
     /// A walker that stores the proofs of its evidence.
-    fn recording_walker(walker: &Arc<UncachedResolver>) -> (UncachedResolver, EvidenceRecorder) {
+    fn recording_resolver(walker: &Arc<UncachedResolver>) -> (UncachedResolver, EvidenceRecorder) {
         let blocks = Arc::new(Mutex::new(VerifiedBlocks::default()));
         let (chain, proofs) = walker.chain.with_proof_recorder().unzip();
         let keeper = UncachedResolver {
@@ -233,12 +237,12 @@ impl ReplicaFleet {
         &self,
         walker: &Arc<UncachedResolver>,
         request: &ResolutionRequest,
-        mut run: TimedEvidence,
+        mut run: EvidenceWithStepDurations,
         found: &Resolution,
         keeping: EvidenceRecorder,
     ) {
         let mut blocks = std::mem::take(&mut *keeping.blocks.lock().unwrap_or_else(PoisonError::into_inner));
-        self.merge_kept_walks(&mut run.evidence, &mut blocks);
+        self.merge_recorded_walks(&mut run.evidence, &mut blocks);
         let fresh_until = found.verdict().freshness.fresh_until;
         let is_undecided = found.verdict().state == TrustState::Indeterminate;
         if run.evidence.reading.is_err() || (is_undecided && !clresolve_core::mutant!("failures-are-shared")) {
@@ -263,7 +267,7 @@ impl ReplicaFleet {
         &self,
         walker: &Arc<UncachedResolver>,
         rules: &VerdictRules,
-        mut run: TimedEvidence,
+        mut run: EvidenceWithStepDurations,
         blocks: VerifiedBlocks,
         proofs: Option<Arc<StateProofRecorder>>,
     ) -> Result<Vec<u8>, ExportError> {
@@ -272,7 +276,8 @@ impl ReplicaFleet {
         run.evidence.misspelt_keys.clear();
         // The bundle format has no field for it, so it is sent separately.
         run.content_fetched_at = None;
-        let mut chain = ChainEvidence { header: None, state_proof: proofs.and_then(|proofs| proofs.take_proof()) };
+        let mut chain =
+            HeaderAndStateProof { header: None, state_proof: proofs.and_then(|proofs| proofs.take_proof()) };
         if let (Some(_), Ok(reading)) = (&chain.state_proof, &run.evidence.reading) {
             chain.header = walker.chain.fetch_header_rlp(&reading.block, &reading.endpoints).await;
             add_header_proof(walker, reading, &mut chain).await?;
@@ -288,14 +293,14 @@ impl ReplicaFleet {
     }
 
     /// Adds the blocks of earlier walks to those of this resolution, and stores those of this resolution.
-    fn merge_kept_walks(&self, evidence: &mut ResolutionEvidence, blocks: &mut VerifiedBlocks) {
+    fn merge_recorded_walks(&self, evidence: &mut ResolutionEvidence, blocks: &mut VerifiedBlocks) {
         let Some(targets) = evidence.resolved_records().map(|found| CardLocations::from_records(&found.records)) else {
             return;
         };
         let card = targets.cid.map(|cid| (cid, targets.path));
         let mirror = targets.mirror.map(|mirror| (mirror.cid, mirror.path));
         for (at, walked) in [(card, &mut evidence.ipfs), (mirror, &mut evidence.mirror)] {
-            let (Some(at), IpfsOutcome::Proven { by, blocks: count, .. }) = (at, walked) else { continue };
+            let (Some(at), IpfsWalkOutcome::Proven { by, blocks: count, .. }) = (at, walked) else { continue };
             if *by != ContentProofSource::EarlierRun {
                 self.walks.insert(at, Arc::new(RecordedIpfsWalk { by: *by, count: *count, blocks: blocks.clone() }));
             } else if let Some(kept) = self.walks.get(&at) {
@@ -307,6 +312,6 @@ impl ReplicaFleet {
 }
 
 /// Blocks chosen by number are never evicted, so their evidence is not shared.
-const fn is_shared(key: &CacheKey) -> bool {
+const fn is_evidence_shareable(key: &VerdictCacheKey) -> bool {
     key.block.number().is_none()
 }

@@ -15,7 +15,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::Resolver;
 use super::confirm::NameReadingBlock;
-use crate::cache::ConfirmationMethod;
+use crate::cache::RequiredConfirmationMethod;
 use crate::telemetry;
 
 /// Maximum number of names that are read concurrently: five calls to each endpoint.
@@ -46,17 +46,17 @@ impl Drop for HeadFollower {
 }
 
 impl Resolver {
-    /// Follows the head of the chain. Names that [`Resolver::check_gate`] or [`Resolver::decide`] received in the last
-    /// five minutes are reread at each new head, and a change evicts their verdicts. Without a follower, each of these
-    /// calls reads the head itself.
+    /// Follows the head of the chain. Names that [`Resolver::check_gate`] or [`Resolver::decide_payment`] received in
+    /// the last five minutes are reread at each new head, and a change evicts their verdicts. Without a follower, each
+    /// of these calls reads the head itself.
     pub fn follow_heads(&self) -> HeadFollower {
         let Some(reader) = &self.0.walker.heads else { return HeadFollower(Vec::new()) };
-        self.0.cached.cache.heads.follow();
+        self.0.cached.cache.heads.mark_as_followed();
         let polls = (0..reader.source_labels().len())
-            .map(|endpoint| tokio::spawn(poll(self.clone(), Arc::clone(reader), endpoint)));
+            .map(|endpoint| tokio::spawn(poll_endpoint_head(self.clone(), Arc::clone(reader), endpoint)));
         let mut tasks: Vec<_> = polls.map(|task| task.abort_handle()).collect();
-        tasks.push(tokio::spawn(read_hot_names(self.clone(), Arc::clone(reader))).abort_handle());
-        tasks.push(tokio::spawn(resolve_off_chain_names(self.clone())).abort_handle());
+        tasks.push(tokio::spawn(keep_confirming_hot_names(self.clone(), Arc::clone(reader))).abort_handle());
+        tasks.push(tokio::spawn(keep_resolving_off_chain_names(self.clone())).abort_handle());
         HeadFollower(tasks)
     }
 
@@ -65,10 +65,10 @@ impl Resolver {
         let (cached, rules, now) = (&self.0.cached, &self.0.configured, self.now());
         let Some(seen) = cached.cache.heads.newest_head() else { return };
         let (mut confirmed, mut unconfirmed) = (0, Vec::new());
-        for name in self.followed_names() {
+        for name in self.names_to_reread() {
             let key = cached.cache_key(name, rules);
-            match cached.cache.confirmation_need(&key, now).await {
-                Some(Some(ConfirmationMethod::Reading)) => unconfirmed.push(key),
+            match cached.cache.required_confirmation(&key, now).await {
+                Some(Some(RequiredConfirmationMethod::Reading)) => unconfirmed.push(key),
                 Some(_) => confirmed += 1,
                 None => {}
             }
@@ -84,34 +84,35 @@ impl Resolver {
         let (cached, rules, now) = (&self.0.cached, &self.0.configured, self.now());
         let resolve = |name| async move {
             let key = cached.cache_key(name, rules);
-            let is_due = cached.cache.confirmation_need(&key, now).await == Some(Some(ConfirmationMethod::Run));
+            let is_due =
+                cached.cache.required_confirmation(&key, now).await == Some(Some(RequiredConfirmationMethod::Run));
             if is_due && !cached.cache.is_backed_off(&key, now).await {
                 // A panic caused by one name must not end the readings of the others.
-                let _ = AssertUnwindSafe(cached.resolve_changed(&key.name, rules)).catch_unwind().await;
+                let _ = AssertUnwindSafe(cached.resolve_changed_name(&key.name, rules)).catch_unwind().await;
             }
         };
-        stream::iter(self.followed_names()).for_each_concurrent(MAX_RUNS, resolve).await;
+        stream::iter(self.names_to_reread()).for_each_concurrent(MAX_RUNS, resolve).await;
     }
 
     /// Whether there is no name to reread.
-    fn is_idle(&self) -> bool {
+    fn has_no_names_to_reread(&self) -> bool {
         let cache = &self.0.cached.cache;
-        cache.hot_names.is_empty(self.now()) && !cache.feed.is_followed()
+        cache.hot_names.is_empty(self.now()) && !cache.feed.has_subscribers()
     }
 
     /// The names to reread: those of the gate and decisions before those of event streams.
-    fn followed_names(&self) -> Vec<EnsName> {
+    fn names_to_reread(&self) -> Vec<EnsName> {
         let cache = &self.0.cached.cache;
         let mut names = cache.hot_names.names(self.now());
         let hot: BTreeSet<EnsName> = names.iter().cloned().collect();
-        names.extend(cache.feed.followed_names(MAX_STREAMED).into_iter().filter(|name| !hot.contains(name)));
+        names.extend(cache.feed.subscribed_names(MAX_STREAMED).into_iter().filter(|name| !hot.contains(name)));
         names
     }
 }
 
 /// Polls one endpoint for its newest block while there are names to reread. After a failure, such as a rate limit,
 /// polling pauses. Never returns.
-async fn poll(resolver: Resolver, reader: Arc<dyn ChainHeadReader>, endpoint: usize) {
+async fn poll_endpoint_head(resolver: Resolver, reader: Arc<dyn ChainHeadReader>, endpoint: usize) {
     let label = reader.source_labels().into_iter().nth(endpoint).unwrap_or_default();
     let heads = &resolver.0.cached.cache.heads;
     let pause = resolver.0.walker.config.chain.head_poll;
@@ -120,7 +121,7 @@ async fn poll(resolver: Resolver, reader: Arc<dyn ChainHeadReader>, endpoint: us
     let mut was_up = true;
     loop {
         ticks.tick().await;
-        if resolver.is_idle() || !reader.is_poll_due(endpoint, pause) {
+        if resolver.has_no_names_to_reread() || !reader.is_poll_due(endpoint, pause) {
             continue;
         }
         let answer = reader.poll_head(endpoint).await;
@@ -139,7 +140,7 @@ async fn poll(resolver: Resolver, reader: Arc<dyn ChainHeadReader>, endpoint: us
 }
 
 /// Reads the hot names at each new head. Never ends.
-async fn read_hot_names(resolver: Resolver, reader: Arc<dyn ChainHeadReader>) {
+async fn keep_confirming_hot_names(resolver: Resolver, reader: Arc<dyn ChainHeadReader>) {
     let (heads, pause) = (&resolver.0.cached.cache.heads, resolver.0.walker.config.chain.head_poll);
     loop {
         tokio::select! {
@@ -155,7 +156,7 @@ async fn read_hot_names(resolver: Resolver, reader: Arc<dyn ChainHeadReader>) {
 }
 
 /// Resolves hot names that rest on CCIP-Read gateways again and again. Never ends.
-async fn resolve_off_chain_names(resolver: Resolver) {
+async fn keep_resolving_off_chain_names(resolver: Resolver) {
     loop {
         sleep(resolver.0.walker.config.chain.head_poll).await;
         resolver.resolve_off_chain_names().await;

@@ -7,7 +7,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use clresolve_core::freshness::fresh_for;
+use clresolve_core::freshness::verdict_fresh_duration;
 use clresolve_core::name::EnsName;
 use clresolve_core::state::TrustState;
 use clresolve_verdict::trust::Resolution;
@@ -55,7 +55,7 @@ pub(super) struct ResolvedVerdictKey {
 
 impl ResolvedVerdictKey {
     /// The verdict of this answer, regardless of how its name was typed. `None` if it has no name in normal form.
-    pub(super) fn of_resolution(resolution: &Resolution) -> Option<Self> {
+    pub(super) fn from_resolution(resolution: &Resolution) -> Option<Self> {
         let found = resolution.verdict();
         let name = EnsName::parse(found.name.normalized.as_deref()?).ok()?;
         let card = found.identity.as_ref().filter(|_| found.state == TrustState::Trusted);
@@ -125,12 +125,12 @@ where
         clock: &Arc<dyn Clock>,
         look_up: impl Future<Output = V> + Send + 'static,
     ) -> impl Future<Output = V> + Send {
-        self.get_or_look_up_under(None, beside, about, clock, look_up.boxed())
+        self.get_or_look_up_at_head(None, beside, about, clock, look_up.boxed())
     }
 
     /// Like [`LookupCache::get_or_look_up`]. Also returns a result that `head`, the newest one, confirms. `look_up` is
     /// boxed, so that the futures of questions are small.
-    pub(super) async fn get_or_look_up_under(
+    pub(super) async fn get_or_look_up_at_head(
         &self,
         head: Option<HeadSequenceNumber>,
         beside: ResolvedVerdictKey,
@@ -192,7 +192,7 @@ impl<A, V: LookupCacheValue> LookupCacheState<A, V> {
 /// When a result expires that was obtained at `now` and has the lifetime of this state. Returns `now` if the time would
 /// overflow.
 pub(super) fn result_expiry(now: Timestamp, state: TrustState, failures: u32) -> Timestamp {
-    let fresh = SignedDuration::try_from(fresh_for(state, failures));
+    let fresh = SignedDuration::try_from(verdict_fresh_duration(state, failures));
     fresh.ok().and_then(|fresh| now.checked_add(fresh).ok()).unwrap_or(now)
 }
 
@@ -278,7 +278,7 @@ mod tests {
     async fn final_results_and_absences_are_kept_as_long_as_a_verdict() {
         for state in [TrustState::Trusted, TrustState::Untrusted] {
             let (clock, ask) = stage::<true>();
-            let seconds = i64::try_from(fresh_for(state, 0).as_secs()).expect("minutes");
+            let seconds = i64::try_from(verdict_fresh_duration(state, 0).as_secs()).expect("minutes");
             ask("1", state).await;
             clock.add(seconds - 1);
             assert_eq!(ask("1", state).await, 1, "{state}");

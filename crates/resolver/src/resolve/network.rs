@@ -6,9 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use clresolve_egress::{EgressRequest, UntrustedUrl, deadline_in};
-use clresolve_ipfs::{ContentId, ContentPath, DagWalkBudget, VerifiedBlocks};
+use clresolve_ipfs::{ContentId, DagWalkBudget, UnixFsPath, VerifiedBlocks};
 use clresolve_payment::terms::{MAX_TERMS_BYTES, SellerHttpReply as SellerReply};
-use clresolve_verdict::evidence::{ContentProofSource, HttpsOutcome, IpfsOutcome};
+use clresolve_verdict::evidence::{ContentProofSource, HttpsOutcome, IpfsWalkOutcome};
 
 use super::content::{ContentFetcher, IpfsPathResult};
 use crate::clock::Clock;
@@ -31,13 +31,18 @@ impl NetworkContentFetcher {
         url: &str,
         limits: FetchLimits,
     ) -> Result<FetchedDocument, FetchError> {
-        let document = https::get(&self.egress, url, limits).await;
+        let document = https::fetch_document(&self.egress, url, limits).await;
         let outcome = document.as_ref().map_or_else(Into::into, |_| telemetry::RequestOutcome::Ok);
         telemetry::count_request(kind, telemetry::FOREIGN, outcome);
         document
     }
 
-    async fn request_seller(&self, url: &str, body: Option<Bytes>, limit: Duration) -> Result<SellerReply, FetchError> {
+    async fn send_seller_request(
+        &self,
+        url: &str,
+        body: Option<Bytes>,
+        limit: Duration,
+    ) -> Result<SellerReply, FetchError> {
         let forbidden = |why| ForbiddenUrlError { hop: 0, target: "the URL".to_owned(), why };
         let url = UntrustedUrl::parse(url, https::URL_LIMIT).map_err(forbidden)?;
         let call = match body {
@@ -58,23 +63,27 @@ impl NetworkContentFetcher {
 #[async_trait]
 impl ContentFetcher for NetworkContentFetcher {
     async fn fetch_card(&self, url: &str, limit: Duration) -> HttpsOutcome {
-        source(
+        https_outcome_from_fetch(
             self.fetch_from_upstream(UpstreamKind::Card, url, FetchLimits { total: limit, ..FetchLimits::for_card() })
                 .await,
         )
     }
 
     async fn fetch_key_set(&self, url: &str, limit: Duration) -> HttpsOutcome {
-        source(
-            self.fetch_from_upstream(UpstreamKind::Keys, url, FetchLimits { total: limit, ..FetchLimits::for_keys() })
-                .await,
+        https_outcome_from_fetch(
+            self.fetch_from_upstream(
+                UpstreamKind::Keys,
+                url,
+                FetchLimits { total: limit, ..FetchLimits::for_key_set() },
+            )
+            .await,
         )
     }
 
     async fn walk_ipfs_path(
         &self,
         cid: &ContentId,
-        path: &ContentPath,
+        path: &UnixFsPath,
         known: &[Bytes],
         budget: DagWalkBudget,
         limit: Duration,
@@ -82,7 +91,7 @@ impl ContentFetcher for NetworkContentFetcher {
         let want = IpfsRetrievalRequest { cid: *cid, path, known, budget, total: limit };
         let retrieval = self.ipfs.retrieve(&want, self.clock.now()).await;
         let liars = retrieval.liars.iter().map(|(gateway, cid)| (gateway.clone(), cid.to_string())).collect();
-        let (walked, blocks) = outcome_of_retrieval(retrieval);
+        let (walked, blocks) = ipfs_outcome_from_retrieval(retrieval);
         IpfsPathResult { walked, liars, blocks }
     }
 
@@ -99,7 +108,7 @@ impl ContentFetcher for NetworkContentFetcher {
         body: Option<Bytes>,
         limit: Duration,
     ) -> Result<SellerReply, FetchError> {
-        let reply = self.request_seller(url, body, limit).await;
+        let reply = self.send_seller_request(url, body, limit).await;
         let outcome = reply.as_ref().map_or_else(Into::into, |_| telemetry::RequestOutcome::Ok);
         telemetry::count_request(UpstreamKind::Seller, telemetry::FOREIGN, outcome);
         reply
@@ -125,12 +134,12 @@ impl ContentFetcher for NetworkContentFetcher {
         served.map(|body| body.bytes)
     }
 
-    fn shortest_gateway_pause(&self, past: Duration) -> Option<Duration> {
-        self.ipfs.shortest_gateway_pause(self.clock.now(), past)
+    fn time_until_gateway_available(&self, past: Duration) -> Option<Duration> {
+        self.ipfs.time_until_gateway_available(self.clock.now(), past)
     }
 }
 
-fn source(document: Result<FetchedDocument, FetchError>) -> HttpsOutcome {
+fn https_outcome_from_fetch(document: Result<FetchedDocument, FetchError>) -> HttpsOutcome {
     match document {
         Ok(body) => HttpsOutcome::Body { bytes: body.bytes, url: body.final_url.to_string() },
         Err(FetchError::Forbidden(forbidden)) => HttpsOutcome::Forbidden(forbidden.into()),
@@ -139,8 +148,8 @@ fn source(document: Result<FetchedDocument, FetchError>) -> HttpsOutcome {
     }
 }
 
-fn outcome_of_retrieval(retrieval: IpfsRetrieval) -> (IpfsOutcome, VerifiedBlocks) {
+fn ipfs_outcome_from_retrieval(retrieval: IpfsRetrieval) -> (IpfsWalkOutcome, VerifiedBlocks) {
     let by = if retrieval.requests > 0 { ContentProofSource::Gateway } else { ContentProofSource::BytesInHand };
     let causes = retrieval.failures.into_iter().map(|(gateway, fault)| (gateway, fault.to_string()));
-    (IpfsOutcome::from_walk(retrieval.ended, by, causes.collect()), retrieval.blocks)
+    (IpfsWalkOutcome::from_walk(retrieval.ended, by, causes.collect()), retrieval.blocks)
 }

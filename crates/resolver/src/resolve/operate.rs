@@ -53,33 +53,33 @@ pub struct ChainHeadStatus {
 
 impl Resolver {
     /// Drops the selected entries. The next question about each name starts a resolution.
-    pub async fn flush(&self, what: &CacheFlushScope) -> CacheFlushResultDocument {
+    pub async fn flush_caches(&self, what: &CacheFlushScope) -> CacheFlushResultDocument {
         let cache = &self.0.cached.cache;
         let proven = &self.0.walker.sources.proven;
         match what {
             CacheFlushScope::All => proven.clear(),
-            CacheFlushScope::Cid(cid) => proven.remove(cid).await,
+            CacheFlushScope::Cid(cid) => proven.remove_cid(cid).await,
             CacheFlushScope::Name(_) | CacheFlushScope::State(_) | CacheFlushScope::Owner(_) => {}
         }
         let names = match what {
-            CacheFlushScope::All => &cache.names(|_| true) | &cache.names_in_progress(),
+            CacheFlushScope::All => &cache.names_with_matching_verdict(|_| true) | &cache.names_in_progress(),
             CacheFlushScope::Name(name) => BTreeSet::from([name.clone()]),
-            what => cache.names(|verdict| what.selects_verdict(verdict)),
+            what => cache.names_with_matching_verdict(|verdict| what.selects_verdict(verdict)),
         };
-        self.0.cached.evict(&names);
-        cache.remove(&names).await;
+        self.0.cached.evict_names(&names);
+        cache.remove_names(&names).await;
         CacheFlushResultDocument { names: names.len() }
     }
 
     /// The sizes of the caches.
     pub async fn cache_sizes(&self) -> CacheSizes {
-        let verdicts = self.0.cached.cache.sizes().await;
+        let verdicts = self.0.cached.cache.pool_sizes().await;
         CacheSizes { verdicts, content: self.0.walker.sources.proven.size().await }
     }
 
     /// Every cached verdict on `name`.
-    pub fn cached_verdicts_about(&self, name: &EnsName) -> Vec<CachedVerdictDocument> {
-        self.0.cached.cache.cached_verdicts_about(name, self.now())
+    pub fn cached_verdict_documents(&self, name: &EnsName) -> Vec<CachedVerdictDocument> {
+        self.0.cached.cache.cached_verdict_documents(name, self.now())
     }
 
     /// The newest head of the chain. `None` before the first question that requires one.

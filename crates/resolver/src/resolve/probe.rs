@@ -17,7 +17,7 @@ use super::seller_url::SellerUrl;
 
 /// A query to a seller.
 #[derive(Clone, Debug)]
-pub struct SellerProbe {
+pub struct SellerProbeRequest {
     /// The agent's name, as typed.
     pub name: String,
     /// The verb to be paid for.
@@ -34,15 +34,15 @@ pub const EMPTY: &str = "{}";
 impl Resolver {
     /// Queries an agent's route and returns the response as a decision request. A seller is not queried if that is not
     /// permitted or if its URL is unknown.
-    pub async fn probe_seller(&self, resolution: &Resolution, probe: &SellerProbe) -> PaymentDecisionRequest {
-        let SellerProbe { name, verb, body, ignores_gate } = probe;
+    pub async fn probe_seller(&self, resolution: &Resolution, probe: &SellerProbeRequest) -> PaymentDecisionRequest {
+        let SellerProbeRequest { name, verb, body, ignores_gate } = probe;
         let unasked = |reason: Box<Reason>| {
-            let question = PaymentDecisionRequest::about_reply(name, verb, "", SellerHttpReply::default());
+            let question = PaymentDecisionRequest::from_seller_reply(name, verb, "", SellerHttpReply::default());
             PaymentDecisionRequest { url: None, demand: PaymentDemand::Unasked(reason), ..question }
         };
         let resolution = &self.confirm_for_gate(resolution.clone()).await;
         let policy = self.0.walker.config.gate.gate_policy();
-        if !ignores_gate && policy.objection(resolution, Some(verb), None).is_some() {
+        if !ignores_gate && policy.request_objection(resolution, Some(verb), None).is_some() {
             return unasked(Box::new(gate_denied_reason(resolution.verdict().state)));
         }
         let route = match self.agent_route(resolution, Some(verb)) {
@@ -51,18 +51,18 @@ impl Resolver {
         };
         let url = route.url().as_str();
         match self.send_unpaid_request(url, *body).await {
-            Ok(reply) => PaymentDecisionRequest::about_reply(name, verb, url, reply),
+            Ok(reply) => PaymentDecisionRequest::from_seller_reply(name, verb, url, reply),
             Err(error) => unasked(seller_fetch_failure_reason(&error)),
         }
     }
 
     /// Queries the seller at `url` and returns the response as a request for [`Resolver::check_seller`]: a POST of
     /// `body` if there is one, otherwise a GET. A redirect is not followed; it is a response without payment terms.
-    pub async fn ask_seller(&self, url: &SellerUrl, body: Option<Bytes>) -> SellerCheckRequest {
+    pub async fn request_seller_terms(&self, url: &SellerUrl, body: Option<Bytes>) -> SellerCheckRequest {
         match self.send_unpaid_request(url.as_str(), body).await {
-            Ok(reply) => SellerCheckRequest::about_reply(url.as_str(), reply),
+            Ok(reply) => SellerCheckRequest::from_seller_reply(url.as_str(), reply),
             Err(error) => {
-                let question = SellerCheckRequest::about_reply(url.as_str(), SellerHttpReply::default());
+                let question = SellerCheckRequest::from_seller_reply(url.as_str(), SellerHttpReply::default());
                 SellerCheckRequest { demand: PaymentDemand::Unasked(seller_fetch_failure_reason(&error)), ..question }
             }
         }
@@ -87,21 +87,21 @@ fn gate_denied_reason(state: TrustState) -> Reason {
 
 /// The probe's answer as a document.
 #[derive(Serialize)]
-pub struct SellerProbeDocument<'a> {
+pub struct SellerProbeResultDocument<'a> {
     /// The terms, if the seller's response contains parsable terms.
     terms: Option<Value>,
     decision: &'a PaymentDecision,
 }
 
-impl<'a> SellerProbeDocument<'a> {
+impl<'a> SellerProbeResultDocument<'a> {
     /// The answer that was decided from `terms`; `None` if the seller's reply has none.
     pub fn new(terms: Option<&PaymentTerms>, decision: &'a PaymentDecision) -> Self {
-        Self { terms: terms.map(terms_to_value), decision }
+        Self { terms: terms.map(payment_terms_to_json), decision }
     }
 }
 
 /// The terms in a form that can be decided on again. Members without use are omitted.
-fn terms_to_value(terms: &PaymentTerms) -> Value {
+fn payment_terms_to_json(terms: &PaymentTerms) -> Value {
     let entries: Vec<_> = terms.entries.iter().map(|entry| &entry.json).collect();
     let mut written = json!({"x402Version": terms.version.version_number(), "accepts": entries});
     if terms.version == X402Version::V2 {

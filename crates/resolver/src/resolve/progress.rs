@@ -52,7 +52,7 @@ impl StepEventChannel {
     }
 
     /// Subscribes to the resolutions of `name`.
-    pub(super) fn watch(&self, name: EnsName) -> StepEventSubscription {
+    pub(super) fn subscribe(&self, name: EnsName) -> StepEventSubscription {
         StepEventSubscription { name, news: self.0.subscribe() }
     }
 }
@@ -124,7 +124,7 @@ mod tests {
             .sender_for_name(&ours, &ResolutionSpanRecorder::without_trace())
             .run_step(ResolutionStep::Name, async {}, |()| None)
             .await;
-        let mut watch = progress.watch(ours.clone());
+        let mut watch = progress.subscribe(ours.clone());
         progress
             .sender_for_name(&theirs, &ResolutionSpanRecorder::without_trace())
             .run_step(ResolutionStep::Records, async {}, |()| None)
@@ -147,7 +147,7 @@ mod tests {
     async fn a_watcher_that_does_not_look_misses_the_oldest() {
         let progress = StepEventChannel::new();
         let ours = name("a.eth");
-        let mut watch = progress.watch(ours.clone());
+        let mut watch = progress.subscribe(ours.clone());
         for _ in 0..KEPT {
             progress
                 .sender_for_name(&ours, &ResolutionSpanRecorder::without_trace())

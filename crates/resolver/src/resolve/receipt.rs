@@ -9,12 +9,12 @@ use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::state::TrustState;
 use clresolve_messages::receipt::document::ReceiptVerificationDocumentInputs;
 use clresolve_messages::receipt::judge::{
-    AgentRoutes, BoundReceiptSchema, ReceiptAgent, ReceiptKnowledge, SignerAddresses,
+    AgentEntryRoutes, BoundReceiptSchema, CalledAgent, ReceiptKnowledge, SignerAddresses,
 };
 use clresolve_messages::receipt::question::AgentRequest;
 use clresolve_messages::receipt::replay::ReceiptReplayKey;
 use clresolve_messages::receipt::{ReceiptVerificationDocument, ReceiptVerificationRequest, judge_receipt};
-use clresolve_verdict::card::SchemaSide;
+use clresolve_verdict::card::SchemaRole;
 use clresolve_verdict::trust::Resolution;
 
 use super::look_ups::ResolvedVerdictKey;
@@ -57,7 +57,7 @@ impl Resolver {
     ) -> Result<(PurchaseBundle, ReceiptVerificationDocument), ExportError> {
         let refused = |state| move |why| ExportError::Purchase { why, state };
         let asked = papers.verification_request(&question.input).map_err(refused(TrustState::Indeterminate))?;
-        let live = self.ask_anew(question).await?;
+        let live = self.resolve_question_anew(question).await?;
         let live = self.verify_receipt_with_resolution(&live, Arc::new(asked.clone())).await;
         let packed = self.pack_purchase(question, papers, &asked, live.is_by_address).await;
         let (bundle, shown) = packed.map_err(refused(live.state))?;
@@ -81,15 +81,22 @@ impl Resolver {
         is_by_address: bool,
     ) -> Result<(PurchaseBundle, ReceiptVerificationDocument), String> {
         let ResolverState { walker, registries, .. } = &*self.0;
-        let bundle = self.export(question).await.map_err(|error| error.to_string())?.into_unsigned_bundle();
+        let bundle = self.export_bundle(question).await.map_err(|error| error.to_string())?.into_unsigned_bundle();
         let name = bundle.name().clone();
         let signer = if is_by_address {
             None
         } else {
-            Some(signer::receipts::read_receipt_signer(walker, &name).await.map_err(|reason| cause_text(&reason))?)
+            Some(
+                signer::receipts::read_receipt_signer(walker, &name)
+                    .await
+                    .map_err(|reason| reason_with_observation(&reason))?,
+            )
         };
-        let due =
-            asked.purchase.asks_for_settlement().then(|| asked.purchase.due_transfer(name.as_str()).ok()).flatten();
+        let due = asked
+            .purchase
+            .requires_settlement_check()
+            .then(|| asked.purchase.due_transfer(name.as_str()).ok())
+            .flatten();
         let transaction = match due {
             Some(due) => Some(settlement::read_transaction(registries, walker, &due).await?),
             None => None,
@@ -126,7 +133,7 @@ impl Resolver {
         let seen = match (mark, &self.0.walker.history) {
             (None, _) => Err("the input needed to remember receipts of this family is missing".to_owned()),
             (_, None) => Err("memory.path is not set".to_owned()),
-            (Some(mark), Some(history)) => history.mark_receipt(mark).await.map_err(|error| error.to_string()),
+            (Some(mark), Some(history)) => history.mark_receipt_as_seen(mark).await.map_err(|error| error.to_string()),
         };
         self.0.walker.pool.run(move || found.with_replay_status(seen)).await
     }
@@ -138,7 +145,7 @@ impl Resolver {
         question: Arc<ReceiptVerificationRequest>,
     ) -> (ReceiptVerificationDocument, Option<ReceiptReplayKey>) {
         let ResolverState { walker, cached, receipt_signers, schemas, registries, settlements, .. } = &*self.0;
-        let beside = ResolvedVerdictKey::of_resolution(resolution);
+        let beside = ResolvedVerdictKey::from_resolution(resolution);
         let signer = async {
             match &beside {
                 Some(beside) => signer::receipts::receipt_signer_of_agent(receipt_signers, cached, beside).await,
@@ -148,9 +155,9 @@ impl Resolver {
             }
         };
         let profile = &self.0.configured.profile;
-        let bound = schemas.schema_of_agent(walker, profile, resolution, SchemaSide::Receipt);
+        let bound = schemas.bound_schema_of_agent(walker, profile, resolution, SchemaRole::Receipt);
         let settlement =
-            settlement::settlement_of_purchase(settlements, registries, walker, beside.as_ref(), &question.purchase);
+            settlement::check_purchase_settlement(settlements, registries, walker, beside.as_ref(), &question.purchase);
         let (signer, bound, settlement) = tokio::join!(signer, bound, settlement);
         let bound = bound.filter(is_usable_schema);
         let now = self.now();
@@ -187,16 +194,16 @@ impl Resolver {
     }
 
     /// The facts about the agent in the verdict and in the records that were read with it.
-    fn receipt_agent(&self, resolution: &Resolution) -> Option<ReceiptAgent> {
+    fn receipt_agent(&self, resolution: &Resolution) -> Option<CalledAgent> {
         let (verdict, gate) = (resolution.verdict(), self.0.walker.config.gate.gate_policy());
-        let addresses = SignerAddresses::from_published(verdict, resolution.payment(), &gate);
-        let published = resolution.payment();
-        let routes = AgentRoutes::for_verbs(verdict, published, |verb| self.agent_route(resolution, verb));
-        ReceiptAgent::from_verdict(verdict, addresses, routes)
+        let addresses = SignerAddresses::from_published(verdict, resolution.payment_records(), &gate);
+        let published = resolution.payment_records();
+        let routes = AgentEntryRoutes::lookup_for_verbs(verdict, published, |verb| self.agent_route(resolution, verb));
+        CalledAgent::from_verdict(verdict, addresses, routes)
     }
 }
 
-fn first_verb(agent: Option<&ReceiptAgent>) -> Option<&str> {
+fn first_verb(agent: Option<&CalledAgent>) -> Option<&str> {
     agent?.verbs.first().map(String::as_str)
 }
 
@@ -206,7 +213,7 @@ fn is_usable_schema(known: &BoundSchemaResult) -> bool {
 }
 
 /// The message of a reason, followed by what was observed.
-fn cause_text(reason: &Reason) -> String {
+fn reason_with_observation(reason: &Reason) -> String {
     let observed = reason.observed.as_deref().unwrap_or_default();
     format!("{} {observed}", reason.message)
 }

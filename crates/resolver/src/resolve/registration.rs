@@ -12,14 +12,14 @@ use std::time::Duration;
 use alloy_primitives::{Address, U256};
 use bytes::Bytes;
 use clresolve_chain::TransactionReader;
-use clresolve_chain::transport::RpcHttpTransport;
+use clresolve_chain::transport::JsonRpcHttpClient;
 use clresolve_chain::{AgentRegistryReader, AgentRegistryReading, ChainReaderConfig};
 use clresolve_core::digest::Digest;
 use clresolve_core::json::JsonError;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{BlockSelector, ChainBlock, ChainError, EnsAnswer, ProofStrength};
 use clresolve_core::reason::{Reason, ReasonCode};
-use clresolve_core::records::{RecordKey, TextRecord};
+use clresolve_core::records::{TextRecord, TextRecordKey};
 use clresolve_core::state::TrustState;
 use clresolve_core::text::excerpt_text;
 use clresolve_core::uri;
@@ -68,7 +68,7 @@ impl ConfiguredAgentRegistry {
     pub(super) fn new(
         config: &RegistryChainConfig,
         chain: ChainReaderConfig,
-        http: &Arc<dyn RpcHttpTransport>,
+        http: &Arc<dyn JsonRpcHttpClient>,
         clock: &Arc<dyn Clock>,
     ) -> Self {
         let time = || {
@@ -89,7 +89,7 @@ impl ConfiguredAgentRegistry {
         &self.transactions
     }
 
-    fn registration_of_agent(&self, agent: u64) -> RegisteredAgentId {
+    fn registered_agent_id(&self, agent: u64) -> RegisteredAgentId {
         RegisteredAgentId::new(self.id, self.address, U256::from(agent))
     }
 }
@@ -109,23 +109,24 @@ impl AgentRegistries {
         Self::from_chains(Arc::clone(&self.by_chain))
     }
 
-    pub(super) fn for_network(&self, network: &Caip2Network) -> Option<Arc<ConfiguredAgentRegistry>> {
+    pub(super) fn registry_for_network(&self, network: &Caip2Network) -> Option<Arc<ConfiguredAgentRegistry>> {
         self.by_chain.get(&network.chain_id()?).cloned()
     }
 
     /// The claim about the payee in the registration of a name on a network. Each decision reads the registration anew.
-    pub(super) async fn look_up_claim(
+    pub(super) async fn look_up_payee_claim(
         &self,
         walker: &Arc<UncachedResolver>,
         beside: &ResolvedVerdictKey,
         network: &Caip2Network,
     ) -> PayeeClaim {
-        let Some(registry) = self.for_network(network) else { return PayeeClaim::None };
+        let Some(registry) = self.registry_for_network(network) else { return PayeeClaim::None };
         if let Some(cause) = unmet_proof_demand(walker) {
             return undecided_claim(&cause);
         }
         let (id, subject, asking) = (registry.id, beside.clone(), Arc::clone(walker));
-        let look_up = async move { NameRegistrationLookup::new(&asking, &registry, &subject).look_up_claim().await };
+        let look_up =
+            async move { NameRegistrationLookup::new(&asking, &registry, &subject).look_up_payee_claim().await };
         self.look_ups.get_or_look_up(beside.clone(), id, &walker.clock, look_up).await
     }
 
@@ -196,7 +197,7 @@ impl RegistryEntryLookup<'_> {
     async fn read_registration(&self) -> Result<RegistrationReading, Box<Reason>> {
         let reader = &self.registry.reader;
         let reading = reader
-            .read_agent(self.entry.agent())
+            .read_agent(self.entry.agent_id())
             .await
             .map_err(|error| unproven_reason_with_cause(&error.to_string()))?;
         check_reading_proof(self.walker, &reading.proof, &reading.block, BlockSelector::Finalized, self.registry.id)?;
@@ -210,7 +211,7 @@ impl RegistryEntryLookup<'_> {
             entry: self.entry.clone(),
             wallet,
             owner,
-            file: self.fetch_file(&uri).await,
+            file: self.fetch_registration_file(&uri).await,
             block: reading.block.number,
             grade: reading.proof.grade,
             until: result_expiry(self.began, TrustState::Trusted, 0),
@@ -218,12 +219,12 @@ impl RegistryEntryLookup<'_> {
     }
 
     async fn read_owner(&self) -> Result<Option<Address>, Box<Reason>> {
-        let owner = self.registry.reader.read_agent_owner(self.entry.agent()).await;
+        let owner = self.registry.reader.read_agent_owner(self.entry.agent_id()).await;
         owner.map_err(|error| unproven_reason_with_cause(&format!("the owner of the agent: {error}")))
     }
 
     /// The registration file. It is parsed off the threads that answer requests.
-    async fn fetch_file(&self, uri: &str) -> Result<RegistrationFile, Box<Reason>> {
+    async fn fetch_registration_file(&self, uri: &str) -> Result<RegistrationFile, Box<Reason>> {
         let unread = |cause: String| unproven_reason_with_cause(&format!("the agent's registration: {cause}"));
         let limit = self.limit.mul_f64(DOCUMENT_SHARE);
         let file = self.walker.sources.fetch_contract_uri(uri, limit).await.map_err(unread)?;
@@ -268,28 +269,30 @@ impl<'w> NameRegistrationLookup<'w> {
         Self { walker, registry, name: &beside.name, card: beside.card.as_deref(), began: walker.now(), limit }
     }
 
-    async fn look_up_claim(&self) -> PayeeClaim {
-        match tokio::time::timeout(self.limit, self.find_claim()).await {
+    async fn look_up_payee_claim(&self) -> PayeeClaim {
+        match tokio::time::timeout(self.limit, self.find_payee_claim()).await {
             Ok(Ok(claim)) => claim,
             Ok(Err(reason)) => PayeeClaim::Undecided(reason),
             Err(_) => undecided_claim("no answer in time"),
         }
     }
 
-    async fn find_claim(&self) -> Result<PayeeClaim, Box<Reason>> {
+    async fn find_payee_claim(&self) -> Result<PayeeClaim, Box<Reason>> {
         let ConfiguredAgentRegistry { agents, reader, .. } = self.registry;
         let hints = match agents.get(self.name.as_str()) {
-            Some(agent) => vec![self.registry.registration_of_agent(*agent)],
+            Some(agent) => vec![self.registry.registered_agent_id(*agent)],
             None => self.hinted_registrations().await?,
         };
         let Some(entry) = self.vouched_registration(&hints).await? else { return Ok(PayeeClaim::None) };
-        let reading =
-            reader.read_agent(entry.agent()).await.map_err(|error| unproven_reason_with_cause(&error.to_string()))?;
+        let reading = reader
+            .read_agent(entry.agent_id())
+            .await
+            .map_err(|error| unproven_reason_with_cause(&error.to_string()))?;
         self.check_reading_proof(&reading.proof, &reading.block, BlockSelector::Finalized, self.registry.id)?;
         let (Some(wallet), Some(uri)) = (settled_wallet(&reading)?, &reading.uri) else { return Ok(PayeeClaim::None) };
         self.check_backlink(uri).await?;
         let until = result_expiry(self.began, TrustState::Trusted, 0);
-        let read = payee::Erc8004WalletSource { agent: entry.agent(), block: reading.block.number, until };
+        let read = payee::Erc8004WalletProvenance { agent: entry.agent_id(), block: reading.block.number, until };
         Ok(PayeeClaim::Is(wallet, PayeeClaimSource::Registration(Box::new(read))))
     }
 
@@ -298,12 +301,14 @@ impl<'w> NameRegistrationLookup<'w> {
     async fn hinted_registrations(&self) -> Result<Vec<RegisteredAgentId>, Box<Reason>> {
         let unread = |cause: String| unproven_reason_with_cause(&format!("the host's registration file: {cause}"));
         let block = self.walker.config.chain.block;
-        let reading = self.walker.chain.read_selected_records(self.name, block, &[RecordKey::Agentcard]).await;
+        let reading = self.walker.chain.read_selected_records(self.name, block, &[TextRecordKey::Agentcard]).await;
         let EnsAnswer::Records(found) = reading.map_err(|error| unproven_reason_with_cause(&error.to_string()))?.answer
         else {
             return Ok(Vec::new());
         };
-        let Some(url) = registration_file_url(found.records.text(RecordKey::Agentcard)) else { return Ok(Vec::new()) };
+        let Some(url) = registration_file_url(found.records.text(TextRecordKey::Agentcard)) else {
+            return Ok(Vec::new());
+        };
         let file = match self.walker.sources.content.fetch_document(&url, self.document_time_limit()).await {
             Ok(body) => body.bytes,
             Err(FetchError::Unavailable(SourceUnavailableError::Status(404 | 410))) => return Ok(Vec::new()),
@@ -322,10 +327,11 @@ impl<'w> NameRegistrationLookup<'w> {
         if hints.is_empty() || clresolve_core::mutant!("any-agent-is-vouched-for") {
             return Ok(hints.first().cloned());
         }
-        let keys: Vec<String> = hints.iter().map(RegisteredAgentId::key).collect();
+        let keys: Vec<String> = hints.iter().map(RegisteredAgentId::ensip25_record_key).collect();
         let block = self.walker.config.chain.block;
         let unread = |error: &ChainError| unproven_reason_with_cause(&error.to_string());
-        let reading = self.walker.chain.read_texts(self.name, block, &keys).await.map_err(|error| unread(&error))?;
+        let reading =
+            self.walker.chain.read_extra_texts(self.name, block, &keys).await.map_err(|error| unread(&error))?;
         self.check_reading_proof(&reading.proof, &reading.block, block, self.walker.config.chain.id)?;
         let latest = match &reading.latest {
             Some(latest) => latest.as_ref().map_err(unread)?,
@@ -356,7 +362,7 @@ impl<'w> NameRegistrationLookup<'w> {
         if file.has_ens_service_for(self.name) || clresolve_core::mutant!("registrations-name-nobody") {
             return Ok(());
         }
-        let named = file.names().next().map_or_else(|| "no ENS name".to_owned(), excerpt_text);
+        let named = file.ens_service_names().next().map_or_else(|| "no ENS name".to_owned(), excerpt_text);
         Err(Box::new(
             payee_unproven_reason()
                 .expected(self.name.as_str())
@@ -370,7 +376,7 @@ impl<'w> NameRegistrationLookup<'w> {
             uri::strip_scheme(uri, "ipfs").is_some() || clresolve_core::mutant!("cards-name-back-from-hosts");
         let Some(card) = self.card.filter(|_| is_bound).map(str::to_owned) else { return false };
         let file = file.clone();
-        self.walker.pool.run(move || Digest::compute(&file).hex() == card).await
+        self.walker.pool.run(move || Digest::compute(&file).to_hex() == card).await
     }
 
     /// Parses an untrusted file off the threads that answer requests.

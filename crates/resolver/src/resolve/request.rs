@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_messages::request::document::RequestCheckDocumentInputs;
 use clresolve_messages::request::{OutgoingAgentRequest, RequestCheckDocument, RequestTemplate, judge_request};
-use clresolve_verdict::card::SchemaSide;
+use clresolve_verdict::card::SchemaRole;
 use clresolve_verdict::trust::Resolution;
 use clresolve_verdict::verdict::AgentIdentity;
 
@@ -69,7 +69,7 @@ impl Resolver {
 
     /// The request schema for a verb. The error contains no reasons if the verdict already has them.
     async fn request_schema(&self, resolution: &Resolution, verb: &str) -> BoundSchemaResult {
-        let Some(identity) = resolution.trusted().ok().and(resolution.verdict().identity.as_ref()) else {
+        let Some(identity) = resolution.trusted_verdict().ok().and(resolution.verdict().identity.as_ref()) else {
             return Err([].into());
         };
         if let Some(reason) = unbound_verb_reason(identity, verb) {
@@ -78,7 +78,7 @@ impl Resolver {
         let ResolverState { walker, schemas, .. } = &*self.0;
         let profile = &self.0.configured.profile;
         schemas
-            .schema_of_agent(walker, profile, resolution, SchemaSide::Request)
+            .bound_schema_of_agent(walker, profile, resolution, SchemaRole::Request)
             .await
             .unwrap_or_else(|| Err([].into()))
     }

@@ -35,7 +35,7 @@ impl<'a> AgentRouteDocument<'a> {
             name,
             verb,
             state: verdict.state,
-            denied: resolver.gate_denial(resolution, verb),
+            denied: resolver.gate_denial_reason(resolution, verb),
             route: route.as_ref().ok(),
             reason: route.as_ref().err().map(|reason| &**reason),
             verdict: &verdict.id,
@@ -43,7 +43,7 @@ impl<'a> AgentRouteDocument<'a> {
     }
 
     /// Why the gate denies requests to the agent for the verb. If it does, the agent must not be called.
-    pub const fn gate_denial(&self) -> Option<&'static str> {
+    pub const fn gate_denial_reason(&self) -> Option<&'static str> {
         self.denied
     }
 }

@@ -8,13 +8,13 @@ use bytes::Bytes;
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
 use clresolve_core::state::TrustState;
-use clresolve_verdict::card::{AgentCard, SchemaSide};
+use clresolve_verdict::card::{AgentCard, SchemaRole};
 use clresolve_verdict::check::schemas::proven_schema;
-use clresolve_verdict::check::verbs::has_placeholder;
-use clresolve_verdict::evidence::{SchemaFetchError, SchemaResponse, SchemaResponses};
+use clresolve_verdict::check::verbs::has_placeholder_cid;
+use clresolve_verdict::evidence::{CanonicalAndMirrorSchema, SchemaFetchError, SchemaFetchResult};
 use clresolve_verdict::manifest::{BoundSchemaEntry, SchemaReleaseManifest};
 use clresolve_verdict::profile::ConformanceProfile;
-use clresolve_verdict::schema::bound::{BoundSchema, BoundSchemaCollector, SiblingSchema};
+use clresolve_verdict::schema::bound::{BoundSchema, ReferencedSchemaCollector, SiblingSchema};
 use clresolve_verdict::trust::Resolution;
 use moka::future::Cache;
 use tokio::time::Instant;
@@ -49,7 +49,7 @@ impl LookupCacheValue for BoundSchemaResult {
 /// Recently looked up bound schemas, and compiled schemas keyed by their proof.
 #[derive(Clone)]
 pub(super) struct BoundSchemaCache {
-    look_ups: LookupCache<SchemaSide, BoundSchemaResult>,
+    look_ups: LookupCache<SchemaRole, BoundSchemaResult>,
     /// Keyed by the digest of the manifest, which pins the schema's references, and that of the schema.
     compiled: Cache<(Digest, Digest), Arc<BoundSchema>>,
 }
@@ -62,14 +62,14 @@ impl Default for BoundSchemaCache {
 
 impl BoundSchemaCache {
     /// The schema that the card of a trusted agent binds for its first verb. `None` if the agent is not trusted.
-    pub(super) async fn schema_of_agent(
+    pub(super) async fn bound_schema_of_agent(
         &self,
         walker: &Arc<UncachedResolver>,
         profile: &Arc<ConformanceProfile>,
         resolution: &Resolution,
-        side: SchemaSide,
+        side: SchemaRole,
     ) -> Option<BoundSchemaResult> {
-        let (card, beside) = (resolution.card()?.clone(), ResolvedVerdictKey::of_resolution(resolution)?);
+        let (card, beside) = (resolution.card_bytes()?.clone(), ResolvedVerdictKey::from_resolution(resolution)?);
         let look_up = BoundSchemaLookup { walker: Arc::clone(walker), compiled: self.compiled.clone(), side };
         let profile = Arc::clone(profile);
         let read = async move { look_up.look_up_schema(&profile, card).await };
@@ -82,7 +82,7 @@ impl UncachedResolver {
     pub(super) async fn fetch_published_schema(
         &self,
         entry: &BoundSchemaEntry,
-    ) -> (SchemaResponse, Vec<SchemaResponse>) {
+    ) -> (SchemaFetchResult, Vec<SchemaFetchResult>) {
         let Self { sources, config, .. } = self;
         let answer = async |location: &String| sources.fetch_schema(location, config.timeout).await.0;
         tokio::join!(answer(&entry.canonical), futures_util::future::join_all(entry.mirrors.iter().map(answer)))
@@ -92,14 +92,14 @@ impl UncachedResolver {
 struct BoundSchemaLookup {
     walker: Arc<UncachedResolver>,
     compiled: Cache<(Digest, Digest), Arc<BoundSchema>>,
-    side: SchemaSide,
+    side: SchemaRole,
 }
 
 impl BoundSchemaLookup {
     async fn look_up_schema(&self, profile: &ConformanceProfile, card: Bytes) -> BoundSchemaResult {
         let card = self.walker.pool.run(move || AgentCard::parse(&card).ok()).await;
         let Some((card, manifest, entry)) = card.and_then(|card| {
-            let manifest = profile.layer(card.class()?)?.manifest();
+            let manifest = profile.class_rules(card.class()?)?.manifest();
             let entry = manifest.verb(card.primary_verb()?)?.schema(self.side);
             Some((card, manifest, entry))
         }) else {
@@ -126,11 +126,11 @@ impl BoundSchemaLookup {
         card: &AgentCard,
     ) -> BoundSchemaResult {
         let deadline = Instant::now() + self.walker.config.timeout;
-        let unpinned = SchemaResponses { canonical: Err(SchemaFetchError::NotAsked.into()), mirror: None };
-        let served = if entry.sha256.is_some() { self.fetch_from_card(card, deadline).await } else { unpinned };
+        let unpinned = CanonicalAndMirrorSchema { canonical: Err(SchemaFetchError::NotAsked.into()), mirror: None };
+        let served = if entry.sha256.is_some() { self.fetch_schema_from_card(card, deadline).await } else { unpinned };
         let schema = proven_schema(self.side, &served, entry, profile)?;
-        let mut gathering = BoundSchemaCollector::new(manifest, entry, schema);
-        while let Some(sibling) = gathering.next_missing().map_err(single_reason)? {
+        let mut gathering = ReferencedSchemaCollector::new(manifest, entry, schema);
+        while let Some(sibling) = gathering.next_missing_sibling().map_err(single_reason)? {
             self.supply_sibling(&mut gathering, sibling, deadline)
                 .await
                 .or_else(|causes| BoundSchemaResult::undecided(&causes).map(drop))?;
@@ -142,14 +142,14 @@ impl BoundSchemaLookup {
     /// Supplies a sibling schema from the first location that serves its pinned bytes. Returns why, if none does.
     async fn supply_sibling<'m>(
         &self,
-        gathering: &mut BoundSchemaCollector<'m>,
+        gathering: &mut ReferencedSchemaCollector<'m>,
         sibling: SiblingSchema<'m>,
         deadline: Instant,
     ) -> Result<(), String> {
         let mut causes = Vec::new();
-        for location in gathering.locations(&sibling) {
-            match self.fetch_from_location(&location, deadline).await {
-                Ok(served) if gathering.supply(sibling, served.clone()) => return Ok(()),
+        for location in gathering.sibling_locations(&sibling) {
+            match self.fetch_schema_from_location(&location, deadline).await {
+                Ok(served) if gathering.supply_sibling(sibling, served.clone()) => return Ok(()),
                 Ok(_) => causes.push(format!("{location}: other bytes than the pinned ones")),
                 Err(cause) => causes.push(format!("{location}: {cause}")),
             }
@@ -159,21 +159,23 @@ impl BoundSchemaLookup {
 
     /// Fetches the schema from the locations in the card. The mirror is used only if the canonical location serves
     /// nothing.
-    async fn fetch_from_card(&self, card: &AgentCard, deadline: Instant) -> SchemaResponses {
-        let canonical = match card.schema(self.side) {
-            Some(location) => self.fetch_from_location(location, deadline).await,
+    async fn fetch_schema_from_card(&self, card: &AgentCard, deadline: Instant) -> CanonicalAndMirrorSchema {
+        let canonical = match card.schema_location(self.side) {
+            Some(location) => self.fetch_schema_from_location(location, deadline).await,
             None => Err(SchemaFetchError::NotNamed.into()),
         };
-        let mirror = card.schema_mirror(self.side).filter(|location| canonical.is_err() && !has_placeholder(location));
+        let mirror = card
+            .schema_mirror_location(self.side)
+            .filter(|location| canonical.is_err() && !has_placeholder_cid(location));
         let mirror = match mirror {
-            Some(location) => Some(self.fetch_from_location(location, deadline).await),
+            Some(location) => Some(self.fetch_schema_from_location(location, deadline).await),
             None => None,
         };
-        SchemaResponses { canonical, mirror }
+        CanonicalAndMirrorSchema { canonical, mirror }
     }
 
     /// Fetches from one location with half of the remaining time, so that a stalling location leaves time for the next.
-    async fn fetch_from_location(&self, location: &str, deadline: Instant) -> SchemaResponse {
+    async fn fetch_schema_from_location(&self, location: &str, deadline: Instant) -> SchemaFetchResult {
         let left: Duration = deadline.saturating_duration_since(Instant::now());
         self.walker.sources.fetch_schema(location, left / 2).await.0
     }

@@ -9,7 +9,8 @@ use clresolve_core::digest::Digest;
 use clresolve_core::reason::{Reason, ReasonEffect};
 use clresolve_core::state::TrustState;
 use clresolve_payment::settlement::{
-    DueTransfer, Purchase, SettlementCheckResult, SettlementEvidenceKind, TransactionCheckResult, unproven_reason,
+    DueTransfer, PurchasePaymentDocuments, SettlementAssuranceLevel, SettlementCheckResult, TransactionCheckResult,
+    unproven_reason,
 };
 use clresolve_state::receipts::TransactionReading;
 
@@ -47,18 +48,18 @@ impl LookupCacheValue for SettlementResult {
 }
 
 /// Whether the purchase was paid, if the payment or the response was kept. `beside` is the verdict on the seller.
-pub(super) async fn settlement_of_purchase(
+pub(super) async fn check_purchase_settlement(
     settlements: &SettlementLookupCache,
     registries: &AgentRegistries,
     walker: &Arc<UncachedResolver>,
     beside: Option<&ResolvedVerdictKey>,
-    purchase: &Purchase,
+    purchase: &PurchasePaymentDocuments,
 ) -> Option<SettlementCheckResult> {
-    if !purchase.asks_for_settlement() {
+    if !purchase.requires_settlement_check() {
         return None;
     }
     let Some(beside) = beside else {
-        return Some(SettlementCheckResult::from_check(
+        return Some(SettlementCheckResult::from_transaction_check(
             purchase,
             None,
             SettlementResult::undecided("the name has no normal form"),
@@ -66,12 +67,16 @@ pub(super) async fn settlement_of_purchase(
     };
     let due = match purchase.due_transfer(beside.name.as_str()) {
         Ok(due) => due,
-        Err(reason) => return Some(SettlementCheckResult::from_check(purchase, None, Err(reason))),
+        Err(reason) => return Some(SettlementCheckResult::from_transaction_check(purchase, None, Err(reason))),
     };
     let chain = match chain_of_transfer(registries, &due) {
         Ok(chain) => chain,
         Err(cause) => {
-            return Some(SettlementCheckResult::from_check(purchase, Some(due), SettlementResult::undecided(&cause)));
+            return Some(SettlementCheckResult::from_transaction_check(
+                purchase,
+                Some(due),
+                SettlementResult::undecided(&cause),
+            ));
         }
     };
     let key = due.digest();
@@ -82,7 +87,7 @@ pub(super) async fn settlement_of_purchase(
     } else {
         settlements.get_or_look_up(beside.clone(), key, &walker.clock, look_up).await
     };
-    Some(SettlementCheckResult::from_check(purchase, Some(due), seen))
+    Some(SettlementCheckResult::from_transaction_check(purchase, Some(due), seen))
 }
 
 async fn look_up_settlement(
@@ -90,7 +95,7 @@ async fn look_up_settlement(
     chain: &ConfiguredAgentRegistry,
     due: &DueTransfer,
 ) -> SettlementResult {
-    match read_and_judge(walker, chain, due).await {
+    match read_and_judge_transaction(walker, chain, due).await {
         Ok((_, seen)) => seen,
         Err(cause) => SettlementResult::undecided(&cause),
     }
@@ -105,15 +110,17 @@ pub(super) async fn read_transaction(
     walker: &UncachedResolver,
     due: &DueTransfer,
 ) -> Result<TransactionReading, String> {
-    Ok(read_and_judge(walker, &*chain_of_transfer(registries, due)?, due).await?.0)
+    Ok(read_and_judge_transaction(walker, &*chain_of_transfer(registries, due)?, due).await?.0)
 }
 
 fn chain_of_transfer(registries: &AgentRegistries, due: &DueTransfer) -> Result<Arc<ConfiguredAgentRegistry>, String> {
-    registries.for_network(&due.network).ok_or_else(|| format!("none is configured for {} (chains.ID)", due.network))
+    registries
+        .registry_for_network(&due.network)
+        .ok_or_else(|| format!("none is configured for {} (chains.ID)", due.network))
 }
 
 /// Reads the transaction. Also returns what it shows.
-async fn read_and_judge(
+async fn read_and_judge_transaction(
     walker: &UncachedResolver,
     chain: &ConfiguredAgentRegistry,
     due: &DueTransfer,
@@ -121,7 +128,7 @@ async fn read_and_judge(
     let (began, limit) = (Instant::now(), walker.config.timeout.mul_f64(LOOK_UP_SHARE));
     let seen = timeout(limit, chain.transaction_reader().look_up_transaction(due.transaction)).await;
     let seen = seen.map_err(|_| "no answer in time".to_owned())?.map_err(|error| error.to_string())?;
-    let proof = if due.is_shown_by_logs() {
+    let proof = if due.is_provable_by_logs() {
         // A proof that does not arrive does not affect what is known without it.
         let left = limit.saturating_sub(began.elapsed()).mul_f64(PROOF_SHARE);
         timeout(left, chain.transaction_reader().prove_receipt(&seen)).await.ok().flatten()
@@ -148,9 +155,9 @@ fn proof_weakness(config: &Config, sight: &TransactionCheckResult) -> Option<&'s
     if clresolve_core::mutant!("any-proof-of-a-settlement") {
         return None;
     }
-    let is_state_proof = config.chain.proof_grade_demand().is_ok_and(ProofGradeDemand::is_computed);
+    let is_state_proof = config.chain.proof_grade_demand().is_ok_and(ProofGradeDemand::requires_state_proof);
     if is_state_proof
-        && sight.shown_by == SettlementEvidenceKind::Reported
+        && sight.shown_by == SettlementAssuranceLevel::Reported
         && !clresolve_core::mutant!("reported-is-proven")
     {
         return Some("a grade above quorum is required, but endpoints only report this settlement");
@@ -172,7 +179,7 @@ mod tests {
         clresolve_core::reading::ProofStrength { grade: ProofGrade::Quorum, asked: 2, agreed: 2, own: false };
 
     /// The report of two endpoints, as for a call of Permit2's proxy whose receipt is also proven.
-    fn sample_check_result(shown_by: SettlementEvidenceKind) -> TransactionCheckResult {
+    fn sample_check_result(shown_by: SettlementAssuranceLevel) -> TransactionCheckResult {
         let block = ChainBlock { number: 7, hash: B256::ZERO, timestamp: Timestamp::UNIX_EPOCH };
         TransactionCheckResult { objection: None, shown_by, block, proof: QUORUM }
     }
@@ -191,13 +198,13 @@ mod tests {
             config_with_proof(Some(ChainProofMode::StateProof), None),
             config_with_proof(None, Some(ProofGrade::StateProof)),
         ] {
-            assert!(proof_weakness(&config, &sample_check_result(SettlementEvidenceKind::Reported)).is_some());
-            assert_eq!(proof_weakness(&config, &sample_check_result(SettlementEvidenceKind::Proven)), None);
+            assert!(proof_weakness(&config, &sample_check_result(SettlementAssuranceLevel::Reported)).is_some());
+            assert_eq!(proof_weakness(&config, &sample_check_result(SettlementAssuranceLevel::Proven)), None);
         }
         assert_eq!(
             proof_weakness(
                 &config_with_proof(None, Some(ProofGrade::Quorum)),
-                &sample_check_result(SettlementEvidenceKind::Reported)
+                &sample_check_result(SettlementAssuranceLevel::Reported)
             ),
             None
         );
@@ -214,7 +221,7 @@ mod tests {
             )
         };
         assert_eq!(
-            [weak(SettlementEvidenceKind::Reported), weak(SettlementEvidenceKind::Proven)],
+            [weak(SettlementAssuranceLevel::Reported), weak(SettlementAssuranceLevel::Proven)],
             [Some(ReasonCode::SingleRpc.slug()); 2]
         );
     }

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use clresolve_chain::transport::{HttpRequestError, RpcHttpTransport};
+use clresolve_chain::transport::{HttpRequestError, JsonRpcHttpClient};
 use clresolve_chain::{ChainReaderConfig, RpcEnsReader};
 use clresolve_core::digest::Digest;
-use clresolve_core::payment::CoinTypes;
+use clresolve_core::payment::RequestedCoinTypes;
 use clresolve_core::reading::ProofGradeDemand;
 use clresolve_core::text::strip_url_secrets;
 use clresolve_state::EnsContractAddresses;
@@ -32,15 +32,15 @@ use super::registration::{AgentRegistries, ConfiguredAgentRegistry};
 use super::setup_error::SetupError;
 use super::shared_content::SharedContentFetcher;
 use super::turns::ConcurrentNameLimit;
-use super::upstream::{ChainUpstream, post_error};
+use super::upstream::{ChainRpcUpstream, http_request_error};
 use crate::cache::VerdictCache;
 use crate::clock::Clock;
 #[cfg(not(feature = "state-proof"))]
 use crate::config::NO_STATE_PROOF;
 use crate::config::{
-    ChainId, Config, ConfigError, DnsPolicy, RegistryChainConfig, RpcEndpointConfig, SchemaManifestSource,
+    ChainId, Config, ConfigError, DnsResolutionMode, RegistryChainConfig, RpcEndpointConfig, SchemaManifestSource,
 };
-use crate::fetch::ccip::GuardedCcipReadGateway;
+use crate::fetch::ccip::GuardedCcipReadGatewayClient;
 use crate::fetch::https::{self, FetchLimits};
 use crate::fetch::ipfs::IpfsClient;
 use crate::fetch::{AddressLookup, BufferedResponse, Egress, EgressConfig};
@@ -61,7 +61,7 @@ pub(super) fn open_seller_memory(
 ) -> Result<Option<SellerMemory>, SetupError> {
     #[cfg(feature = "sandbox")]
     if history.is_none() && config.chain.world == clresolve_core::world::SANDBOX {
-        return SellerMemory::of_sandbox(config).map(Some).map_err(|error| SetupError::invalid("memory", error));
+        return SellerMemory::for_sandbox(config).map(Some).map_err(|error| SetupError::invalid("memory", error));
     }
     let _ = config;
     Ok(history.map(NameMemory::seller_memory))
@@ -89,8 +89,8 @@ pub fn configured_egress(
 ) -> Result<Egress, SetupError> {
     let network = &config.network;
     let lookup = match network.dns {
-        DnsPolicy::Off if !clresolve_core::mutant!("look-ups-stay-on") => Arc::new(DisabledDnsLookup),
-        DnsPolicy::System | DnsPolicy::Off => lookup,
+        DnsResolutionMode::Off if !clresolve_core::mutant!("look-ups-stay-on") => Arc::new(DisabledDnsLookup),
+        DnsResolutionMode::System | DnsResolutionMode::Off => lookup,
     };
     let mut extra_roots: Vec<Bytes> = network.ca_pems.iter().map(|pem| Bytes::from(pem.clone())).collect();
     for path in &network.ca_files {
@@ -133,8 +133,8 @@ const HEDGE_SHARE: f64 = 0.2;
 const LOOKUP_SHARE: f64 = 0.4;
 
 /// The configured endpoints, through the operator's egress client.
-pub(super) fn configured_upstream(config: &Config, egress: &Egress) -> Result<ChainUpstream, SetupError> {
-    let timeout = request_timeout(config, &config.chain.endpoints);
+pub(super) fn configured_upstream(config: &Config, egress: &Egress) -> Result<ChainRpcUpstream, SetupError> {
+    let timeout = rpc_request_timeout(config, &config.chain.endpoints);
     let settings = ChainReaderConfig {
         chain_id: config.chain.id,
         genesis: config.chain.genesis,
@@ -148,9 +148,9 @@ pub(super) fn configured_upstream(config: &Config, egress: &Egress) -> Result<Ch
         hedge_after: timeout.mul_f64(HEDGE_SHARE),
         lookup_timeout: config.chain.ccip_read.then(|| config.timeout.mul_f64(LOOKUP_SHARE)),
         coins: config.coin_types(),
-        max_head_age: config.chain.head_age(),
+        max_head_age: config.chain.effective_max_head_age(),
     };
-    Ok(ChainUpstream { settings, http: Arc::new(RpcEgressClient(egress.clone())), egress: egress.clone() })
+    Ok(ChainRpcUpstream { settings, http: Arc::new(RpcEgressClient(egress.clone())), egress: egress.clone() })
 }
 
 /// The expected workload of a resolver.
@@ -184,28 +184,28 @@ impl ExpectedWorkload {
 
 /// The client for off-chain lookups. A CCIP-Read gateway may use a quarter of the time limit, so that its failure is
 /// attributed to it.
-pub(super) fn off_chain_gateway_client(config: &Config, egress: &Egress) -> Arc<GuardedCcipReadGateway> {
-    Arc::new(GuardedCcipReadGateway::new(egress.clone(), config.timeout / 4))
+pub(super) fn ccip_read_gateway_client(config: &Config, egress: &Egress) -> Arc<GuardedCcipReadGatewayClient> {
+    Arc::new(GuardedCcipReadGatewayClient::new(egress.clone(), config.timeout / 4))
 }
 
-pub(super) fn chain_clock(clock: &Arc<dyn Clock>) -> clresolve_chain::TimeSource {
+pub(super) fn chain_time_source(clock: &Arc<dyn Clock>) -> clresolve_chain::TimeSource {
     let clock = Arc::clone(clock);
     Arc::new(move || clock.now())
 }
 
 pub(super) fn configured_chain_readers(
-    upstream: &ChainUpstream,
+    upstream: &ChainRpcUpstream,
     config: &Config,
     egress: &Egress,
     clock: &Arc<dyn Clock>,
     load: ExpectedWorkload,
     before: Option<&LightClient>,
 ) -> Result<ChainReaders, SetupError> {
-    let (gateway, now) = (off_chain_gateway_client(config, egress), chain_clock(clock));
-    if upstream.settings.demand.is_computed() && !clresolve_core::mutant!("state-is-told") {
+    let (gateway, now) = (ccip_read_gateway_client(config, egress), chain_time_source(clock));
+    if upstream.settings.demand.requires_state_proof() && !clresolve_core::mutant!("state-is-told") {
         return proven_chain_readers(upstream, config, gateway, &now, before);
     }
-    let ChainUpstream { settings, http, .. } = upstream.clone();
+    let ChainRpcUpstream { settings, http, .. } = upstream.clone();
     let reader = match load {
         ExpectedWorkload::Questions => RpcEnsReader::new(settings, &http, gateway),
         ExpectedWorkload::List { .. } => RpcEnsReader::new_batching(settings, &http, gateway),
@@ -215,7 +215,7 @@ pub(super) fn configured_chain_readers(
 }
 
 /// The timeout of one request, if these endpoints may have to be asked in turn.
-fn request_timeout(config: &Config, endpoints: &[RpcEndpointConfig]) -> Duration {
+fn rpc_request_timeout(config: &Config, endpoints: &[RpcEndpointConfig]) -> Duration {
     let in_turn = endpoints.len().clamp(1, ENDPOINTS_IN_TURN) as f64;
     config.timeout.mul_f64(ENDPOINTS_SHARE / in_turn)
 }
@@ -223,12 +223,12 @@ fn request_timeout(config: &Config, endpoints: &[RpcEndpointConfig]) -> Duration
 /// The readers of the payment chains, with `clock`. Requests go through `http`.
 pub(super) fn agent_registries(
     config: &Config,
-    http: &Arc<dyn RpcHttpTransport>,
+    http: &Arc<dyn JsonRpcHttpClient>,
     clock: &Arc<dyn Clock>,
 ) -> Result<AgentRegistries, SetupError> {
     let of_chain = |(id, chain): (&ChainId, &RegistryChainConfig)| {
         let demand = chain.proof_grade_demand().map_err(|error| SetupError::invalid("chains", error))?;
-        let timeout = request_timeout(config, &chain.endpoints);
+        let timeout = rpc_request_timeout(config, &chain.endpoints);
         let settings = ChainReaderConfig {
             chain_id: id.number(),
             genesis: None,
@@ -242,8 +242,8 @@ pub(super) fn agent_registries(
             timeout,
             hedge_after: timeout.mul_f64(HEDGE_SHARE),
             lookup_timeout: None,
-            coins: CoinTypes::default(),
-            max_head_age: chain.head_age(*id),
+            coins: RequestedCoinTypes::default(),
+            max_head_age: chain.effective_max_head_age(*id),
         };
         Ok(ConfiguredAgentRegistry::new(chain, settings, http, clock))
     };
@@ -253,9 +253,9 @@ pub(super) fn agent_registries(
 /// A build without the feature verifies no proofs, and does not fall back to a lower grade.
 #[cfg(not(feature = "state-proof"))]
 fn proven_chain_readers(
-    _: &ChainUpstream,
+    _: &ChainRpcUpstream,
     _: &Config,
-    _: Arc<GuardedCcipReadGateway>,
+    _: Arc<GuardedCcipReadGatewayClient>,
     _: &clresolve_chain::TimeSource,
     _: Option<&LightClient>,
 ) -> Result<ChainReaders, SetupError> {
@@ -266,7 +266,7 @@ fn proven_chain_readers(
 struct RpcEgressClient(Egress);
 
 #[async_trait]
-impl RpcHttpTransport for RpcEgressClient {
+impl JsonRpcHttpClient for RpcEgressClient {
     async fn post_json(
         &self,
         url: &Url,
@@ -279,7 +279,7 @@ impl RpcHttpTransport for RpcEgressClient {
         match client.post_json(url, body, cap, timeout).await {
             Ok(answer) if answer.is_success() => Ok(answer.body),
             Ok(BufferedResponse { status, body, .. }) => Err(HttpRequestError::Status(status, body)),
-            Err(error) => Err(post_error(error, timeout)),
+            Err(error) => Err(http_request_error(error, timeout)),
         }
     }
 }
@@ -343,8 +343,8 @@ async fn load_manifest(source: &SchemaManifestSource, egress: &Egress) -> Result
             let unusable = |error: &dyn Display| {
                 SetupError::invalid("manifest", format!("{}: {error}", strip_url_secrets(url.as_str())))
             };
-            let body = https::get(egress, url.as_str(), limits).await.map_err(|error| unusable(&error))?;
-            digest.verify(&body.bytes).map_err(|error| unusable(&error))?;
+            let body = https::fetch_document(egress, url.as_str(), limits).await.map_err(|error| unusable(&error))?;
+            digest.verify_bytes(&body.bytes).map_err(|error| unusable(&error))?;
             Ok(body.bytes)
         }
     }

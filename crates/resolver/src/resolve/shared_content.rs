@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use clresolve_core::recordable::RecordableCause;
-use clresolve_ipfs::{ContentId, ContentPath, DagWalkBudget};
+use clresolve_core::recordable::LiveOrRecordedCause;
+use clresolve_ipfs::{ContentId, DagWalkBudget, UnixFsPath};
 use clresolve_payment::terms::SellerHttpReply as SellerReply;
-use clresolve_verdict::evidence::{HttpsOutcome, IpfsOutcome};
+use clresolve_verdict::evidence::{HttpsOutcome, IpfsWalkOutcome};
 use futures_util::future::{Either, select};
 use moka::future::Cache;
 use tokio::time::{Instant, timeout};
@@ -39,7 +39,7 @@ pub(super) struct SharedContentFetcher {
     cards: SharedFetchCache<String, (Bytes, String)>,
     schemas: SharedFetchCache<String, Bytes>,
     documents: SharedFetchCache<String, FetchedDocument>,
-    files: SharedFetchCache<(ContentId, ContentPath), IpfsPathResult>,
+    files: SharedFetchCache<(ContentId, UnixFsPath), IpfsPathResult>,
 }
 
 impl SharedContentFetcher {
@@ -67,7 +67,7 @@ impl ContentFetcher for SharedContentFetcher {
             }
         };
         let is_late = |source: &HttpsOutcome| match source {
-            HttpsOutcome::Unavailable(RecordableCause::Met(cause)) => is_time_limited(cause),
+            HttpsOutcome::Unavailable(LiveOrRecordedCause::Met(cause)) => is_time_limited(cause),
             _ => false,
         };
         match self.cards.get(url.to_owned(), limit, card, is_late).await {
@@ -79,7 +79,7 @@ impl ContentFetcher for SharedContentFetcher {
     async fn walk_ipfs_path(
         &self,
         cid: &ContentId,
-        path: &ContentPath,
+        path: &UnixFsPath,
         known: &[Bytes],
         budget: DagWalkBudget,
         limit: Duration,
@@ -132,8 +132,8 @@ impl ContentFetcher for SharedContentFetcher {
         self.source.send_unpaid_request(url, body, limit).await
     }
 
-    fn shortest_gateway_pause(&self, past: Duration) -> Option<Duration> {
-        self.source.shortest_gateway_pause(past)
+    fn time_until_gateway_available(&self, past: Duration) -> Option<Duration> {
+        self.source.time_until_gateway_available(past)
     }
 
     fn without_stored_content(&self) -> Option<Arc<dyn ContentFetcher>> {
@@ -154,9 +154,9 @@ fn is_time_limited(cause: &SourceUnavailableError) -> bool {
 }
 
 /// Whether more time might have helped with a gateway.
-fn is_walk_time_limited(walked: &IpfsOutcome) -> bool {
+fn is_walk_time_limited(walked: &IpfsWalkOutcome) -> bool {
     let late = [SourceUnavailableError::Timeout, SourceUnavailableError::NoTurn].map(|cause| cause.to_string());
-    matches!(walked, IpfsOutcome::Unproven(causes) if causes.iter().any(|(_, cause)| late.contains(cause)))
+    matches!(walked, IpfsWalkOutcome::Unproven(causes) if causes.iter().any(|(_, cause)| late.contains(cause)))
 }
 
 struct SharedFetchCache<K, V>(Cache<K, V>);

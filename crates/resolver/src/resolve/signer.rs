@@ -8,11 +8,11 @@ use std::time::Duration;
 use clresolve_core::name::{EnsName, EnsNameError};
 use clresolve_core::reading::{ChainBlock, EnsAnswer, NameReading};
 use clresolve_core::reason::{Reason, ReasonCode};
-use clresolve_core::records::{RecordKey, RecordSet, TextRecord};
+use clresolve_core::records::{TextRecord, TextRecordKey, TextRecordSet};
 use clresolve_core::state::TrustState;
 use clresolve_jose::Ed25519PublicKey;
-use clresolve_payment::offer::SignerKeys;
-use clresolve_verdict::check::records::{chain_error_reason, unsettled_reasons};
+use clresolve_payment::offer::PublishedSigningKeys;
+use clresolve_verdict::check::records::{chain_error_reason, unsettled_reading_reasons};
 use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::published::PublishedPaymentRecords;
 use futures_util::future::FutureExt as _;
@@ -26,7 +26,7 @@ use crate::config::ProofGrade;
 /// The signer's records of a name. They are set at a settled block, and unchanged at the newest one. Offers and roots
 /// also require more than a single third-party endpoint as the source. Receipts only report that.
 pub struct SignerRecords {
-    records: RecordSet,
+    records: TextRecordSet,
     grade: ProofGrade,
     block: ChainBlock,
     /// Codes for parties that influence the records: an off-chain gateway, or an ancestor's resolver.
@@ -53,10 +53,10 @@ pub enum SignerRecordsError {
     NoResolver,
     /// This record is not set.
     #[error("{0} is not set")]
-    Absent(RecordKey),
+    Absent(TextRecordKey),
     /// This record is not UTF-8.
     #[error("{0} is not UTF-8")]
-    NotUtf8(RecordKey),
+    NotUtf8(TextRecordKey),
     /// The gate would not accept them, for this cause.
     #[error("{0}")]
     NotReliedOn(&'static str),
@@ -78,30 +78,30 @@ impl SignerRecords {
         name: &EnsName,
         limit: Duration,
     ) -> Result<Self, SignerRecordsError> {
-        Self::read_unless_objection(walker, name, limit, |_| true).await
+        Self::read_records_unless_objection(walker, name, limit, |_| true).await
     }
 
     /// Reads the records of `name`. An objection to the reading is an error if it counts.
-    async fn read_unless_objection(
+    async fn read_records_unless_objection(
         walker: &UncachedResolver,
         name: &EnsName,
         limit: Duration,
         counts: impl Fn(&Reason) -> bool,
     ) -> Result<Self, SignerRecordsError> {
         let block = walker.config.chain.block;
-        let reading = match tokio::time::timeout(
-            limit,
-            walker.chain.read_selected_records(name, block, &RecordKey::SIGNER),
-        )
-        .await
-        {
-            Ok(Ok(reading)) => reading,
-            Ok(Err(error)) => {
-                return Err(SignerRecordsError::Unavailable(chain_error_reason(&error).observed.unwrap_or_default()));
-            }
-            Err(_) => return Err(SignerRecordsError::Unavailable("no answer in time".to_owned())),
-        };
-        match unsettled_reasons(&reading, block, walker.config.chain.id, walker.now())
+        let reading =
+            match tokio::time::timeout(limit, walker.chain.read_selected_records(name, block, &TextRecordKey::SIGNER))
+                .await
+            {
+                Ok(Ok(reading)) => reading,
+                Ok(Err(error)) => {
+                    return Err(SignerRecordsError::Unavailable(
+                        chain_error_reason(&error).observed.unwrap_or_default(),
+                    ));
+                }
+                Err(_) => return Err(SignerRecordsError::Unavailable("no answer in time".to_owned())),
+            };
+        match unsettled_reading_reasons(&reading, block, walker.config.chain.id, walker.now())
             .into_iter()
             .find(|reason| counts(reason))
         {
@@ -134,7 +134,7 @@ impl SignerRecords {
     }
 
     /// The text under a key. `None` if the record is not set.
-    fn text(&self, key: RecordKey) -> Result<Option<&str>, SignerRecordsError> {
+    fn text_record(&self, key: TextRecordKey) -> Result<Option<&str>, SignerRecordsError> {
         match self.records.get(key) {
             TextRecord::Text(text) => Ok(Some(text)),
             TextRecord::Absent => Ok(None),
@@ -143,13 +143,13 @@ impl SignerRecords {
     }
 
     /// The text of `cl.sig.pub`.
-    pub fn public_key(&self) -> Result<&str, SignerRecordsError> {
-        self.text(RecordKey::SigPub)?.ok_or(SignerRecordsError::Absent(RecordKey::SigPub))
+    pub fn signing_public_key(&self) -> Result<&str, SignerRecordsError> {
+        self.text_record(TextRecordKey::SigPub)?.ok_or(SignerRecordsError::Absent(TextRecordKey::SigPub))
     }
 
     /// The text of `cl.sig.kid`. `None` if the record is not set.
-    pub fn key_id(&self) -> Result<Option<&str>, SignerRecordsError> {
-        self.text(RecordKey::SigKid)
+    pub fn signing_key_id(&self) -> Result<Option<&str>, SignerRecordsError> {
+        self.text_record(TextRecordKey::SigKid)
     }
 }
 
@@ -163,7 +163,7 @@ async fn read_signer_at_one_block<F: Future<Output = Result<SignerRecords, Signe
     // The settled block advances about every six minutes, so two readings see different blocks at most once. The newest
     // block may advance twice, and then the result is an error.
     for _ in 0..2 {
-        let signer = match own.text(RecordKey::ReceiptSigner)? {
+        let signer = match own.text_record(TextRecordKey::ReceiptSigner)? {
             Some(text) => EnsName::parse(text)?,
             None => name.clone(),
         };
@@ -181,14 +181,14 @@ async fn read_signer_at_one_block<F: Future<Output = Result<SignerRecords, Signe
 
 /// Addresses of the name that are unchanged at the newest block. They sign by EIP-712. The key that signs by JWS has
 /// not been read yet.
-pub(super) fn signing_addresses(published: &PublishedPaymentRecords) -> SignerKeys {
+pub(super) fn signer_keys_from_addresses(published: &PublishedPaymentRecords) -> PublishedSigningKeys {
     let addresses = published.settled_addresses();
-    SignerKeys { addresses, ed25519: Vec::new(), unread: Some(unread_key_reason("it was not asked for")) }
+    PublishedSigningKeys { addresses, ed25519: Vec::new(), unread: Some(unread_key_reason("it was not asked for")) }
 }
 
 /// The key that signs the offers of a name.
 #[derive(Clone, Debug)]
-pub(super) enum OfferSigningKey {
+pub(super) enum OfferSigningKeyStatus {
     Is(Box<Ed25519PublicKey>),
     /// The name has no key, or none that the gate would accept.
     None,
@@ -196,10 +196,11 @@ pub(super) enum OfferSigningKey {
     Unread(Box<Reason>),
 }
 
-impl OfferSigningKey {
+impl OfferSigningKeyStatus {
     /// The key in the records of the signing name, or the consequence of the error in reading them.
     fn from_signer(signer: SignerRecordsResult) -> Self {
-        let key = signer.and_then(|(_, records)| Ok(Ed25519PublicKey::from_signer_record(records.public_key()?).ok()));
+        let key = signer
+            .and_then(|(_, records)| Ok(Ed25519PublicKey::from_signer_record(records.signing_public_key()?).ok()));
         match key {
             Ok(Some(key)) => Self::Is(Box::new(key)),
             Ok(None) | Err(SignerRecordsError::Unregistered | SignerRecordsError::NoResolver) => Self::None,
@@ -213,7 +214,7 @@ impl OfferSigningKey {
     }
 
     /// Adds the result for this key to the keys of the name.
-    pub(super) fn add_to(&self, keys: &mut SignerKeys) {
+    pub(super) fn add_to_signer_keys(&self, keys: &mut PublishedSigningKeys) {
         keys.unread = None;
         match self {
             Self::Is(key) => keys.ed25519.push((**key).clone()),
@@ -229,7 +230,7 @@ fn unread_key_reason(cause: &str) -> Box<Reason> {
     Box::new(Reason { retryable: true, ..reason })
 }
 
-impl LookupCacheValue for OfferSigningKey {
+impl LookupCacheValue for OfferSigningKeyStatus {
     fn lifetime_state(&self) -> TrustState {
         match self {
             Self::Is(_) => TrustState::Trusted,
@@ -244,7 +245,7 @@ impl LookupCacheValue for OfferSigningKey {
 }
 
 /// In-flight readings of offer keys, and recent results.
-pub(super) type OfferSigningKeyCache = SignerLookupCache<OfferSigningKey>;
+pub(super) type OfferSigningKeyCache = SignerLookupCache<OfferSigningKeyStatus>;
 
 /// Reads the key of the name in `cl.receipt.signer`, or of the name itself if that record is not set. Returns no key if
 /// the record has none, or if the gate would not accept the records.
@@ -252,23 +253,23 @@ pub(super) async fn read_offer_key(
     keys: &OfferSigningKeyCache,
     cached: &CachingResolver,
     beside: &ResolvedVerdictKey,
-) -> OfferSigningKey {
-    look_up_signer(keys, cached, beside, |_| true, OfferSigningKey::from_signer).await
+) -> OfferSigningKeyStatus {
+    look_up_signer(keys, cached, beside, |_| true, OfferSigningKeyStatus::from_signer).await
 }
 
 /// In-flight readings of signers, and recent results.
-pub(super) type SignerLookupCache<V> = LookupCache<(), SignerLookupResult<V>>;
+pub(super) type SignerLookupCache<V> = LookupCache<(), SignerLookupWithHead<V>>;
 
 /// A result that depends on a signer's records.
 #[derive(Clone)]
-pub(super) struct SignerLookupResult<V> {
+pub(super) struct SignerLookupWithHead<V> {
     value: V,
     /// The newest head before the reading, if it confirms the records: they are on chain, and were read up to its
     /// height.
     confirmed_at: Option<HeadSequenceNumber>,
 }
 
-impl<V: LookupCacheValue> LookupCacheValue for SignerLookupResult<V> {
+impl<V: LookupCacheValue> LookupCacheValue for SignerLookupWithHead<V> {
     fn confirming_head(&self) -> Option<HeadSequenceNumber> {
         self.confirmed_at
     }
@@ -294,23 +295,30 @@ async fn look_up_signer<V: LookupCacheValue>(
     let head = cached.followed_head().ok();
     let (walker, name) = (Arc::clone(&cached.walker), beside.name.clone());
     let read = async move {
-        let signer = read_signer(&walker, &name, counts).await;
+        let signer = read_accepted_signer(&walker, &name, counts).await;
         let newest = signer.as_ref().ok().and_then(|(_, records)| records.newest);
-        SignerLookupResult { value: decode(signer), confirmed_at: head.and_then(|seen| confirming_head(seen, newest)) }
+        SignerLookupWithHead {
+            value: decode(signer),
+            confirmed_at: head.and_then(|seen| head_if_confirming(seen, newest)),
+        }
     };
     let read = read.boxed();
     let head = head.map(|seen| seen.id);
-    look_ups.get_or_look_up_under(head, beside.clone(), (), &cached.walker.clock, read).await.value
+    look_ups.get_or_look_up_at_head(head, beside.clone(), (), &cached.walker.clock, read).await.value
 }
 
 /// The head, if it confirms records that were read up to the block number `newest` after it was known.
-fn confirming_head(seen: HeadLogEntry, newest: Option<u64>) -> Option<HeadSequenceNumber> {
+fn head_if_confirming(seen: HeadLogEntry, newest: Option<u64>) -> Option<HeadSequenceNumber> {
     (newest >= Some(seen.head.block.number)).then_some(seen.id)
 }
 
 /// Reads the name in `cl.receipt.signer`, or the name itself if that record is not set, with its records if the gate
 /// would accept them. An objection to a reading is an error if it counts.
-async fn read_signer(walker: &UncachedResolver, name: &EnsName, counts: fn(&Reason) -> bool) -> SignerRecordsResult {
+async fn read_accepted_signer(
+    walker: &UncachedResolver,
+    name: &EnsName,
+    counts: fn(&Reason) -> bool,
+) -> SignerRecordsResult {
     read_signer_at_one_block(name, |name| read_accepted_records(walker, name, counts)).await
 }
 
@@ -320,7 +328,8 @@ async fn read_accepted_records(
     name: EnsName,
     counts: impl Fn(&Reason) -> bool,
 ) -> Result<SignerRecords, SignerRecordsError> {
-    let records = SignerRecords::read_unless_objection(walker, &name, walker.config.timeout / 2, counts).await?;
+    let records =
+        SignerRecords::read_records_unless_objection(walker, &name, walker.config.timeout / 2, counts).await?;
     records.require_gate_acceptance(&walker.config.gate.gate_policy())
 }
 
@@ -358,7 +367,7 @@ mod tests {
 
     const AGENT: &str = "agent.eth";
 
-    pub(super) fn records(of: impl IntoIterator<Item = (RecordKey, TextRecord)>) -> SignerRecords {
+    pub(super) fn records(of: impl IntoIterator<Item = (TextRecordKey, TextRecord)>) -> SignerRecords {
         let block = ChainBlock { number: 7, hash: B256::ZERO, timestamp: Timestamp::UNIX_EPOCH };
         SignerRecords {
             records: of.into_iter().collect(),
@@ -391,8 +400,8 @@ mod tests {
         pub(super) fn read(&self, name: &EnsName) -> Ready<Result<SignerRecords, SignerRecordsError>> {
             let number = self.blocks[self.reads.get()];
             self.reads.set(self.reads.get() + 1);
-            let names_signer = (RecordKey::ReceiptSigner, "signer.eth");
-            let has_key = (RecordKey::SigPub, "ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=");
+            let names_signer = (TextRecordKey::ReceiptSigner, "signer.eth");
+            let has_key = (TextRecordKey::SigPub, "ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=");
             let (key, text) = if name.as_str() == AGENT { names_signer } else { has_key };
             let mut found = records([(key, TextRecord::Text(text.to_owned()))]);
             found.block = ChainBlock { number: number.into(), hash: B256::repeat_byte(number), ..found.block };
@@ -401,10 +410,11 @@ mod tests {
     }
 
     /// The key of the agent's offers, read at these blocks, and how many names were read for it.
-    async fn offer_key_at(blocks: &[u8]) -> (OfferSigningKey, usize) {
+    async fn offer_key_at(blocks: &[u8]) -> (OfferSigningKeyStatus, usize) {
         let chain = InTurn::at(blocks);
-        let key =
-            OfferSigningKey::from_signer(read_signer_at_one_block(&chain.agent(), |name| chain.read(&name)).await);
+        let key = OfferSigningKeyStatus::from_signer(
+            read_signer_at_one_block(&chain.agent(), |name| chain.read(&name)).await,
+        );
         (key, chain.reads())
     }
 
@@ -413,11 +423,11 @@ mod tests {
     async fn both_names_of_an_offer_are_read_at_one_block() {
         for (blocks, count) in [(&[1, 1][..], 2), (&[1, 2, 2, 2], 4)] {
             let (key, reads) = offer_key_at(blocks).await;
-            assert!(matches!(key, OfferSigningKey::Is(_)), "{blocks:?}: {key:?}");
+            assert!(matches!(key, OfferSigningKeyStatus::Is(_)), "{blocks:?}: {key:?}");
             assert_eq!(reads, count, "{blocks:?}");
         }
         let (key, _) = offer_key_at(&[1, 2, 3, 4, 5, 6]).await;
-        let OfferSigningKey::Unread(reason) = key else { panic!("it moved on each time: {key:?}") };
+        let OfferSigningKeyStatus::Unread(reason) = key else { panic!("it moved on each time: {key:?}") };
         let said = (reason.code, reason.observed, reason.retryable);
         assert_eq!(said, (ReasonCode::OfferSignerUnproven, Some(SignerRecordsError::TwoBlocks.to_string()), true));
     }
@@ -427,17 +437,17 @@ mod tests {
         for none in [
             SignerRecordsError::Unregistered,
             SignerRecordsError::NoResolver,
-            SignerRecordsError::Absent(RecordKey::SigPub),
-            SignerRecordsError::NotUtf8(RecordKey::ReceiptSigner),
+            SignerRecordsError::Absent(TextRecordKey::SigPub),
+            SignerRecordsError::NotUtf8(TextRecordKey::ReceiptSigner),
             SignerRecordsError::NotReliedOn("a reason"),
             SignerRecordsError::NoName(EnsNameError::Empty),
         ] {
-            let key = OfferSigningKey::from_signer(Err(none.clone()));
-            assert!(matches!(key, OfferSigningKey::None), "{none}: {key:?}");
+            let key = OfferSigningKeyStatus::from_signer(Err(none.clone()));
+            assert!(matches!(key, OfferSigningKeyStatus::None), "{none}: {key:?}");
         }
         for open in [SignerRecordsError::Unavailable("it is down".to_owned()), SignerRecordsError::TwoBlocks] {
-            let key = OfferSigningKey::from_signer(Err(open.clone()));
-            let OfferSigningKey::Unread(reason) = key else { panic!("{open}: {key:?}") };
+            let key = OfferSigningKeyStatus::from_signer(Err(open.clone()));
+            let OfferSigningKeyStatus::Unread(reason) = key else { panic!("{open}: {key:?}") };
             assert_eq!(reason.observed, Some(open.to_string()));
         }
     }
@@ -462,10 +472,10 @@ mod tests {
 
     #[test]
     fn a_key_that_is_not_set_or_no_text_is_none() {
-        let of = |record| records([(RecordKey::SigPub, record)]).public_key().map(str::to_owned);
+        let of = |record| records([(TextRecordKey::SigPub, record)]).signing_public_key().map(str::to_owned);
         assert_eq!(of(TextRecord::Text("ed25519:AA".to_owned())), Ok("ed25519:AA".to_owned()));
-        assert_eq!(of(TextRecord::Absent), Err(SignerRecordsError::Absent(RecordKey::SigPub)));
-        assert_eq!(of(TextRecord::NotUtf8(vec![0xff])), Err(SignerRecordsError::NotUtf8(RecordKey::SigPub)));
+        assert_eq!(of(TextRecord::Absent), Err(SignerRecordsError::Absent(TextRecordKey::SigPub)));
+        assert_eq!(of(TextRecord::NotUtf8(vec![0xff])), Err(SignerRecordsError::NotUtf8(TextRecordKey::SigPub)));
     }
 
     #[cfg(feature = "sandbox")]
@@ -495,12 +505,12 @@ mod tests {
         let mut config = world.config();
         (config.chain.head_poll, config.cache.max_unconfirmed) = (HOUR, HOUR);
         let resolver = crate::Resolver::new(&config).await.expect("its configuration is good");
-        let beside = ResolvedVerdictKey::of_resolution(&resolver.resolve("good.eth").await).expect("a name");
+        let beside = ResolvedVerdictKey::from_resolution(&resolver.resolve("good.eth").await).expect("a name");
         let cached = &resolver.0.cached;
         let asked = async |world: &crate::sandbox::CustomSandbox| {
-            let before = world.counts().rpc;
+            let before = world.request_counts().rpc;
             let key = read_offer_key(&resolver.0.offer_keys, cached, &beside).await;
-            (matches!(key, OfferSigningKey::Is(_)), world.counts().rpc > before)
+            (matches!(key, OfferSigningKeyStatus::Is(_)), world.request_counts().rpc > before)
         };
         assert_eq!([asked(&world).await, asked(&world).await], [(true, true); 2], "no head is followed");
 
@@ -521,7 +531,7 @@ mod tests {
         let block = ChainBlock { number: 7, hash: B256::ZERO, timestamp: Timestamp::UNIX_EPOCH };
         heads.record_head(clresolve_chain::ChainHead { block, reported_at: Timestamp::UNIX_EPOCH });
         let seen = heads.newest_head().expect("it was noted");
-        let confirmed = [None, Some(6), Some(7), Some(8)].map(|newest| confirming_head(seen, newest).is_some());
+        let confirmed = [None, Some(6), Some(7), Some(8)].map(|newest| head_if_confirming(seen, newest).is_some());
         assert_eq!(confirmed, [false, false, true, true]);
     }
 
@@ -532,9 +542,9 @@ mod tests {
             let agent = EnsName::parse(AGENT).expect("a name");
             let found = read_signer_at_one_block(&agent, |name| {
                 let (key, text, newest) = if name.as_str() == AGENT {
-                    (RecordKey::ReceiptSigner, "signer.eth", own)
+                    (TextRecordKey::ReceiptSigner, "signer.eth", own)
                 } else {
-                    (RecordKey::SigPub, "ed25519:AB", signers)
+                    (TextRecordKey::SigPub, "ed25519:AB", signers)
                 };
                 ready(Ok(SignerRecords { newest, ..records([(key, TextRecord::Text(text.to_owned()))]) }))
             });

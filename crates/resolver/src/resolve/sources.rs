@@ -10,14 +10,14 @@ use bytes::Bytes;
 use clresolve_core::reading::ResolvedRecords;
 use clresolve_core::reason::ResolutionStep;
 use clresolve_core::uri;
-use clresolve_ipfs::{ContentId, ContentPath, DagWalk, DagWalkBudget, DagWalkError, VerifiedBlocks, VerifiedFile};
+use clresolve_ipfs::{ContentId, DagWalk, DagWalkBudget, DagWalkError, UnixFsPath, VerifiedBlocks, VerifiedFile};
 use clresolve_verdict::card::AgentCard;
-use clresolve_verdict::check::verbs::has_placeholder;
+use clresolve_verdict::check::verbs::has_placeholder_cid;
 use clresolve_verdict::evidence::{
-    CardLocations, ContentProofSource, HttpsOutcome, IpfsFetchError, IpfsMirrorPath, IpfsOutcome, ResolutionEvidence,
-    SchemaEvidence, SchemaFetchError, SchemaResponse, SchemaResponses,
+    CanonicalAndMirrorSchema, CardLocations, ContentProofSource, HttpsOutcome, IpfsFetchError, IpfsMirrorLocation,
+    IpfsWalkOutcome, ResolutionEvidence, SchemaEvidence, SchemaFetchError, SchemaFetchResult,
 };
-use clresolve_verdict::manifest::SchemaSide;
+use clresolve_verdict::manifest::SchemaRole;
 use clresolve_verdict::schema::served::ServedSchema;
 use clresolve_verdict::verdict::StepStatus;
 use futures_util::future::OptionFuture;
@@ -25,7 +25,7 @@ use tokio::time::Instant;
 
 use super::content::{ContentFetcher, IpfsPathResult, LyingGateways};
 use super::progress::NameStepEventSender;
-use crate::cache::{ContentCache, ReusableContent};
+use crate::cache::{IpfsContentCache, ReusableContent};
 use crate::cpu_pool::CpuPool;
 use crate::fetch::{FetchError, https::REGISTRY_LIMIT};
 
@@ -34,7 +34,7 @@ use crate::fetch::{FetchError, https::REGISTRY_LIMIT};
 pub(super) struct ContentSources {
     pub(super) content: Arc<dyn ContentFetcher>,
     /// Content that an earlier resolution proved.
-    pub(super) proven: ContentCache,
+    pub(super) proven: IpfsContentCache,
     /// The blocks of the walks, in a resolution for a bundle.
     pub(super) kept: Option<Arc<Mutex<VerifiedBlocks>>>,
     /// Parses what the sources served.
@@ -50,7 +50,7 @@ pub(super) struct ContentFetchResults {
 
 impl ContentFetchResults {
     /// The results that an earlier resolution fetched.
-    pub(super) fn from_earlier(earlier: &ReusableContent) -> Self {
+    pub(super) fn from_reusable_content(earlier: &ReusableContent) -> Self {
         let (ipfs, mirror) = earlier.ipfs_outcomes();
         Self {
             https: earlier.https_source().clone(),
@@ -62,7 +62,7 @@ impl ContentFetchResults {
 }
 
 /// The status that a host's response implies by itself.
-const fn host_status(source: &HttpsOutcome) -> Option<StepStatus> {
+const fn https_step_status(source: &HttpsOutcome) -> Option<StepStatus> {
     match source {
         HttpsOutcome::NotAsked => None,
         HttpsOutcome::Body { .. } => Some(StepStatus::Pass),
@@ -73,11 +73,11 @@ const fn host_status(source: &HttpsOutcome) -> Option<StepStatus> {
 
 /// The status that a walk implies by itself. Bytes from another source may still prove what the gateways did not
 /// supply.
-const fn gateway_status(IpfsPathResult { walked, .. }: &IpfsPathResult) -> Option<StepStatus> {
+const fn ipfs_step_status(IpfsPathResult { walked, .. }: &IpfsPathResult) -> Option<StepStatus> {
     match walked {
-        IpfsOutcome::NotAsked | IpfsOutcome::Unproven(_) => None,
-        IpfsOutcome::Proven { .. } => Some(StepStatus::Pass),
-        IpfsOutcome::Refuted(_) => Some(StepStatus::Fail),
+        IpfsWalkOutcome::NotAsked | IpfsWalkOutcome::Unproven(_) => None,
+        IpfsWalkOutcome::Proven { .. } => Some(StepStatus::Pass),
+        IpfsWalkOutcome::Refuted(_) => Some(StepStatus::Fail),
     }
 }
 
@@ -91,7 +91,7 @@ impl ContentSources {
         progress: NameStepEventSender<'_>,
     ) -> ContentFetchResults {
         let targets = CardLocations::from_records(&found.records);
-        let needs_https = targets.is_url_awaited(all);
+        let needs_https = targets.ipfs_walk_awaits_url(all);
         let CardLocations { url, cid, path, mirror: other } = targets;
 
         let started = Instant::now();
@@ -101,7 +101,11 @@ impl ContentSources {
             match &url {
                 Some(url) => {
                     progress
-                        .run_step(ResolutionStep::FetchHttps, self.content.fetch_card(url, https_limit), host_status)
+                        .run_step(
+                            ResolutionStep::FetchHttps,
+                            self.content.fetch_card(url, https_limit),
+                            https_step_status,
+                        )
                         .await
                 }
                 None => HttpsOutcome::NotAsked,
@@ -111,11 +115,11 @@ impl ContentSources {
             let fetched = fetch.await;
             let limit = limit.saturating_sub(started.elapsed());
             let walk = self.walk_cid(cid.as_ref(), &path, fetched.0.bytes(), limit);
-            let walked = run_timed(progress.run_step(ResolutionStep::FetchIpfs, walk, gateway_status)).await;
+            let walked = run_timed(progress.run_step(ResolutionStep::FetchIpfs, walk, ipfs_step_status)).await;
             (fetched, walked)
         } else {
             let walk = self.walk_cid(cid.as_ref(), &path, None, limit);
-            tokio::join!(fetch, run_timed(progress.run_step(ResolutionStep::FetchIpfs, walk, gateway_status)))
+            tokio::join!(fetch, run_timed(progress.run_step(ResolutionStep::FetchIpfs, walk, ipfs_step_status)))
         };
         let left = || limit.saturating_sub(started.elapsed());
         let later = Instant::now();
@@ -133,17 +137,18 @@ impl ContentSources {
     async fn walk_cid(
         &self,
         cid: Option<&ContentId>,
-        path: &ContentPath,
+        path: &UnixFsPath,
         known: Option<&Bytes>,
         limit: Duration,
     ) -> IpfsPathResult {
         let Some(cid) = cid else { return IpfsPathResult::not_asked() };
         if let Some(bytes) = known.filter(|bytes| path.is_empty() && cid.is_raw() && cid.is_cid_of_block(bytes)) {
             self.update_kept_blocks(|kept| kept.add_if_verified(cid, bytes.clone()));
-            return IpfsOutcome::Proven { bytes: bytes.clone(), by: ContentProofSource::BytesInHand, blocks: 1 }.into();
+            return IpfsWalkOutcome::Proven { bytes: bytes.clone(), by: ContentProofSource::BytesInHand, blocks: 1 }
+                .into();
         }
         if let Some(bytes) = self.proven.get(cid, path).await {
-            return IpfsOutcome::Proven { bytes, by: ContentProofSource::EarlierRun, blocks: 0 }.into();
+            return IpfsWalkOutcome::Proven { bytes, by: ContentProofSource::EarlierRun, blocks: 0 }.into();
         }
         let known: Vec<Bytes> = known.cloned().into_iter().collect();
         let walk = self.content.walk_ipfs_path(cid, path, &known, DagWalkBudget::for_agent_card(), limit).await;
@@ -167,15 +172,15 @@ impl ContentSources {
         &self,
         walk: IpfsPathResult,
         cid: Option<&ContentId>,
-        path: &ContentPath,
+        path: &UnixFsPath,
         https: &HttpsOutcome,
     ) -> IpfsPathResult {
-        let IpfsOutcome::Unproven(causes) = &walk.walked else { return walk };
+        let IpfsWalkOutcome::Unproven(causes) = &walk.walked else { return walk };
         let Some(served) = https.bytes().cloned() else { return walk };
         let Some(cid) = cid.filter(|cid| !cid.is_raw()) else { return walk };
         let (again, at_hand) = (DagWalk::new(*cid, path, DagWalkBudget::for_agent_card()), walk.blocks);
         let (ended, blocks) = self.pool.run(move || walk_known_blocks(again, &at_hand, &served)).await;
-        let walked = IpfsOutcome::from_walk(ended, ContentProofSource::Gateway, causes.clone());
+        let walked = IpfsWalkOutcome::from_walk(ended, ContentProofSource::Gateway, causes.clone());
         if let Some(bytes) = walked.bytes() {
             self.update_kept_blocks(|kept| kept.extend(blocks.clone()));
             self.proven.insert(cid, path, bytes.clone()).await;
@@ -191,10 +196,10 @@ impl ContentSources {
     ) -> Option<(SchemaEvidence, LyingGateways)> {
         let bytes = evidence.card_bytes()?.clone();
         let card = self.pool.run(move || AgentCard::parse(&bytes).ok()).await?;
-        let bound = async |side: SchemaSide| {
-            let mirror = card.schema_mirror(side).filter(|mirror| !has_placeholder(mirror));
+        let bound = async |side: SchemaRole| {
+            let mirror = card.schema_mirror_location(side).filter(|mirror| !has_placeholder_cid(mirror));
             let (canonical, mirror) = tokio::join!(
-                OptionFuture::from(card.schema(side).map(|location| self.fetch_schema(location, limit))),
+                OptionFuture::from(card.schema_location(side).map(|location| self.fetch_schema(location, limit))),
                 OptionFuture::from(mirror.map(|location| self.fetch_schema(location, limit))),
             );
             let unnamed = || (Err(SchemaFetchError::NotNamed.into()), LyingGateways::new());
@@ -203,16 +208,16 @@ impl ContentSources {
                 liars.extend(others);
                 answer
             });
-            (SchemaResponses { canonical, mirror }, liars)
+            (CanonicalAndMirrorSchema { canonical, mirror }, liars)
         };
         let ((request, of_request), (receipt, of_receipt)) =
-            tokio::join!(bound(SchemaSide::Request), bound(SchemaSide::Receipt));
+            tokio::join!(bound(SchemaRole::Request), bound(SchemaRole::Receipt));
         Some((SchemaEvidence { request, receipt }, [of_request, of_receipt].concat()))
     }
 
     /// Fetches a schema from its location (an `https` URL, or an `ipfs` URL, walked and proven). Also returns the
     /// gateways that sent wrong blocks.
-    pub(super) async fn fetch_schema(&self, location: &str, limit: Duration) -> (SchemaResponse, LyingGateways) {
+    pub(super) async fn fetch_schema(&self, location: &str, limit: Duration) -> (SchemaFetchResult, LyingGateways) {
         let (answer, liars) = if uri::strip_scheme(location, "ipfs").is_some() {
             let (bytes, liars) = self.fetch_ipfs_file(location, DagWalkBudget::for_agent_card(), limit).await;
             (bytes.map_err(SchemaFetchError::Ipfs), liars)
@@ -227,11 +232,11 @@ impl ContentSources {
 
     /// The schemas that an earlier resolution fetched.
     pub(super) async fn reuse_schemas(&self, earlier: &SchemaEvidence<Bytes>) -> SchemaEvidence {
-        let answer = async |answer: &SchemaResponse<Bytes>| match answer {
+        let answer = async |answer: &SchemaFetchResult<Bytes>| match answer {
             Ok(bytes) => Ok(self.parse_schema(bytes.clone()).await),
             Err(fault) => Err(fault.clone()),
         };
-        let bound = async |bound: &SchemaResponses<Bytes>| SchemaResponses {
+        let bound = async |bound: &CanonicalAndMirrorSchema<Bytes>| CanonicalAndMirrorSchema {
             canonical: answer(&bound.canonical).await,
             mirror: OptionFuture::from(bound.mirror.as_ref().map(&answer)).await,
         };
@@ -240,7 +245,7 @@ impl ContentSources {
 
     /// Each document is a separate job.
     async fn parse_schema(&self, bytes: Bytes) -> ServedSchema {
-        self.pool.run(move || ServedSchema::read(bytes)).await
+        self.pool.run(move || ServedSchema::from_bytes(bytes)).await
     }
 
     /// The bytes behind an `ipfs` URL, walked and proven, and the gateways that sent wrong blocks.
@@ -250,13 +255,13 @@ impl ContentSources {
         budget: DagWalkBudget,
         limit: Duration,
     ) -> (Result<Bytes, IpfsFetchError>, LyingGateways) {
-        let IpfsMirrorPath { cid, path } = match IpfsMirrorPath::parse(location) {
+        let IpfsMirrorLocation { cid, path } = match IpfsMirrorLocation::parse(location) {
             Ok(mirror) => mirror,
             Err(error) => return (Err(error.into()), LyingGateways::new()),
         };
         let IpfsPathResult { walked, liars, .. } = self.content.walk_ipfs_path(&cid, &path, &[], budget, limit).await;
         let bytes = match walked {
-            IpfsOutcome::Proven { bytes, .. } => Ok(bytes),
+            IpfsWalkOutcome::Proven { bytes, .. } => Ok(bytes),
             other => Err(IpfsFetchError::Walk(Box::new(other))),
         };
         (bytes, liars)
@@ -331,11 +336,11 @@ pub enum RegistryDocumentFetchError {
 
 impl RegistryDocumentFetchError {
     /// Whether no source could be reached or none responded, which implies nothing about the registry.
-    pub fn is_silence(&self) -> bool {
+    pub fn is_unreachable(&self) -> bool {
         match self {
             Self::Https(fault) => matches!(fault, FetchError::Unavailable(_)),
             Self::Ipfs(IpfsFetchError::Url(_)) => false,
-            Self::Ipfs(IpfsFetchError::Walk(walked)) => !matches!(**walked, IpfsOutcome::Refuted(_)),
+            Self::Ipfs(IpfsFetchError::Walk(walked)) => !matches!(**walked, IpfsWalkOutcome::Refuted(_)),
         }
     }
 }
@@ -352,8 +357,8 @@ pub(super) fn elapsed_milliseconds(since: Instant) -> u64 {
 
 #[cfg(all(test, feature = "sandbox"))]
 mod tests {
-    use clresolve_core::recordable::RecordableCause;
-    use clresolve_ipfs::build::{DagLayout, build_directory_tree};
+    use clresolve_core::recordable::LiveOrRecordedCause;
+    use clresolve_ipfs::build::{UnixFsLayout, build_directory_tree};
 
     use super::*;
     use crate::resolve::Resolver;
@@ -366,10 +371,10 @@ mod tests {
         let resolver = Resolver::new(&config).await.expect("its configuration is good");
         let location = format!("ipfs://{}", ContentId::from_raw_block(b"what nobody has"));
         let (answer, _) = resolver.0.walker.sources.fetch_schema(&location, config.timeout).await;
-        let Err(RecordableCause::Met(SchemaFetchError::Ipfs(IpfsFetchError::Walk(walked)))) = &answer else {
+        let Err(LiveOrRecordedCause::Met(SchemaFetchError::Ipfs(IpfsFetchError::Walk(walked)))) = &answer else {
             panic!("{answer:?}")
         };
-        assert!(matches!(**walked, IpfsOutcome::Unproven(_)), "{walked}");
+        assert!(matches!(**walked, IpfsWalkOutcome::Unproven(_)), "{walked}");
     }
 
     /// A publisher's directories may have megabytes, and the threads that answer requests must not wait for their
@@ -380,17 +385,17 @@ mod tests {
         let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
         let card = Bytes::from_static(b"{}");
         let (root, blocks) =
-            build_directory_tree(&BTreeMap::from([("card.json".to_owned(), card.clone())]), DagLayout::default());
+            build_directory_tree(&BTreeMap::from([("card.json".to_owned(), card.clone())]), UnixFsLayout::default());
         let mut sent = VerifiedBlocks::default();
         sent.add_if_verified(&root, blocks[&root].clone());
-        let walk = IpfsPathResult { blocks: sent, ..IpfsOutcome::Unproven(Vec::new()).into() };
+        let walk = IpfsPathResult { blocks: sent, ..IpfsWalkOutcome::Unproven(Vec::new()).into() };
         let https = HttpsOutcome::Body { bytes: card.clone(), url: "https://a.example/card.json".to_owned() };
-        let path = ContentPath::parse_literal("card.json").expect("a path");
+        let path = UnixFsPath::parse_literal("card.json").expect("a path");
 
         let sources = &resolver.0.walker.sources;
         let before = sources.pool.started_count();
         let proven = sources.walk_with_known_leaf(walk, Some(&root), &path, &https).await;
-        assert_eq!(proven.walked, IpfsOutcome::Proven { bytes: card, by: ContentProofSource::Gateway, blocks: 2 });
+        assert_eq!(proven.walked, IpfsWalkOutcome::Proven { bytes: card, by: ContentProofSource::Gateway, blocks: 2 });
         assert_eq!(sources.pool.started_count() - before, 1);
     }
 }

@@ -112,7 +112,7 @@ impl ResolutionSpanRecorder {
     pub(super) fn send_trace(self, verdict: &Verdict) {
         let Self(Some(open)) = self else { return };
         let trace = open.to_trace(verdict);
-        let spans = trace.spans();
+        let spans = trace.span_count();
         if open.queue.try_send(trace).is_err() {
             telemetry::count_dropped_spans(SpanDropReason::Queue, spans);
         }
@@ -144,7 +144,7 @@ impl OpenResolutionTrace {
 
 impl ResolutionTrace {
     /// Number of spans: one for the resolution and one for each step.
-    pub fn spans(&self) -> usize {
+    pub fn span_count(&self) -> usize {
         self.steps.len() + 1
     }
 }

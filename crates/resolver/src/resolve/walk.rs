@@ -13,15 +13,16 @@ use clresolve_chain::{ChainHeadReader, EnsReader};
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{ChainError, EnsAnswer, NameReading, ResolvedRecords};
 use clresolve_core::reason::ResolutionStep;
-use clresolve_core::records::{RecordKey, TextRecord};
+use clresolve_core::records::{TextRecord, TextRecordKey};
 use clresolve_core::state::TrustState;
 use clresolve_core::text::excerpt_text;
-use clresolve_verdict::build::{self, TimedEvidence};
+use clresolve_verdict::build::{self, EvidenceWithStepDurations};
 use clresolve_verdict::check::JudgementPolicy;
 use clresolve_verdict::evidence::continuity::HistoryOutcome;
 use clresolve_verdict::evidence::links::{self, ExternalLinks, RegisteredAgentId, RegistrationFile};
 use clresolve_verdict::evidence::{
-    CardLocations, ClOwnerEvidence, ClOwnerReadError, HttpsOutcome, IpfsOutcome, RecordUsability, ResolutionEvidence,
+    CardLocations, ClOwnerEvidence, ClOwnerReadError, HttpsOutcome, IpfsWalkOutcome, RecordUsability,
+    ResolutionEvidence,
 };
 use clresolve_verdict::incident::SecurityIncident;
 use clresolve_verdict::profile::{ConformanceProfile, ConformanceProfiles};
@@ -39,9 +40,9 @@ use super::question::VerdictRules;
 use super::sources::{ContentFetchResults, ContentSources, elapsed_milliseconds, run_timed};
 use super::spans::{ResolutionSpanRecorder, TraceQueue};
 use super::turns::ConcurrentNameLimit;
-use super::upstream::ChainUpstream;
+use super::upstream::ChainRpcUpstream;
 use crate::cache::{
-    CacheKey, EarlierResults, FinishedResolution, ResolutionStartSnapshot, ReusableContent, VerdictCache,
+    EarlierResults, FinishedResolution, ResolutionStartSnapshot, ReusableContent, VerdictCache, VerdictCacheKey,
 };
 use crate::clock::Clock;
 use crate::config::Config;
@@ -59,7 +60,7 @@ const CHAIN_SHARE: f64 = 0.6;
 pub(super) struct UncachedResolver {
     pub(super) chain: Arc<dyn EnsReader>,
     /// The endpoints behind `chain`, if it has any.
-    pub(super) upstream: Option<ChainUpstream>,
+    pub(super) upstream: Option<ChainRpcUpstream>,
     /// The reader of the head of `chain`, if it has endpoints.
     pub(super) heads: Option<Arc<dyn ChainHeadReader>>,
     /// The light client that supplies the headers of `chain`, if any.
@@ -84,7 +85,7 @@ pub(super) struct UncachedResolver {
 /// A resolution that the cache requests.
 #[derive(Clone)]
 pub(super) struct ResolutionRequest {
-    pub(super) key: CacheKey,
+    pub(super) key: VerdictCacheKey,
     pub(super) rules: VerdictRules,
     /// Results of earlier resolutions. Content is reused if the records are unchanged.
     pub(super) before: EarlierResults,
@@ -96,21 +97,21 @@ impl UncachedResolver {
         self.clock.now()
     }
 
-    pub(super) async fn run(self: &Arc<Self>, request: &ResolutionRequest) -> FinishedResolution {
+    pub(super) async fn resolve(self: &Arc<Self>, request: &ResolutionRequest) -> FinishedResolution {
         let _running = telemetry::track_running_resolution();
-        let began = request.cache.resolution_start();
+        let began = request.cache.snapshot_resolution_start();
         let spans = self.traces.begin_recorder(&*self.clock);
-        let run = self.gather_for(request, &spans).await;
+        let run = self.gather_request_evidence(request, &spans).await;
         let (_, found) = self.judge_and_report(run, request, began).await;
         spans.send_trace(found.resolution.verdict());
         found
     }
 
-    pub(super) async fn gather_for(
+    pub(super) async fn gather_request_evidence(
         &self,
         request: &ResolutionRequest,
         spans: &ResolutionSpanRecorder,
-    ) -> TimedEvidence {
+    ) -> EvidenceWithStepDurations {
         let ResolutionRequest { key, rules, before, .. } = request;
         self.gather_evidence(key.name.clone(), &rules.policy, before.content.as_deref(), spans).await
     }
@@ -118,10 +119,10 @@ impl UncachedResolver {
     /// Like [`UncachedResolver::judge_and_remember`]. Also counts and logs the verdict.
     pub(super) async fn judge_and_report(
         self: &Arc<Self>,
-        run: TimedEvidence,
+        run: EvidenceWithStepDurations,
         request: &ResolutionRequest,
         began: ResolutionStartSnapshot,
-    ) -> (TimedEvidence, FinishedResolution) {
+    ) -> (EvidenceWithStepDurations, FinishedResolution) {
         let (run, found) = self.judge_and_remember(run, request, began).await;
         report_verdict(found.resolution.verdict());
         (run, found)
@@ -131,15 +132,15 @@ impl UncachedResolver {
     /// meantime, the reading at the newest block counts as failed.
     pub(super) async fn judge_and_remember(
         self: &Arc<Self>,
-        run: TimedEvidence,
+        run: EvidenceWithStepDurations,
         request: &ResolutionRequest,
         began: ResolutionStartSnapshot,
-    ) -> (TimedEvidence, FinishedResolution) {
+    ) -> (EvidenceWithStepDurations, FinishedResolution) {
         let ResolutionRequest { key, rules, before, cache } = request;
-        let (mut run, mut resolution) = self.judge_run(run, rules, before.failures).await;
+        let (mut run, mut resolution) = self.judge_evidence(run, rules, before.failures).await;
         if let Err(error) = self.remember_verdict(&run.evidence, resolution.verdict()).await {
             run.evidence.continuity = run.evidence.continuity.with_store_failure(error.to_string());
-            (run, resolution) = self.judge_run(run, rules, before.failures).await;
+            (run, resolution) = self.judge_evidence(run, rules, before.failures).await;
         }
         let mut is_overtaken = false;
         if !cache.is_unevicted_since(&key.name, began)
@@ -147,21 +148,21 @@ impl UncachedResolver {
             && !clresolve_core::mutant!("overtaken-runs-answer")
         {
             is_overtaken = true;
-            reading.latest = Some(Err(overtaken_error()));
-            (run, resolution) = self.judge_run(run, rules, before.failures).await;
+            reading.latest = Some(Err(evicted_during_resolution_error()));
+            (run, resolution) = self.judge_evidence(run, rules, before.failures).await;
         }
         let is_trusted = resolution.verdict().state == TrustState::Trusted;
-        let content = ReusableContent::from_run(&run).filter(|_| is_trusted).map(Arc::new);
+        let content = ReusableContent::from_evidence(&run).filter(|_| is_trusted).map(Arc::new);
         (run, FinishedResolution { content, is_overtaken, reads_chain: true, ..resolution.into() })
     }
 
     /// Judges the evidence in the CPU pool, so that it does not block the threads that serve requests.
-    pub(super) async fn judge_run(
+    pub(super) async fn judge_evidence(
         self: &Arc<Self>,
-        run: TimedEvidence,
+        run: EvidenceWithStepDurations,
         rules: &VerdictRules,
         failures: u32,
-    ) -> (TimedEvidence, Resolution) {
+    ) -> (EvidenceWithStepDurations, Resolution) {
         let (walker, rules) = (Arc::clone(self), rules.clone());
         let judge = move || {
             let resolution =
@@ -200,12 +201,14 @@ impl UncachedResolver {
         policy: &JudgementPolicy,
         earlier: Option<&ReusableContent>,
         spans: &ResolutionSpanRecorder,
-    ) -> TimedEvidence {
+    ) -> EvidenceWithStepDurations {
         let started = Instant::now();
         let deadline = started + self.config.timeout;
         let watched = self.progress.sender_for_name(&name, spans);
         let reading = watched
-            .run_step(ResolutionStep::Records, self.read_records(&name, deadline), |read| Some(reading_status(read)))
+            .run_step(ResolutionStep::Records, self.read_records(&name, deadline), |read| {
+                Some(records_step_status(read))
+            })
             .await;
         let mut milliseconds = BTreeMap::from([(ResolutionStep::Records, elapsed_milliseconds(started))]);
         let mut evidence = ResolutionEvidence {
@@ -216,8 +219,8 @@ impl UncachedResolver {
             reading,
             owner: ClOwnerEvidence::NotAsked,
             https: HttpsOutcome::NotAsked,
-            ipfs: IpfsOutcome::NotAsked,
-            mirror: IpfsOutcome::NotAsked,
+            ipfs: IpfsWalkOutcome::NotAsked,
+            mirror: IpfsWalkOutcome::NotAsked,
             liars: Vec::new(),
             schemas: None,
             continuity: HistoryOutcome::NotAsked,
@@ -226,7 +229,7 @@ impl UncachedResolver {
         };
         evidence.continuity = self.recall_history(&evidence).await;
         let (Ok(reading), Some(found)) = (&evidence.reading, evidence.resolved_records()) else {
-            return TimedEvidence { evidence, milliseconds, content_fetched_at: None };
+            return EvidenceWithStepDurations { evidence, milliseconds, content_fetched_at: None };
         };
         let earlier = earlier.filter(|earlier| earlier.is_reusable_for(reading, evidence.now));
 
@@ -246,7 +249,7 @@ impl UncachedResolver {
         let content = async {
             let turn = self.turns.acquire_permit().await;
             let sources = match earlier {
-                Some(earlier) => ContentFetchResults::from_earlier(earlier),
+                Some(earlier) => ContentFetchResults::from_reusable_content(earlier),
                 None => self.sources.fetch_card_content(found, policy.require_all_sources, limit, progress).await,
             };
             (sources, turn)
@@ -280,7 +283,11 @@ impl UncachedResolver {
             }
             milliseconds.insert(ResolutionStep::Schemas, elapsed_milliseconds(started));
         }
-        TimedEvidence { evidence, milliseconds, content_fetched_at: earlier.map(ReusableContent::fetched_at) }
+        EvidenceWithStepDurations {
+            evidence,
+            milliseconds,
+            content_fetched_at: earlier.map(ReusableContent::fetched_at),
+        }
     }
 
     /// Reads the records of a name before `deadline`.
@@ -292,14 +299,14 @@ impl UncachedResolver {
     }
 
     async fn read_owner(&self, found: &ResolvedRecords, reading: &NameReading, limit: Duration) -> ClOwnerEvidence {
-        let Some(owner) = RecordUsability::from_record(&found.records, RecordKey::Owner).text() else {
+        let Some(owner) = RecordUsability::from_record(&found.records, TextRecordKey::Owner).text() else {
             return ClOwnerEvidence::NotAsked;
         };
         let owner = match EnsName::parse(owner) {
             Ok(owner) => owner,
             Err(error) => return ClOwnerEvidence::NotAName(error.into()),
         };
-        match tokio::time::timeout(limit, self.chain.read_holding(&owner, &reading.block, &reading.endpoints)).await {
+        match tokio::time::timeout(limit, self.chain.read_cl_owner(&owner, &reading.block, &reading.endpoints)).await {
             Ok(Ok(holding)) => ClOwnerEvidence::Read(holding),
             Ok(Err(error)) => ClOwnerEvidence::Failed(ClOwnerReadError::from(error).into()),
             Err(_) => ClOwnerEvidence::Failed(ClOwnerReadError::Late.into()),
@@ -309,7 +316,7 @@ impl UncachedResolver {
     /// Adds the evidence that a bundle does not contain: the remembered history of the name, links back to the card (if
     /// `rules.links` is set), and misspelt keys.
     #[cfg(feature = "redis")]
-    pub(super) async fn complete_evidence(&self, evidence: &mut ResolutionEvidence) {
+    pub(super) async fn add_unbundled_evidence(&self, evidence: &mut ResolutionEvidence) {
         evidence.continuity = self.recall_history(evidence).await;
         if let (true, Ok(reading), Some(found)) =
             (self.config.rules.links, &evidence.reading, evidence.resolved_records())
@@ -331,18 +338,18 @@ impl UncachedResolver {
         found: &ResolvedRecords,
         reading: &NameReading,
         limit: Duration,
-    ) -> Vec<(RecordKey, &'static str)> {
-        let is_missing = |key: &RecordKey| *found.records.get(*key) == TextRecord::Absent;
-        if found.offchain || RecordKey::ALL.iter().all(is_missing) {
+    ) -> Vec<(TextRecordKey, &'static str)> {
+        let is_missing = |key: &TextRecordKey| *found.records.get(*key) == TextRecord::Absent;
+        if found.offchain || TextRecordKey::ALL.iter().all(is_missing) {
             return Vec::new();
         }
-        let spellings = |key: RecordKey| key.misspellings().iter().map(move |spelt| (key, *spelt));
-        let near: Vec<_> = RecordKey::CARD.into_iter().filter(is_missing).flat_map(spellings).collect();
+        let spellings = |key: TextRecordKey| key.misspellings().iter().map(move |spelt| (key, *spelt));
+        let near: Vec<_> = TextRecordKey::CARD.into_iter().filter(is_missing).flat_map(spellings).collect();
         if near.is_empty() {
             return near;
         }
         let keys: Vec<_> = near.iter().map(|(_, spelt)| (*spelt).to_owned()).collect();
-        let asked = self.chain.read_owner_details(name, &reading.block, &reading.endpoints, &keys);
+        let asked = self.chain.read_texts_at_block(name, &reading.block, &reading.endpoints, &keys);
         let records = tokio::time::timeout(limit, asked).await.ok().and_then(Result::ok).unwrap_or_default();
         let set = near.into_iter().zip(records).filter(|(_, record)| *record != TextRecord::Absent);
         set.map(|(near, _)| near).collect()
@@ -361,7 +368,7 @@ impl UncachedResolver {
             if keys.is_empty() {
                 return Ok(Vec::new());
             }
-            let asked = self.chain.read_owner_details(name, &reading.block, &reading.endpoints, &keys);
+            let asked = self.chain.read_texts_at_block(name, &reading.block, &reading.endpoints, &keys);
             match tokio::time::timeout(limit, asked).await {
                 Ok(Ok(records)) => Ok(keys.into_iter().zip(records).collect()),
                 Ok(Err(error)) => Err(excerpt_text(&error.to_string())),
@@ -380,14 +387,14 @@ impl UncachedResolver {
             Ok(bytes) => self.pool.run(move || RegistrationFile::parse(&bytes).ok()).await.unwrap_or_default(),
             Err(_) => RegistrationFile::default(),
         };
-        let keys = entries.registrations.iter().map(RegisteredAgentId::key).collect();
+        let keys = entries.registrations.iter().map(RegisteredAgentId::ensip25_record_key).collect();
         let registrations = texts(keys, limit.saturating_sub(started.elapsed())).await;
         ExternalLinks { records, file, registrations }
     }
 
     async fn recall_history(&self, evidence: &ResolutionEvidence) -> HistoryOutcome {
         match &self.history {
-            Some(history) => history.recall(evidence).await,
+            Some(history) => history.recall_history(evidence).await,
             None => HistoryOutcome::NotAsked,
         }
     }
@@ -398,14 +405,14 @@ impl UncachedResolver {
         verdict: &Verdict,
     ) -> Result<(), ResolverMemoryError> {
         match &self.history {
-            Some(history) => history.remember(evidence, verdict).await,
+            Some(history) => history.remember_verdict(evidence, verdict).await,
             None => Ok(()),
         }
     }
 }
 
 /// The status of the records step before judgement: whether the reading found records to judge.
-const fn reading_status(reading: &Result<NameReading, ChainError>) -> StepStatus {
+const fn records_step_status(reading: &Result<NameReading, ChainError>) -> StepStatus {
     match reading {
         Ok(NameReading { answer: EnsAnswer::Records(_), .. }) => StepStatus::Pass,
         _ => StepStatus::Unknown,
@@ -413,7 +420,7 @@ const fn reading_status(reading: &Result<NameReading, ChainError>) -> StepStatus
 }
 
 /// The error that replaces the reading at the newest block if the name was evicted during the resolution.
-fn overtaken_error() -> ChainError {
+fn evicted_during_resolution_error() -> ChainError {
     let detail = "the name was evicted while it was read".to_owned();
     ChainError::BlockUnavailable { block: "latest".to_owned(), detail }
 }

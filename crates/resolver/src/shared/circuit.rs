@@ -23,24 +23,25 @@ struct ConsecutiveFailures {
 impl CircuitBreaker {
     /// Whether the circuit is open.
     pub fn is_open(&self, now: Timestamp) -> bool {
-        self.failures().rests_until.is_some_and(|until| now < until) && !clresolve_core::mutant!("redis-never-rests")
+        self.lock_failures().rests_until.is_some_and(|until| now < until)
+            && !clresolve_core::mutant!("redis-never-rests")
     }
 
     /// Records a success.
     pub fn record_success(&self) {
-        *self.failures() = ConsecutiveFailures::default();
+        *self.lock_failures() = ConsecutiveFailures::default();
     }
 
     /// Records a failure. After the circuit was open, a single failure reopens it.
     pub fn record_failure(&self, now: Timestamp) {
-        let mut failures = self.failures();
+        let mut failures = self.lock_failures();
         failures.in_a_row = failures.in_a_row.saturating_add(1);
         if failures.in_a_row >= FAILURES {
             failures.rests_until = now.checked_add(REST).ok();
         }
     }
 
-    fn failures(&self) -> MutexGuard<'_, ConsecutiveFailures> {
+    fn lock_failures(&self) -> MutexGuard<'_, ConsecutiveFailures> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -22,7 +22,7 @@ use super::circuit::CircuitBreaker;
 use super::value::MAX_VALUE_BYTES;
 use crate::clock::Clock;
 use crate::config::RedisConfig;
-use crate::fetch::{ByteStream, Egress, StreamAddress};
+use crate::fetch::{ByteStream, Egress, TcpTlsOrUnixAddress};
 use crate::telemetry;
 
 /// Maximum number of concurrent requests: one for each cold resolution that a daemon runs by default, and as many more.
@@ -50,7 +50,7 @@ pub struct RedisClient {
 /// Address and credentials of the server.
 pub struct RedisConnector {
     egress: Egress,
-    place: StreamAddress,
+    place: TcpTlsOrUnixAddress,
     login: RedisConnectionInfo,
 }
 

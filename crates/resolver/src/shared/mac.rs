@@ -8,7 +8,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-use crate::sign::{KeyFileError, read_private_text};
+use crate::sign::{KeyFileError, read_private_key_text};
 
 /// Length of a MAC, in bytes.
 pub const MAC_BYTES: usize = 32;
@@ -49,7 +49,7 @@ impl MacKeys {
     /// # Errors
     /// [`MacKeyError`].
     pub fn from_key_file(path: &Path) -> Result<Self, MacKeyError> {
-        Self::parse(&read_private_text(path)?)
+        Self::parse(&read_private_key_text(path)?)
     }
 
     /// Parses a key file: the current key on the first line, and optionally the previous one on the second.
@@ -65,12 +65,12 @@ impl MacKeys {
 
     /// The MAC over `fields` with the current key. `what` separates domains: a MAC for one purpose is invalid for any
     /// other.
-    pub fn sign(&self, what: &str, fields: &[&[u8]]) -> [u8; MAC_BYTES] {
+    pub fn compute_mac(&self, what: &str, fields: &[&[u8]]) -> [u8; MAC_BYTES] {
         mac_over_fields(&self.new, what, fields).finalize().into_bytes().into()
     }
 
     /// Whether `tag` is a MAC over `fields` with one of the keys. Compares in constant time.
-    pub fn verify(&self, what: &str, fields: &[&[u8]], tag: &[u8]) -> bool {
+    pub fn verify_mac(&self, what: &str, fields: &[&[u8]], tag: &[u8]) -> bool {
         let keys = [Some(&self.new), self.old.as_ref()].into_iter().flatten();
         keys.into_iter().any(|key| mac_over_fields(key, what, fields).verify_slice(tag).is_ok())
     }
@@ -109,21 +109,21 @@ mod tests {
     fn the_old_key_still_verifies_and_the_new_one_signs() {
         let [first, second, third] = ["11", "22", "33"].map(|byte| byte.repeat(32));
         let (before, between, after) = (keys(&[&first]), keys(&[&second, &first, ""]), keys(&[&third, &second]));
-        let (by_first, by_second) = (before.sign("a", &[b"x"]), between.sign("a", &[b"x"]));
-        assert!(between.verify("a", &[b"x"], &by_first) && between.verify("a", &[b"x"], &by_second));
-        assert!(after.verify("a", &[b"x"], &by_second));
-        assert!(!after.verify("a", &[b"x"], &by_first) && !before.verify("a", &[b"x"], &by_second));
+        let (by_first, by_second) = (before.compute_mac("a", &[b"x"]), between.compute_mac("a", &[b"x"]));
+        assert!(between.verify_mac("a", &[b"x"], &by_first) && between.verify_mac("a", &[b"x"], &by_second));
+        assert!(after.verify_mac("a", &[b"x"], &by_second));
+        assert!(!after.verify_mac("a", &[b"x"], &by_first) && !before.verify_mac("a", &[b"x"], &by_second));
     }
 
     #[test]
     fn a_mac_is_one_of_its_kind_and_of_these_fields() {
         let keys = keys(&[&"11".repeat(32)]);
-        let tag = keys.sign("a", &[b"xy", b"z"]);
-        assert!(keys.verify("a", &[b"xy", b"z"], &tag));
+        let tag = keys.compute_mac("a", &[b"xy", b"z"]);
+        assert!(keys.verify_mac("a", &[b"xy", b"z"], &tag));
         for (what, fields) in [("b", [b"xy".as_slice(), b"z"]), ("a", [b"x", b"yz"]), ("a", [b"xy", b"Z"])] {
-            assert!(!keys.verify(what, &fields, &tag));
+            assert!(!keys.verify_mac(what, &fields, &tag));
         }
-        assert!(!keys.verify("a", &[b"xy", b"z"], &tag[..31]) && !keys.verify("a", &[b"xy", b"z"], &[]));
+        assert!(!keys.verify_mac("a", &[b"xy", b"z"], &tag[..31]) && !keys.verify_mac("a", &[b"xy", b"z"], &[]));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use clresolve_verdict::verdict::ResolutionDepth;
 use jiff::Timestamp;
 
 use super::mac::{MAC_BYTES, MacKeys};
-use crate::cache::CacheKey;
+use crate::cache::VerdictCacheKey;
 
 /// Domain separation for the MAC of a value, with the version of its format.
 const WHAT: &str = "clresolve.shared/3";
@@ -27,7 +27,7 @@ pub struct SharedEvidenceBinding<'a> {
     /// The version of the program that created the value.
     pub version: &'a str,
     /// Everything that the answer depends on.
-    pub key: &'a CacheKey,
+    pub key: &'a VerdictCacheKey,
 }
 
 /// The shared evidence of a resolution.
@@ -63,13 +63,13 @@ impl SharedEvidenceBinding<'_> {
     /// The key under which the value is stored: a digest of its context, so that versions and questions never collide.
     pub fn storage_key(&self) -> String {
         let fields = self.binding_fields().join("\n");
-        Digest::compute(fields.as_bytes()).hex()
+        Digest::compute(fields.as_bytes()).to_hex()
     }
 
     /// No field contains a line break.
     fn binding_fields(&self) -> [String; 6] {
         let Self { version, key } = self;
-        let CacheKey { name, block, depth, rules, world } = key;
+        let VerdictCacheKey { name, block, depth, rules, world } = key;
         [
             (*version).to_owned(),
             name.as_str().to_owned(),
@@ -87,8 +87,8 @@ impl SharedEvidenceBinding<'_> {
 impl SharedEvidence {
     /// Encodes the value with its MAC. `None` if the evidence is too long to be shared.
     pub fn encode_with_mac(&self, keys: &MacKeys, binding: SharedEvidenceBinding<'_>) -> Option<Vec<u8>> {
-        let head = self.encode_head();
-        let tag = keys.sign(WHAT, &mac_fields(&binding.binding_fields(), &head, &self.evidence));
+        let head = self.encode_header_fields();
+        let tag = keys.compute_mac(WHAT, &mac_fields(&binding.binding_fields(), &head, &self.evidence));
         let stored = [&tag[..], &head, &self.evidence].concat();
         (stored.len() <= MAX_VALUE_BYTES).then_some(stored)
     }
@@ -107,7 +107,7 @@ impl SharedEvidence {
         }
         let (tag, rest) = stored.split_at(MAC_BYTES);
         let (head, evidence) = rest.split_at(HEAD_BYTES - MAC_BYTES);
-        if !keys.verify(WHAT, &mac_fields(&binding.binding_fields(), head, evidence), tag)
+        if !keys.verify_mac(WHAT, &mac_fields(&binding.binding_fields(), head, evidence), tag)
             && !clresolve_core::mutant!("shared-mac-unchecked")
         {
             return Err(SharedEvidenceError::Mac);
@@ -128,7 +128,7 @@ impl SharedEvidence {
         })
     }
 
-    fn encode_head(&self) -> Vec<u8> {
+    fn encode_header_fields(&self) -> Vec<u8> {
         // No chain has a larger height.
         let height = |number: u64| i64::try_from(number).unwrap_or(NONE);
         let numbers = [
@@ -155,8 +155,8 @@ mod tests {
         MacKeys::parse(&"11".repeat(32)).expect("a good key")
     }
 
-    fn key() -> CacheKey {
-        CacheKey {
+    fn key() -> VerdictCacheKey {
+        VerdictCacheKey {
             name: EnsName::parse("a.eth").expect("a good name"),
             block: BlockSelector::Finalized,
             depth: ResolutionDepth::Identity,
@@ -190,11 +190,11 @@ mod tests {
         assert_eq!(open(&without.encode_with_mac(&keys(), binding).expect("it is short"), binding), Ok(without));
         assert_eq!(open(&stored, SharedEvidenceBinding { version: "1.0.1", key: &key }), Err(SharedEvidenceError::Mac));
         let others = [
-            CacheKey { name: EnsName::parse("b.eth").unwrap(), ..key.clone() },
-            CacheKey { block: BlockSelector::Latest, ..key.clone() },
-            CacheKey { depth: ResolutionDepth::Schemas, ..key.clone() },
-            CacheKey { rules: Digest::compute(b"others"), ..key.clone() },
-            CacheKey { world: "other".into(), ..key.clone() },
+            VerdictCacheKey { name: EnsName::parse("b.eth").unwrap(), ..key.clone() },
+            VerdictCacheKey { block: BlockSelector::Latest, ..key.clone() },
+            VerdictCacheKey { depth: ResolutionDepth::Schemas, ..key.clone() },
+            VerdictCacheKey { rules: Digest::compute(b"others"), ..key.clone() },
+            VerdictCacheKey { world: "other".into(), ..key.clone() },
         ];
         for other in &others {
             let elsewhere = SharedEvidenceBinding { version: "1.0.0", key: other };
@@ -209,9 +209,9 @@ mod tests {
         let key = key();
         let binding = SharedEvidenceBinding { version: "1.0.0", key: &key };
         for (at, number) in [(0, i64::MAX), (8, i64::MIN), (16, -2), (24, i64::MAX)] {
-            let mut head = value().encode_head();
+            let mut head = value().encode_header_fields();
             head[at..at + 8].copy_from_slice(&i64::to_be_bytes(number));
-            let tag = keys().sign(WHAT, &mac_fields(&binding.binding_fields(), &head, b"{}"));
+            let tag = keys().compute_mac(WHAT, &mac_fields(&binding.binding_fields(), &head, b"{}"));
             let stored = [&tag[..], &head, b"{}"].concat();
             assert_eq!(open(&stored, binding), Err(SharedEvidenceError::Form), "{number} at {at}");
         }

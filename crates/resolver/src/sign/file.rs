@@ -17,7 +17,7 @@ const MAX_FILE_BYTES: u64 = 64 * 1024;
 /// # Errors
 /// If the file cannot be read, is not a regular file, is accessible to others, or contains no such key.
 pub fn read_signing_key(path: &Path) -> Result<Ed25519SigningKey, KeyFileError> {
-    let pem = read_private_text(path)?;
+    let pem = read_private_key_text(path)?;
     Ed25519SigningKey::from_pem(&pem).map_err(|error| KeyFileError::NoKey { path: path.display().to_string(), error })
 }
 
@@ -44,7 +44,7 @@ pub fn save_signing_key(key: &Ed25519SigningKey, path: &Path) -> Result<(), KeyF
 ///
 /// # Errors
 /// If the file cannot be read, is not a regular file, or is accessible to others.
-pub fn read_private_text(path: &Path) -> Result<Zeroizing<String>, KeyFileError> {
+pub fn read_private_key_text(path: &Path) -> Result<Zeroizing<String>, KeyFileError> {
     let (file, shown) = open_regular_file(path)?;
     check_file_permissions(&file, path, &shown)?;
     read_text(file, &shown).map(Zeroizing::new)

@@ -5,13 +5,13 @@
 //! the request, so that nobody can present it as being about others.
 
 use clresolve_bundle::signed::{
-    AnchorRequirements, MAX_JWS_BYTES, MismatchedPart, VerdictIssuer, VerdictSignError, VerdictVerifyError,
+    AnchorRequirements, MAX_JWS_BYTES, SignedDocumentMismatch, VerdictIssuer, VerdictSignError, VerdictVerifyError,
     check_issue_and_expiry, issue_and_expiry_times,
 };
 use clresolve_core::digest::Digest;
-use clresolve_core::json::{JsonLimits, parse};
+use clresolve_core::json::{JsonLimits, parse_strict_json};
 use clresolve_core::reading::ProofGrade;
-use clresolve_jose::{Ed25519KeySet, JwsType, verify_compact};
+use clresolve_jose::{Ed25519KeySet, JwsProfile, verify_compact_jws};
 use clresolve_messages::receipt::ReceiptVerificationDocument;
 use clresolve_messages::receipt::document::SCHEMA;
 use jiff::Timestamp;
@@ -27,7 +27,7 @@ use clresolve_verdict::verdict::{ChainAnchor, document_id};
 /// `typ` of the protected header.
 pub const RECEIPT_TYPE: &str = "clresolve-receipt+jwt";
 
-const KIND: JwsType = JwsType { typ: RECEIPT_TYPE, max_bytes: MAX_JWS_BYTES };
+const KIND: JwsProfile = JwsProfile { typ: RECEIPT_TYPE, max_bytes: MAX_JWS_BYTES };
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -103,9 +103,9 @@ pub fn verify_signed_receipt_result(
     expected: &ExpectedReceiptResult,
     now: Timestamp,
 ) -> Result<VerifiedReceiptResult, VerdictVerifyError> {
-    let (payload, key_id) = verify_compact(jws, keys, &KIND)?;
+    let (payload, key_id) = verify_compact_jws(jws, keys, &KIND)?;
     let limits = JsonLimits { bytes: MAX_JWS_BYTES, ..JsonLimits::DOCUMENT };
-    let payload = parse(&payload, limits).map_err(VerdictVerifyError::Payload)?;
+    let payload = parse_strict_json(&payload, limits).map_err(VerdictVerifyError::Payload)?;
     let ReceiptResultClaims::<String, Value> { iss: issuer, iat, exp, receipt: document } =
         serde_json::from_value(payload).map_err(|error| VerdictVerifyError::Claims { detail: error.to_string() })?;
     if !clresolve_core::mutant!("late-receipts") {
@@ -127,10 +127,10 @@ fn check_claims(document: &Value, expected: &ExpectedReceiptResult) -> Result<Tr
     let request = expected.request.map(|request| request.to_string());
     let digest = expected.receipt.to_string();
     for (what, expected, pointer) in [
-        (MismatchedPart::Name, Some(expected.name.as_str()), "/name"),
-        (MismatchedPart::Receipt, Some(digest.as_str()), "/receipt/sha256"),
-        (MismatchedPart::Request, request.as_deref(), "/request"),
-        (MismatchedPart::Decision, expected.decision.as_deref(), "/decision"),
+        (SignedDocumentMismatch::Name, Some(expected.name.as_str()), "/name"),
+        (SignedDocumentMismatch::Receipt, Some(digest.as_str()), "/receipt/sha256"),
+        (SignedDocumentMismatch::Request, request.as_deref(), "/request"),
+        (SignedDocumentMismatch::Decision, expected.decision.as_deref(), "/decision"),
     ] {
         let observed = text(pointer);
         if observed != expected && !clresolve_core::mutant!("receipts-are-said-of-others") {
@@ -156,7 +156,7 @@ fn check_settlement(document: &Value, least: Option<ProofGrade>) -> Result<(), V
     let shown_by = document.pointer("/settlement/shown_by").and_then(Value::as_str);
     let Some(shown_by) = shown_by else {
         let (expected, observed) = ("shown".to_owned(), String::new());
-        return Err(VerdictVerifyError::Other { what: MismatchedPart::Settlement, expected, observed });
+        return Err(VerdictVerifyError::Other { what: SignedDocumentMismatch::Settlement, expected, observed });
     };
     let reported = document.pointer("/settlement/proof/grade").and_then(|grade| ProofGrade::deserialize(grade).ok());
     // Logs that are proven against a header are as strong as proven state.

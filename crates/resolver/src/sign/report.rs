@@ -3,7 +3,7 @@
 //! It has its own type, so that no signature of a verdict or decision can replace it. It contains no time and no name:
 //! the report states both, and the key identifies the signer.
 
-use clresolve_jose::{Ed25519KeySet, Ed25519SigningKey, JwsError, JwsType, verify_detached};
+use clresolve_jose::{Ed25519KeySet, Ed25519SigningKey, JwsError, JwsProfile, verify_detached_jws};
 
 /// `typ` of the protected header.
 const REPORT_TYPE: &str = "clresolve-audit+json";
@@ -26,7 +26,7 @@ pub fn sign_audit_report(key: &Ed25519SigningKey, report: &[u8]) -> String {
 /// # Errors
 /// If the signature does not match these bytes, or if its key is not trusted.
 pub fn verify_audit_report(jws: &str, report: &[u8], keys: &Ed25519KeySet) -> Result<String, JwsError> {
-    verify_detached(jws, report, keys, &JwsType { typ: REPORT_TYPE, max_bytes: MAX_SIGNATURE_BYTES })
+    verify_detached_jws(jws, report, keys, &JwsProfile { typ: REPORT_TYPE, max_bytes: MAX_SIGNATURE_BYTES })
 }
 
 #[cfg(test)]

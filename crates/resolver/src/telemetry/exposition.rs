@@ -65,7 +65,10 @@ impl PrometheusExposition {
         let mut families: BTreeMap<&str, BTreeMap<String, u64>> = BTreeMap::new();
         let numbers = self.0.numbers.read().unwrap_or_else(PoisonError::into_inner);
         for (key, value) in numbers.iter().filter(|(key, _)| is_shown(key)) {
-            families.entry(family_name(key.name())).or_default().insert(label_text(key), value.load(Ordering::Relaxed));
+            families
+                .entry(known_family_name(key.name()))
+                .or_default()
+                .insert(format_labels(key), value.load(Ordering::Relaxed));
         }
         let mut text = String::new();
         let times = self.rendered_histograms();
@@ -101,7 +104,7 @@ impl PrometheusExposition {
     fn rendered_histograms(&self) -> HashMap<&'static str, String> {
         let mut families: HashMap<&str, BTreeMap<String, String>> = HashMap::new();
         for (key, times) in self.0.times.read().unwrap_or_else(PoisonError::into_inner).iter() {
-            let (name, labels) = (family_name(key.name()), label_text(key));
+            let (name, labels) = (known_family_name(key.name()), format_labels(key));
             let text = times.render(name, labels.trim_matches(['{', '}']));
             families.entry(name).or_default().insert(labels, text);
         }
@@ -113,7 +116,7 @@ impl PrometheusExposition {
         if let Some(series) = self.0.numbers.read().unwrap_or_else(PoisonError::into_inner).get(key) {
             return Some(Arc::clone(series));
         }
-        if !is_own_family(key, kind) {
+        if !is_known_family(key, kind) {
             return None;
         }
         let mut all = self.0.numbers.write().unwrap_or_else(PoisonError::into_inner);
@@ -138,7 +141,7 @@ impl Recorder for PrometheusExposition {
     }
 
     fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
-        if !is_own_family(key, MetricType::Histogram) {
+        if !is_known_family(key, MetricType::Histogram) {
             return Histogram::noop();
         }
         let mut all = self.0.times.write().unwrap_or_else(PoisonError::into_inner);
@@ -149,17 +152,17 @@ impl Recorder for PrometheusExposition {
     }
 }
 
-fn is_own_family(key: &Key, kind: MetricType) -> bool {
+fn is_known_family(key: &Key, kind: MetricType) -> bool {
     FAMILIES.iter().any(|family| family.name == key.name() && family.kind == kind)
 }
 
 /// The name in the table of families.
-fn family_name(name: &str) -> &'static str {
+fn known_family_name(name: &str) -> &'static str {
     FAMILIES.iter().find(|family| family.name == name).map_or("", |family| family.name)
 }
 
 /// `{a="b",c="d"}`, or an empty text.
-fn label_text(key: &Key) -> String {
+fn format_labels(key: &Key) -> String {
     let quoted = |label: &metrics::Label| {
         let value = label.value().replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
         format!("{}=\"{value}\"", label.key())
@@ -172,7 +175,7 @@ fn label_text(key: &Key) -> String {
 mod tests {
     use jiff::Timestamp;
 
-    use super::super::{self as telemetry, CacheLabel, CachePool, EvictionCause, RequestOutcome, UpstreamKind};
+    use super::super::{self as telemetry, CacheLabel, CachePoolLabel, EvictionCause, RequestOutcome, UpstreamKind};
     use super::*;
 
     #[test]
@@ -181,12 +184,12 @@ mod tests {
         metrics::with_local_recorder(&exposition, || {
             telemetry::count_request(UpstreamKind::Rpc, "own-node", RequestOutcome::Ok);
             telemetry::count_request(UpstreamKind::Rpc, "own-node", RequestOutcome::Ok);
-            telemetry::count_request(UpstreamKind::Card, telemetry::FOREIGN, RequestOutcome::of_status(503));
-            telemetry::count_gateway_lie("a\\\"b\n");
+            telemetry::count_request(UpstreamKind::Card, telemetry::FOREIGN, RequestOutcome::from_status(503));
+            telemetry::count_gateway_wrong_block("a\\\"b\n");
             telemetry::count_verdict("trusted");
-            telemetry::count_cache_hit(CachePool::Trusted);
+            telemetry::count_cache_hit(CachePoolLabel::Trusted);
             telemetry::count_cache_miss(CacheLabel::Content);
-            telemetry::count_cache_eviction(CachePool::Failures, EvictionCause::Size);
+            telemetry::count_cache_eviction(CachePoolLabel::Failures, EvictionCause::Size);
             let (_first, second) = (telemetry::track_running_resolution(), telemetry::track_running_resolution());
             drop(second);
             assert_eq!(
@@ -278,7 +281,7 @@ mod tests {
             metrics::gauge!("clresolve_http_requests_total").increment(1);
             assert_eq!(exposition.render(), "");
             for number in 0..MAX_SERIES + 10 {
-                telemetry::count_gateway_lie(&number.to_string());
+                telemetry::count_gateway_wrong_block(&number.to_string());
             }
         });
         assert_eq!(exposition.render().lines().count(), MAX_SERIES + 2);

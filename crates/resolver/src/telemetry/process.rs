@@ -14,11 +14,11 @@ pub(super) fn render_process_metrics() -> String {
     let read = |file: &str| fs::read_to_string(format!("/proc/self/{file}")).unwrap_or_default();
     let status = read("status");
     let values = [
-        (CPU_SECONDS, cpu_seconds(&read("stat"))),
-        (RESIDENT_MEMORY, status_bytes(&status, "VmRSS:")),
-        (VIRTUAL_MEMORY, status_bytes(&status, "VmSize:")),
-        (OPEN_FDS, open_fds()),
-        (MAX_FDS, max_fds(&read("limits"))),
+        (CPU_SECONDS, parse_cpu_seconds(&read("stat"))),
+        (RESIDENT_MEMORY, parse_status_bytes(&status, "VmRSS:")),
+        (VIRTUAL_MEMORY, parse_status_bytes(&status, "VmSize:")),
+        (OPEN_FDS, count_open_fds()),
+        (MAX_FDS, parse_max_fds(&read("limits"))),
     ];
     let mut text = String::new();
     for MetricFamily { name, kind, help, .. } in &FAMILIES {
@@ -32,7 +32,7 @@ pub(super) fn render_process_metrics() -> String {
 }
 
 /// User and system time: fields 14 and 15. The second field, the program's name, may contain spaces and parentheses.
-fn cpu_seconds(stat: &str) -> Option<f64> {
+fn parse_cpu_seconds(stat: &str) -> Option<f64> {
     let (_, after_name) = stat.rsplit_once(')')?;
     let mut times = after_name.split_whitespace().skip(11);
     let mut ticks = || times.next()?.parse::<f64>().ok();
@@ -40,19 +40,19 @@ fn cpu_seconds(stat: &str) -> Option<f64> {
 }
 
 /// The size with this label in `/proc/self/status`, in bytes.
-fn status_bytes(status: &str, label: &str) -> Option<f64> {
+fn parse_status_bytes(status: &str, label: &str) -> Option<f64> {
     let line = status.lines().find_map(|line| line.strip_prefix(label))?;
     Some(line.trim().strip_suffix(" kB")?.parse::<f64>().ok()? * 1024.0)
 }
 
 /// Open file descriptors, without the one that lists them.
-fn open_fds() -> Option<f64> {
+fn count_open_fds() -> Option<f64> {
     let listed = fs::read_dir("/proc/self/fd").ok()?.count();
     Some(listed.saturating_sub(1) as f64)
 }
 
 /// The soft limit, which the kernel enforces.
-fn max_fds(limits: &str) -> Option<f64> {
+fn parse_max_fds(limits: &str) -> Option<f64> {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
     line.split_whitespace().next()?.parse().ok()
 }
@@ -64,14 +64,18 @@ mod tests {
     #[test]
     fn values_are_read_from_the_files_of_the_kernel() {
         let stat = "7 (a b) c) S 1 7 7 0 -1 4194560 1500 0 0 0 250 75 9 9 20 0 4 0 123 1000 200";
-        assert_eq!(cpu_seconds(stat), Some(3.25));
+        assert_eq!(parse_cpu_seconds(stat), Some(3.25));
         let status = "Name:\tclresolve\nVmSize:\t  204800 kB\nVmRSS:\t   10240 kB\n";
-        assert_eq!(status_bytes(status, "VmRSS:"), Some(10_485_760.0));
-        assert_eq!(status_bytes(status, "VmSize:"), Some(209_715_200.0));
+        assert_eq!(parse_status_bytes(status, "VmRSS:"), Some(10_485_760.0));
+        assert_eq!(parse_status_bytes(status, "VmSize:"), Some(209_715_200.0));
         let limits = "Limit   Soft Limit  Hard Limit  Units\nMax open files            1024        524288      files\n";
-        assert_eq!(max_fds(limits), Some(1024.0));
-        let nothing =
-            [cpu_seconds(""), status_bytes("", "VmRSS:"), max_fds(""), max_fds("Max open files   unlimited   files")];
+        assert_eq!(parse_max_fds(limits), Some(1024.0));
+        let nothing = [
+            parse_cpu_seconds(""),
+            parse_status_bytes("", "VmRSS:"),
+            parse_max_fds(""),
+            parse_max_fds("Max open files   unlimited   files"),
+        ];
         assert_eq!(nothing, [None; 4]);
     }
 

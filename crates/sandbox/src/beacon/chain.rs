@@ -45,7 +45,7 @@ impl LazySandboxBeaconChain {
         self.evm = evm;
     }
 
-    pub(super) fn checkpoint(&mut self) -> B256 {
+    pub(super) fn checkpoint_root(&mut self) -> B256 {
         self.initialized_blocks().checkpoint.block_root()
     }
 
@@ -55,7 +55,7 @@ impl LazySandboxBeaconChain {
     }
 
     /// The update of a period. `None` if the period is before the checkpoint, or neither over nor finalized.
-    pub(super) fn update(
+    pub(super) fn light_client_update(
         &mut self,
         period: u64,
         now: Timestamp,
@@ -68,7 +68,7 @@ impl LazySandboxBeaconChain {
         let mut update = attested.attesting_update(signature, attested.header.beacon.slot + 1);
         match behaviour {
             SandboxBeaconBehaviour::ForgedFinality => forge_finality(&mut update.finalized_header),
-            SandboxBeaconBehaviour::ForgedExecution => forge_execution(&mut update.attested_header),
+            SandboxBeaconBehaviour::ForgedExecution => forge_execution_header(&mut update.attested_header),
             _ => {}
         }
         Some(update)
@@ -88,7 +88,7 @@ impl LazySandboxBeaconChain {
         let mut update = attested.attesting_finality_update(aggregate, attested.header.beacon.slot + 1);
         match behaviour {
             SandboxBeaconBehaviour::ForgedFinality => forge_finality(&mut update.finalized_header),
-            SandboxBeaconBehaviour::ForgedExecution => forge_execution(&mut update.attested_header),
+            SandboxBeaconBehaviour::ForgedExecution => forge_execution_header(&mut update.attested_header),
             _ => {}
         }
         update
@@ -135,7 +135,7 @@ impl SandboxBeaconBlocks {
     fn new(evm: &SandboxChain) -> Self {
         let spec = ChainSpec::sandbox();
         let (header, hash) = evm.finalized_header();
-        let slot = spec.slot_at(header.timestamp);
+        let slot = spec.slot_at_time(header.timestamp);
         let checkpoint = new_beacon_block(slot, B256::ZERO, execution_header(header, hash), None, &spec);
         Self {
             spec,
@@ -154,7 +154,7 @@ impl SandboxBeaconBlocks {
         let (header, hash) = evm.finalized_header();
         if evm_block_hash(&self.finalized) != hash {
             let is_head = evm_block_hash(&self.head) == hash && block_slot(&self.head) > block_slot(&self.finalized);
-            let earliest = self.spec.slot_at(header.timestamp).max(block_slot(&self.finalized) + 1);
+            let earliest = self.spec.slot_at_time(header.timestamp).max(block_slot(&self.finalized) + 1);
             self.finalized = if is_head {
                 self.head.clone()
             } else {
@@ -170,7 +170,7 @@ impl SandboxBeaconBlocks {
             return;
         }
         let earliest = self.last_attested.max(block_slot(&self.finalized)) + 1;
-        let earliest = self.spec.slot_at(header.timestamp).max(earliest);
+        let earliest = self.spec.slot_at_time(header.timestamp).max(earliest);
         let finalized = Some(finalized.clone());
         self.head = self.add_block(earliest, execution_header(header, hash), finalized);
         self.last_attested = block_slot(&self.head);
@@ -183,7 +183,7 @@ impl SandboxBeaconBlocks {
         }
         let period_at = |slot| self.spec.period_at_slot(slot);
         let now = u64::try_from(now.as_second()).unwrap_or_default();
-        let is_over = period < period_at(self.spec.slot_at(now));
+        let is_over = period < period_at(self.spec.slot_at_time(now));
         let is_finalized = period <= period_at(block_slot(&self.finalized));
         if period < period_at(block_slot(&self.checkpoint)) || !(is_over || is_finalized) {
             return None;
@@ -207,7 +207,7 @@ impl SandboxBeaconBlocks {
     /// A new block at the beginning of a period, with the last finalized EVM block before it.
     fn add_finalized_block(&mut self, period: u64, evm: &SandboxChain) -> BeaconBlock {
         let slot = self.first_free_slot(self.period_start(period));
-        let (header, hash) = evm.finalized_header_at(self.spec.slot_start(slot));
+        let (header, hash) = evm.finalized_header_at(self.spec.slot_start_time(slot));
         self.add_block(slot, execution_header(header, hash), None)
     }
 
@@ -305,6 +305,6 @@ fn forge_finality(finalized: &mut LightClientHeader) {
     finalized.beacon.proposer_index += 1;
 }
 
-fn forge_execution(attested: &mut LightClientHeader) {
+fn forge_execution_header(attested: &mut LightClientHeader) {
     attested.execution.state_root = OTHER_PARENT;
 }

@@ -27,13 +27,13 @@ fn signing_committee(seed: u64) -> SigningSyncCommittee {
     SigningSyncCommittee::new(seed, MEMBERS)
 }
 
-const fn period_item<T>([even, odd]: &[T; 2], period: u64) -> &T {
+const fn item_for_period<T>([even, odd]: &[T; 2], period: u64) -> &T {
     if period.is_multiple_of(2) { even } else { odd }
 }
 
 /// The committee that signs in a period.
 pub(super) fn period_committee(period: u64) -> SyncCommittee {
-    period_item(&PUBLIC_KEYS, period).clone()
+    item_for_period(&PUBLIC_KEYS, period).clone()
 }
 
 /// Signs blocks, and keeps honest signatures.
@@ -71,7 +71,7 @@ pub(super) fn block_signature(
     let signature_slot = block.header.beacon.slot + 1;
     let committee = match behaviour {
         SandboxBeaconBehaviour::OtherCommittee => &OTHER_COMMITTEE,
-        _ => period_item(&COMMITTEES, spec.period_at_slot(signature_slot)),
+        _ => item_for_period(&COMMITTEES, spec.period_at_slot(signature_slot)),
     };
     let participants = if behaviour == SandboxBeaconBehaviour::LowParticipation { TOO_FEW } else { MEMBERS };
     let mut spec = spec.clone();

@@ -54,9 +54,9 @@ struct Client(LightClientStore);
 
 impl Client {
     fn new(chain: &mut LazySandboxBeaconChain) -> Self {
-        let checkpoint = chain.checkpoint();
+        let checkpoint = chain.checkpoint_root();
         let bootstrap = chain.bootstrap(checkpoint).unwrap();
-        Self(LightClientStore::bootstrap(ChainSpec::sandbox(), checkpoint, bootstrap).unwrap())
+        Self(LightClientStore::from_bootstrap(ChainSpec::sandbox(), checkpoint, bootstrap).unwrap())
     }
 
     fn sync(
@@ -67,11 +67,11 @@ impl Client {
     ) -> Result<(), LightClientError> {
         let slot = slot(now);
         let period = self.0.spec().period_at_slot(slot);
-        while self.0.wanted_period() <= period {
-            let wanted = self.0.wanted_period();
-            let Some(update) = chain.update(wanted, now, behaviour) else { break };
+        while self.0.next_update_period() <= period {
+            let wanted = self.0.next_update_period();
+            let Some(update) = chain.light_client_update(wanted, now, behaviour) else { break };
             self.0.process_update(&update, slot)?;
-            assert!(self.0.wanted_period() > wanted, "an update brings the next committee");
+            assert!(self.0.next_update_period() > wanted, "an update brings the next committee");
         }
         self.0.process_finality_update(&chain.finality_update(behaviour), slot)?;
         self.0.process_optimistic_update(&chain.optimistic_update(behaviour), slot)?;
@@ -87,7 +87,7 @@ impl Client {
 }
 
 fn slot(now: Timestamp) -> u64 {
-    ChainSpec::sandbox().slot_at(u64::try_from(now.as_second()).unwrap())
+    ChainSpec::sandbox().slot_at_time(u64::try_from(now.as_second()).unwrap())
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn each_liar_is_refused() {
 fn unknown_roots_and_coming_periods_have_no_data() {
     let mut chain = LazySandboxBeaconChain::new(Evm::new(START).chain());
     let period = ChainSpec::sandbox().period_at_slot(slot(START));
-    let mut has_update = |period| chain.update(period, START, SandboxBeaconBehaviour::Honest).is_some();
+    let mut has_update = |period| chain.light_client_update(period, START, SandboxBeaconBehaviour::Honest).is_some();
     assert!(!has_update(period + 1) && !has_update(period - 2) && has_update(period - 1));
     assert_eq!(chain.bootstrap(alloy_primitives::B256::ZERO), None);
 }
@@ -205,7 +205,7 @@ fn cost_of_the_first_use() {
     for round in 0..3 {
         let began = std::time::Instant::now();
         let mut chain = LazySandboxBeaconChain::new(Arc::clone(&evm));
-        chain.checkpoint();
+        chain.checkpoint_root();
         let checkpoint = began.elapsed();
         chain.finality_update(SandboxBeaconBehaviour::Honest);
         println!("round {round}: checkpoint {checkpoint:?}, finality update {:?}", began.elapsed() - checkpoint);

@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use super::abi::{IdentityRegistry, NameWrapper, Registrar, Registry, UniversalResolverV2};
 use super::artifacts::SandboxContract;
-use super::ensv2::{Ensv1Remnant, Ensv2Deployment, MIGRATION_CONTROLLER, link_call};
+use super::ensv2::{Ensv1Remnant, Ensv2Deployment, MIGRATION_CONTROLLER, record_link_call};
 use super::evm::{SandboxEvmAccounts, SandboxEvmOutcome};
 use super::gateway::SandboxCcipGateway;
 use super::mined::{MinedTransaction, receipts_root};
@@ -220,7 +220,7 @@ impl SandboxChainBuilder {
     /// [`SandboxChainBuildError::Transaction`] if a contract rejects the registration.
     pub fn register_name(&mut self, registration: &SandboxNameRegistration) -> Result<(), SandboxChainBuildError> {
         let name = &registration.name;
-        let node = name.node();
+        let node = name.namehash();
         if node == ETH_NODE {
             return Err(SandboxChainBuildError::Reserved(name.to_string()));
         }
@@ -292,7 +292,7 @@ impl SandboxChainBuilder {
     /// # Errors
     /// [`SandboxChainBuildError::Unregistered`] or [`SandboxChainBuildError::Transaction`].
     pub fn set_resolver(&mut self, name: &EnsName, kind: &EnsResolverKind) -> Result<(), SandboxChainBuildError> {
-        let node = name.node();
+        let node = name.namehash();
         let holding = self.registered_name(name)?;
         let (resolver, records) = self.deploy_resolver(kind)?;
         match holding.custody {
@@ -313,7 +313,7 @@ impl SandboxChainBuilder {
     /// [`SandboxChainBuildError::Unregistered`], [`SandboxChainBuildError::Custody`] for a wrapped name, or
     /// [`SandboxChainBuildError::Transaction`].
     pub fn transfer_name(&mut self, name: &EnsName, to: Address) -> Result<(), SandboxChainBuildError> {
-        let node = name.node();
+        let node = name.namehash();
         let holding = self.registered_name(name)?;
         if holding.custody != CustodyContract::Registry {
             return Err(SandboxChainBuildError::Custody(name.to_string()));
@@ -332,7 +332,7 @@ impl SandboxChainBuilder {
     /// [`SandboxChainBuildError::NoRecords`] if its resolver accepts no records, or
     /// [`SandboxChainBuildError::Transaction`].
     pub fn migrate_to_ensv2(&mut self, name: &EnsName, traces: Ensv1Remnant) -> Result<(), SandboxChainBuildError> {
-        let node = name.node();
+        let node = name.namehash();
         let holding = self.registered_name(name)?;
         if holding.custody != CustodyContract::Registry {
             return Err(SandboxChainBuildError::Custody(name.to_string()));
@@ -345,7 +345,7 @@ impl SandboxChainBuilder {
         };
         self.ensv2 = Some(ensv2);
         if let SandboxRecordStorage::Record(record) = records {
-            self.send_transaction(OPERATOR, ensv2.resolver, link_call(node, name.dns_encoded(), record))?;
+            self.send_transaction(OPERATOR, ensv2.resolver, record_link_call(node, name.dns_encoded(), record))?;
         }
         self.send_transaction(OPERATOR, UNIVERSAL_RESOLVER, UniversalResolverV2::migrateCall { node })?;
         self.send_transaction(OPERATOR, UNIVERSAL_RESOLVER, UniversalResolverV2::setResolverCall { node, resolver })?;
@@ -368,7 +368,7 @@ impl SandboxChainBuilder {
     /// # Errors
     /// [`SandboxChainBuildError::Unregistered`], [`SandboxChainBuildError::NoRecords`] unless both have a record of the
     /// ENSv2 resolver, or [`SandboxChainBuildError::Transaction`].
-    pub fn link_to_record_of(&mut self, name: &EnsName, to: &EnsName) -> Result<(), SandboxChainBuildError> {
+    pub fn link_name_to_record_of(&mut self, name: &EnsName, to: &EnsName) -> Result<(), SandboxChainBuildError> {
         let no_records = |name: &EnsName| SandboxChainBuildError::NoRecords(name.to_string());
         let (SandboxRecordStorage::Record(_), Some(ensv2)) = (self.registered_name(name)?.records, self.ensv2) else {
             return Err(no_records(name));
@@ -376,7 +376,7 @@ impl SandboxChainBuilder {
         let SandboxRecordStorage::Record(record) = self.registered_name(to)?.records else {
             return Err(no_records(to));
         };
-        self.send_transaction(OPERATOR, ensv2.resolver, link_call(name.node(), name.dns_encoded(), record))
+        self.send_transaction(OPERATOR, ensv2.resolver, record_link_call(name.namehash(), name.dns_encoded(), record))
     }
 
     /// Deletes a name from ENSv2. From then on, the wildcard resolver of a migrated ancestor answers for the name.
@@ -384,7 +384,7 @@ impl SandboxChainBuilder {
     /// # Errors
     /// [`SandboxChainBuildError::Transaction`] unless a name has migrated.
     pub fn delete_from_ensv2(&mut self, name: &EnsName) -> Result<(), SandboxChainBuildError> {
-        let delete = UniversalResolverV2::setResolverCall { node: name.node(), resolver: Address::ZERO };
+        let delete = UniversalResolverV2::setResolverCall { node: name.namehash(), resolver: Address::ZERO };
         self.send_transaction(OPERATOR, UNIVERSAL_RESOLVER, delete)
     }
 
@@ -422,8 +422,8 @@ impl SandboxChainBuilder {
             ..next_header(parent.map(Arc::as_ref), seconds, root)
         };
         let sealed = SandboxBlock::new(header, self.state.clone(), transactions);
-        self.state.remember_block(sealed.header.number, sealed.hash);
-        let block = sealed.summary();
+        self.state.insert_block_hash(sealed.header.number, sealed.hash);
+        let block = sealed.to_chain_block();
         self.blocks.push(Arc::new(sealed));
         Ok(block)
     }
@@ -459,7 +459,7 @@ impl SandboxChainBuilder {
     }
 
     fn registered_name(&self, name: &EnsName) -> Result<SandboxRegisteredName, SandboxChainBuildError> {
-        self.names.get(&name.node()).copied().ok_or_else(|| SandboxChainBuildError::Unregistered(name.to_string()))
+        self.names.get(&name.namehash()).copied().ok_or_else(|| SandboxChainBuildError::Unregistered(name.to_string()))
     }
 
     /// Registers the missing ancestors of `name` and returns the node of its parent.
@@ -589,7 +589,7 @@ impl SandboxChainBuilder {
         data: Bytes,
     ) -> Result<Output, SandboxChainBuildError> {
         self.root = None;
-        let transacted = self.state.execute_and_keep(from, kind, data.clone());
+        let transacted = self.state.execute_and_commit(from, kind, data.clone());
         let (executed, logs) = transacted.map_err(|rejected| SandboxChainBuildError::Transaction(rejected.0))?;
         match executed {
             SandboxEvmOutcome::Returned(output) => {

@@ -41,6 +41,6 @@ impl Ensv2Deployment {
 }
 
 /// The call that links a name to a record.
-pub(super) fn link_call(node: B256, dns_encoded: Vec<u8>, record: u64) -> RecordResolver::linkCall {
+pub(super) fn record_link_call(node: B256, dns_encoded: Vec<u8>, record: u64) -> RecordResolver::linkCall {
     RecordResolver::linkCall { node, name: dns_encoded.into(), recordId: U256::from(record) }
 }

@@ -57,7 +57,7 @@ impl SandboxEvmAccounts {
     }
 
     /// Executes a call or a creation before any block and keeps its effects. Returns the result with its logs.
-    pub(super) fn execute_and_keep(
+    pub(super) fn execute_and_commit(
         &mut self,
         from: Address,
         kind: TxKind,
@@ -81,7 +81,7 @@ impl SandboxEvmAccounts {
     }
 
     /// Makes the hash of this block available to later blocks.
-    pub(super) fn remember_block(&mut self, number: u64, hash: B256) {
+    pub(super) fn insert_block_hash(&mut self, number: u64, hash: B256) {
         self.0.cache.block_hashes.insert(U256::from(number), hash);
     }
 

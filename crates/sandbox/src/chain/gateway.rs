@@ -66,7 +66,7 @@ impl SandboxCcipGateway {
         now: u64,
     ) -> Result<Bytes, SandboxCcipGatewayError> {
         let call = abi::Gateway::resolveCall::abi_decode(request).map_err(|_| SandboxCcipGatewayError::Malformed)?;
-        let result = self.requested_record(&call.data)?;
+        let result = self.encode_requested_record(&call.data)?;
         let expires = now.saturating_add(VALIDITY);
         let signature = self.sign_digest(response_digest(sender, expires, request, &result));
         let answer = abi::Gateway::resolveReturn { result: result.into(), expires, signature };
@@ -74,7 +74,7 @@ impl SandboxCcipGateway {
     }
 
     /// The ABI-encoded record that `call` requests. Empty if it is not set.
-    fn requested_record(&self, call: &[u8]) -> Result<Vec<u8>, SandboxCcipGatewayError> {
+    fn encode_requested_record(&self, call: &[u8]) -> Result<Vec<u8>, SandboxCcipGatewayError> {
         use abi::Profiles::{ProfilesCalls, addrCall, textCall};
         if let Ok(asked) = abi::Multicoin::addrCall::abi_decode(call) {
             let addresses = self.records.get(&asked.node).map(|records| &records.addresses);

@@ -137,7 +137,7 @@ impl Client {
     }
 
     async fn texts_at(&self, text: &str, keys: &[&str], block: Value) -> Resolved {
-        let node = name(text).node();
+        let node = name(text).namehash();
         let calls = keys.iter().map(|key| textCall { node, key: (*key).to_owned() }.abi_encode().into()).collect();
         let data = multicallCall { calls }.abi_encode().into();
         let resolve = resolveCall { name: name(text).dns_encoded().into(), data };
@@ -184,7 +184,7 @@ async fn a_public_name_answers_with_its_records_at_the_block_that_the_header_nam
     assert_eq!(timestamp, U256::from(time("2026-11-20T12:00:00Z").as_second()));
     let resolve = resolveCall {
         name: name("agent.eth").dns_encoded().into(),
-        data: addrCall { node: name("agent.eth").node() }.abi_encode().into(),
+        data: addrCall { node: name("agent.eth").namehash() }.abi_encode().into(),
     };
     let answer = client.get(UNIVERSAL_RESOLVER, resolve).await;
     assert_eq!(addrCall::abi_decode_returns(&answer.result).unwrap(), BOB);
@@ -192,7 +192,7 @@ async fn a_public_name_answers_with_its_records_at_the_block_that_the_header_nam
 
 #[tokio::test]
 async fn addresses_by_coin_type_are_answered_and_that_of_ether_is_the_address() {
-    let base = CoinType::for_chain(8453).unwrap();
+    let base = CoinType::from_chain_id(8453).unwrap();
     let addresses = [(CoinType::ETHER, Bytes::copy_from_slice(BOB.as_slice())), (base, Bytes::from_static(&[7; 32]))];
     for (text, kind) in [("agent.eth", EnsResolverKind::Public), ("wild.eth", EnsResolverKind::Wildcard)] {
         let registration =
@@ -204,7 +204,7 @@ async fn addresses_by_coin_type_are_answered_and_that_of_ether_is_the_address() 
         builder.seal_block(time("2026-11-20T12:00:12Z")).unwrap();
         let client = Client::new(Arc::new(builder.build().unwrap())).await;
 
-        let node = registration.name.node();
+        let node = registration.name.namehash();
         let asked =
             [60, base.number(), 0x8000_0000].map(|coin| Multicoin::addrCall { node, coinType: U256::from(coin) });
         let at = async |block: &str| {
@@ -257,8 +257,8 @@ async fn a_wildcard_answers_for_subnames_with_their_label() {
     let find = findResolverCall { name: name("sub.wild.eth").dns_encoded().into() };
     let found = client.get(UNIVERSAL_RESOLVER, find).await;
     assert_eq!(found.resolver, resolver);
-    assert_eq!(found.node, name("sub.wild.eth").node());
-    assert_eq!(name("sub.wild.eth").ancestor_at(found.offset.to()), Some(name("wild.eth")));
+    assert_eq!(found.node, name("sub.wild.eth").namehash());
+    assert_eq!(name("sub.wild.eth").ancestor_at_dns_offset(found.offset.to()), Some(name("wild.eth")));
 }
 
 #[tokio::test]
@@ -279,7 +279,7 @@ async fn the_reasons_why_a_name_has_no_answer_differ() {
     let error = client.texts("nocode.eth").await.unwrap_err();
     assert_eq!(ResolverNotContract::abi_decode(&error).unwrap().resolver, NO_CODE);
 
-    let exists = |text| client.get(REGISTRY, recordExistsCall { node: name(text).node() });
+    let exists = |text| client.get(REGISTRY, recordExistsCall { node: name(text).namehash() });
     assert!(exists("empty.eth").await);
     assert!(!exists("missing.eth").await);
 }
@@ -298,7 +298,7 @@ async fn an_error_of_one_call_is_an_element_of_the_answer() {
 #[tokio::test]
 async fn an_error_of_the_only_call_is_a_revert() {
     let client = Client::of(&agent("bad.eth", hostile(HostileResolverMode::Revert, ""))).await;
-    let data = textCall { node: name("bad.eth").node(), key: "cl.entry".to_owned() }.abi_encode();
+    let data = textCall { node: name("bad.eth").namehash(), key: "cl.entry".to_owned() }.abi_encode();
     let resolve = resolveCall { name: name("bad.eth").dns_encoded().into(), data: data.into() };
 
     let error = client.call(UNIVERSAL_RESOLVER, resolve, json!("latest")).await.unwrap_err();
@@ -454,12 +454,12 @@ async fn holders_and_expiries_are_read_where_mainnet_keeps_them() {
     let client = Client::new(Arc::new(builder.build().unwrap())).await;
 
     let id = U256::from_be_bytes(keccak256("plain").0);
-    assert_eq!(client.get(REGISTRY, ownerCall { node: name("plain.eth").node() }).await, ALICE);
+    assert_eq!(client.get(REGISTRY, ownerCall { node: name("plain.eth").namehash() }).await, ALICE);
     assert_eq!(client.get(REGISTRAR, nameExpiresCall { labelhash: id }).await, U256::from(expiry.as_second()));
     assert!(client.call(REGISTRAR, ownerOfCall { id }, json!("latest")).await.is_err(), "it has expired");
 
     for text in ["wrapped.eth", "sub.wrapped.eth"] {
-        let node = name(text).node();
+        let node = name(text).namehash();
         assert_eq!(client.get(REGISTRY, ownerCall { node }).await, NAME_WRAPPER, "{text}");
         let data = client.get(NAME_WRAPPER, getDataCall { node: node.into() }).await;
         assert_eq!(data.owner, ALICE, "{text}");
@@ -565,7 +565,7 @@ async fn logs_are_those_that_the_contracts_wrote() {
     let client = Client::new(Arc::new(builder.build().unwrap())).await;
 
     let text_changed = keccak256("TextChanged(bytes32,string,string,string)");
-    let node = name("agent.eth").node();
+    let node = name("agent.eth").namehash();
     let written = client.ask("eth_getLogs", json!([{"fromBlock": "0x1", "topics": [text_changed]}])).await;
     let written = written["result"].as_array().unwrap().clone();
     assert_eq!(written.len(), 1 + agent("agent.eth", EnsResolverKind::Public).texts.len());

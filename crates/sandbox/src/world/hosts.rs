@@ -17,7 +17,7 @@ use crate::schemas::{MIRROR_HOST, SCHEMAS_HOST, SandboxSchemaLayers};
 use crate::seller::{self, SELLER_HOST, THIEF_HOST};
 use crate::sellers::{self, SandboxSellerReplies};
 use crate::spec::{SandboxAgentSpec, SandboxSpec};
-use crate::web::{self, HostReaction, ServedFile, VirtualHosts};
+use crate::web::{self, HostReaction, ServedFile, VirtualHostHandler};
 use crate::{discovery, planned, registrations};
 
 /// Host of the gateway without faults. Those with faults are subdomains of it.
@@ -60,11 +60,11 @@ impl SandboxHosts {
             documents.insert((CARDS_HOST.to_owned(), published.url_path.clone()), document);
             store.add_blocks(published.blocks.clone(), agent.ipfs);
         }
-        documents.extend(planned::planned_documents(spec));
+        documents.extend(planned::publisher_card_documents(spec));
         for publication in &spec.planned {
             store.add_blocks(publication.blocks.clone(), IpfsGatewayBehaviour::Ok);
         }
-        documents.extend(sellers::seller_documents(spec));
+        documents.extend(sellers::seller_registration_files(spec));
         for entry in registrations::registry_entries(spec) {
             let mut dag = build::DagBuilder::default();
             dag.add_raw_block(entry.file);
@@ -107,7 +107,7 @@ impl SandboxHosts {
     }
 }
 
-impl VirtualHosts for SandboxHosts {
+impl VirtualHostHandler for SandboxHosts {
     fn react_to_request(&self, host: &str, request: &Request<()>, body: &Bytes) -> HostReaction {
         let host = host.split(':').next().unwrap_or_default().to_ascii_lowercase();
         let counter = match host.as_str() {

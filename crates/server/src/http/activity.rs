@@ -117,9 +117,9 @@ impl ConnectionActivity {
 
     /// When the current request started, if it does not depend on its client and its response would not be the last
     /// anyway.
-    pub(super) fn in_progress_since(&self) -> Option<Instant> {
+    pub(super) fn evictable_request_start(&self) -> Option<Instant> {
         let now = self.lock_state();
-        now.working_since().filter(|_| !now.ends_after_answer)
+        now.unblocked_request_start().filter(|_| !now.ends_after_answer)
     }
 
     /// Asks the connection to close: at once if it is waiting for its client, otherwise after the response in progress.
@@ -139,7 +139,7 @@ impl ConnectionActivity {
         loop {
             self.told.notified().await;
             let mut now = self.lock_state();
-            if now.working_since().is_none() {
+            if now.unblocked_request_start().is_none() {
                 return;
             }
             (now.makes_room, now.ends_after_answer) = (false, true);
@@ -186,7 +186,7 @@ impl ConnectionState {
     }
 
     /// When the request in progress started, if it does not wait for its client.
-    fn working_since(&self) -> Option<Instant> {
+    fn unblocked_request_start(&self) -> Option<Instant> {
         match self.phase {
             ConnectionPhase::Request { since } if self.client_wait_since().is_none() => Some(since),
             _ => None,
@@ -205,7 +205,7 @@ impl<S> TrackedStream<S> {
         Self { stream, activity }
     }
 
-    fn record_poll<T>(&self, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn record_write_poll<T>(&self, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         self.activity.record_write_progress(polled.is_ready());
         polled
     }
@@ -229,7 +229,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for TrackedStream<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for TrackedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.record_poll(polled)
+        self.record_write_poll(polled)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -246,7 +246,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TrackedStream<S> {
         buffers: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write_vectored(context, buffers);
-        self.record_poll(polled)
+        self.record_write_poll(polled)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -386,7 +386,7 @@ mod tests {
         activity.request_close();
         activity.begin_request(false);
         assert_eq!((told(), activity.closes_after_response()), (false, true));
-        assert_eq!(activity.in_progress_since(), None, "it is told once");
+        assert_eq!(activity.evictable_request_start(), None, "it is told once");
         for awaits in [true, false] {
             activity.record_body_wait(awaits);
             assert_eq!(activity.eviction_rank().is_some(), awaits, "its body");

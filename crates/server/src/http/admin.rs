@@ -14,7 +14,7 @@ use axum::routing::{get, post, put};
 use axum::{Json, Router};
 use clresolve_core::json::object::ObjectOnlyValue;
 use clresolve_core::name::EnsName;
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use clresolve_core::state::TrustState;
 use clresolve_ipfs::ContentId;
 use clresolve_resolver::config::HttpServerConfig;
@@ -33,7 +33,7 @@ use super::body::{self, RequestBodyError};
 use super::in_force::CurrentService;
 use super::operator::{DaemonOperator, ReloadOutcome};
 use super::reload::StartupSetting;
-use super::unix_socket::UnixSocket;
+use super::unix_socket::UnixSocketListener;
 use super::{connection, path, problem};
 
 /// File mode of the socket: only the daemon's own user may connect.
@@ -64,7 +64,7 @@ pub(super) struct AdminState {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum CacheFlushDocument {
+enum CacheFlushRequest {
     All,
     Name(String),
     State(TrustState),
@@ -74,12 +74,12 @@ enum CacheFlushDocument {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct DaemonLogFilterDocument {
+struct SetLogFilterRequest {
     filter: String,
 }
 
 /// Serves the admin socket until the future is dropped.
-pub(super) async fn serve_admin_socket(socket: UnixSocket, admin: AdminState) -> Infallible {
+pub(super) async fn serve_admin_socket(socket: UnixSocketListener, admin: AdminState) -> Infallible {
     let (router, slots) = (admin_router(admin), Arc::new(Semaphore::new(MOST_CONNECTIONS)));
     // When the daemon ends, dropping `_end` closes the connections.
     let (_end, ended) = watch::channel(false);
@@ -93,7 +93,7 @@ pub(super) async fn serve_admin_socket(socket: UnixSocket, admin: AdminState) ->
                 open.spawn(async move {
                     let _slot = slot;
                     // A connection that exceeds its lifetime is closed.
-                    let _ = timeout(CONNECTION_TIME, serve_connection(stream, router, ended)).await;
+                    let _ = timeout(CONNECTION_TIME, serve_admin_connection(stream, router, ended)).await;
                 });
             }
             Err(error) => {
@@ -104,7 +104,7 @@ pub(super) async fn serve_admin_socket(socket: UnixSocket, admin: AdminState) ->
     }
 }
 
-async fn serve_connection(stream: UnixStream, router: Router, ended: watch::Receiver<bool>) {
+async fn serve_admin_connection(stream: UnixStream, router: Router, ended: watch::Receiver<bool>) {
     let wait = if clresolve_core::mutant!("admin-waits") { CONNECTION_TIME } else { WAIT };
     let mut limits = HttpServerConfig::default();
     (limits.idle_timeout, limits.head_timeout, limits.read_timeout) = (wait, wait, wait);
@@ -120,18 +120,18 @@ async fn serve_connection(stream: UnixStream, router: Router, ended: watch::Rece
 
 fn admin_router(admin: AdminState) -> Router {
     Router::new()
-        .route("/admin/state", get(report_state))
+        .route("/admin/state", get(report_daemon_state))
         .route("/admin/cache/flush", post(flush_caches))
         .route("/admin/cache/{name}", get(report_cached_verdicts))
         .route("/admin/reload", post(reload_config))
         .route("/admin/log-level", put(change_log_filter))
-        .method_not_allowed_fallback(async || problem::refusal_response(Refusal::MethodUnsupported, None))
-        .fallback(async || problem::refusal_response(Refusal::RouteUnknown, None))
+        .method_not_allowed_fallback(async || problem::refusal_response(RefusalCode::MethodUnsupported, None))
+        .fallback(async || problem::refusal_response(RefusalCode::RouteUnknown, None))
         .with_state(admin)
 }
 
 /// The daemon's version and caches, the newest head of the chain, and the settings in force.
-async fn report_state(Shared(admin): Shared<AdminState>) -> Json<Value> {
+async fn report_daemon_state(Shared(admin): Shared<AdminState>) -> Json<Value> {
     let state = admin.in_force.state();
     Json(json!({
         "version": env!("CARGO_PKG_VERSION"),
@@ -146,21 +146,21 @@ async fn report_state(Shared(admin): Shared<AdminState>) -> Json<Value> {
 }
 
 async fn report_cached_verdicts(Shared(admin): Shared<AdminState>, uri: Uri) -> Response {
-    match parse_name(&path::decoded_segment(&uri, 0)) {
+    match parse_ens_name(&path::decoded_segment(&uri, 0)) {
         Ok(name) => json_answer(
-            &json!({ "name": name.as_str(), "held": admin.in_force.state().resolver.cached_verdicts_about(&name) }),
+            &json!({ "name": name.as_str(), "held": admin.in_force.state().resolver.cached_verdict_documents(&name) }),
         ),
         Err(refused) => refused.into_response(),
     }
 }
 
 async fn flush_caches(Shared(admin): Shared<AdminState>, request: Request) -> Response {
-    let asked = async { read_json::<CacheFlushDocument>(request).await?.try_into() };
+    let asked = async { read_json::<CacheFlushRequest>(request).await?.try_into() };
     let what: CacheFlushScope = match asked.await {
         Ok(what) => what,
         Err(refused) => return RequestBodyError::into_response(refused),
     };
-    let flushed = admin.in_force.state().resolver.flush(&what).await;
+    let flushed = admin.in_force.state().resolver.flush_caches(&what).await;
     tracing::info!(?what, names = flushed.names, "the operator flushed the cache");
     json_answer(&flushed)
 }
@@ -172,19 +172,19 @@ async fn reload_config(Shared(admin): Shared<AdminState>) -> Response {
             "unchanged": is_unchanged,
             "restart": restart.iter().map(StartupSetting::to_string).collect::<Vec<_>>(),
         })),
-        Err(why) => problem::refusal_response(Refusal::ConfigurationRefused, Some(why.into())),
+        Err(why) => problem::refusal_response(RefusalCode::ConfigurationRefused, Some(why.into())),
     }
 }
 
 async fn change_log_filter(Shared(admin): Shared<AdminState>, request: Request) -> Response {
-    let asked = match read_json::<ObjectOnlyValue<DaemonLogFilterDocument>>(request).await {
+    let asked = match read_json::<ObjectOnlyValue<SetLogFilterRequest>>(request).await {
         Ok(ObjectOnlyValue(asked)) => asked,
         Err(refused) => return refused.into_response(),
     };
     let before = admin.operator.log_filter();
     match admin.operator.set_log_filter(&asked.filter) {
         Ok(()) => json_answer(&json!({ "filter": admin.operator.log_filter(), "before": before })),
-        Err(why) => problem::refusal_response(Refusal::ConfigurationRefused, Some(why.into())),
+        Err(why) => problem::refusal_response(RefusalCode::ConfigurationRefused, Some(why.into())),
     }
 }
 
@@ -193,7 +193,7 @@ async fn read_json<T: for<'de> Deserialize<'de>>(request: Request) -> Result<T, 
     serde_json::from_slice(&bytes).map_err(|error| RequestBodyError::malformed(error.to_string()))
 }
 
-fn parse_name(name: &str) -> Result<EnsName, RequestBodyError> {
+fn parse_ens_name(name: &str) -> Result<EnsName, RequestBodyError> {
     EnsName::parse(name).map_err(|error| RequestBodyError::malformed(error.to_string()))
 }
 
@@ -205,16 +205,16 @@ fn json_answer(value: &impl Serialize) -> Response {
     response
 }
 
-impl TryFrom<CacheFlushDocument> for CacheFlushScope {
+impl TryFrom<CacheFlushRequest> for CacheFlushScope {
     type Error = RequestBodyError;
 
-    fn try_from(asked: CacheFlushDocument) -> Result<Self, RequestBodyError> {
+    fn try_from(asked: CacheFlushRequest) -> Result<Self, RequestBodyError> {
         Ok(match asked {
-            CacheFlushDocument::All => Self::All,
-            CacheFlushDocument::Name(name) => Self::Name(parse_name(&name)?),
-            CacheFlushDocument::State(state) => Self::State(state),
-            CacheFlushDocument::Owner(owner) => Self::Owner(owner),
-            CacheFlushDocument::Cid(cid) => {
+            CacheFlushRequest::All => Self::All,
+            CacheFlushRequest::Name(name) => Self::Name(parse_ens_name(&name)?),
+            CacheFlushRequest::State(state) => Self::State(state),
+            CacheFlushRequest::Owner(owner) => Self::Owner(owner),
+            CacheFlushRequest::Cid(cid) => {
                 let parsed = ContentId::parse(&cid).map_err(|error| RequestBodyError::malformed(error.to_string()));
                 Self::Cid(parsed?)
             }

@@ -7,10 +7,10 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use clresolve_resolver::config::Config;
 use clresolve_resolver::cpu_share;
-use clresolve_resolver::resolve::{CacheKeyStatus, NameQuestion, Resolver, SetupError};
+use clresolve_resolver::resolve::{NameQuestion, Resolver, SetupError, VerdictCacheKeyStatus};
 use clresolve_verdict::trust::Resolution;
 use futures_util::FutureExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -40,7 +40,7 @@ pub(super) struct AdmissionControl {
     resolver: Resolver,
     runs: Arc<Semaphore>,
     per_client: ClientPermitTable,
-    quota: Mutex<ResolutionQuota>,
+    quota: Mutex<ClientResolutionCounts>,
     quota_limit: u32,
     run_limit: Duration,
 }
@@ -72,7 +72,7 @@ impl AdmissionControl {
             resolver,
             runs: Arc::new(Semaphore::new(config.http.cold_runs)),
             per_client: ClientPermitTable::new(config.http.cold_runs_per_client),
-            quota: Mutex::new(ResolutionQuota { since: Instant::now(), spent: HashMap::new() }),
+            quota: Mutex::new(ClientResolutionCounts { since: Instant::now(), spent: HashMap::new() }),
             quota_limit: config.http.cold_runs_per_minute,
             run_limit: config.timeout + RUN_SLACK,
         }
@@ -80,17 +80,17 @@ impl AdmissionControl {
 
     /// Returns the cached answer, or else the result of a new resolution. If the caller gives up, the resolution
     /// continues.
-    pub(super) async fn ask(
+    pub(super) async fn resolve_with_cache(
         &self,
         client: ClientIdentity,
         question: NameQuestion,
-    ) -> Result<ResolutionAndCacheUse, Refusal> {
+    ) -> Result<ResolutionAndCacheUse, RefusalCode> {
         let permit = match self.cache_status(&question).await? {
-            CacheKeyStatus::Fresh(resolution) => {
+            VerdictCacheKeyStatus::Fresh(resolution) => {
                 return Ok(ResolutionAndCacheUse { resolution, cache_use: CacheUseOutcome::Hit });
             }
-            CacheKeyStatus::UnderWay => None,
-            CacheKeyStatus::Missing => Some(self.admit_resolution(client)?),
+            VerdictCacheKeyStatus::UnderWay => None,
+            VerdictCacheKeyStatus::Missing => Some(self.admit_resolution(client)?),
         };
         // Boxed, so that the future of a hit is small.
         let resolution = Box::pin(self.run_resolution(permit, question)).await?;
@@ -98,29 +98,29 @@ impl AdmissionControl {
     }
 
     /// Returns the cached answer, if there is one.
-    pub(super) async fn cached_answer(&self, question: &NameQuestion) -> Result<Option<Resolution>, Refusal> {
+    pub(super) async fn cached_answer(&self, question: &NameQuestion) -> Result<Option<Resolution>, RefusalCode> {
         match self.cache_status(question).await? {
-            CacheKeyStatus::Fresh(resolution) => Ok(Some(resolution)),
-            CacheKeyStatus::UnderWay | CacheKeyStatus::Missing => Ok(None),
+            VerdictCacheKeyStatus::Fresh(resolution) => Ok(Some(resolution)),
+            VerdictCacheKeyStatus::UnderWay | VerdictCacheKeyStatus::Missing => Ok(None),
         }
     }
 
-    /// Like [`AdmissionControl::ask`], but waits for a permit if none is free.
-    pub(super) async fn ask_patiently(
+    /// Like [`AdmissionControl::resolve_with_cache`], but waits for a permit if none is free.
+    pub(super) async fn resolve_waiting_for_permit(
         &self,
         client: ClientIdentity,
         question: NameQuestion,
-    ) -> Result<ResolutionAndCacheUse, Refusal> {
+    ) -> Result<ResolutionAndCacheUse, RefusalCode> {
         let permit = match self.cache_status(&question).await? {
-            CacheKeyStatus::Fresh(resolution) => {
+            VerdictCacheKeyStatus::Fresh(resolution) => {
                 return Ok(ResolutionAndCacheUse { resolution, cache_use: CacheUseOutcome::Hit });
             }
-            CacheKeyStatus::UnderWay => None,
-            CacheKeyStatus::Missing => {
-                client.may_start()?;
+            VerdictCacheKeyStatus::UnderWay => None,
+            VerdictCacheKeyStatus::Missing => {
+                client.check_may_start_work()?;
                 self.spend_quota(client)?;
                 let of_client = self.per_client.acquire(client).await;
-                let run = Arc::clone(&self.runs).acquire_owned().await.map_err(|_| Refusal::Overloaded)?;
+                let run = Arc::clone(&self.runs).acquire_owned().await.map_err(|_| RefusalCode::Overloaded)?;
                 Some(ResolutionPermit { _run: run, _of_client: of_client })
             }
         };
@@ -129,25 +129,25 @@ impl AdmissionControl {
     }
 
     /// Forces a resolution. If the limits do not allow one, returns the cached answer.
-    pub(super) async fn ask_anew(
+    pub(super) async fn force_resolution(
         &self,
         client: ClientIdentity,
         question: NameQuestion,
-    ) -> Result<ResolutionAndCacheUse, Refusal> {
-        if client.may_start().is_err() {
-            let answered = self.ask(client, question).await?;
+    ) -> Result<ResolutionAndCacheUse, RefusalCode> {
+        if client.check_may_start_work().is_err() {
+            let answered = self.resolve_with_cache(client, question).await?;
             return Ok(ResolutionAndCacheUse { cache_use: CacheUseOutcome::ForceRefused, ..answered });
         }
         let permit = match self.cache_status(&question).await? {
-            CacheKeyStatus::Fresh(resolution) => match self.admit_forced(client, &question).await {
+            VerdictCacheKeyStatus::Fresh(resolution) => match self.admit_forced(client, &question).await {
                 Ok(permit) => Some(permit),
                 Err(_) => return Ok(ResolutionAndCacheUse { resolution, cache_use: CacheUseOutcome::ForceRefused }),
             },
-            CacheKeyStatus::UnderWay => None,
-            CacheKeyStatus::Missing => Some(self.admit_resolution(client)?),
+            VerdictCacheKeyStatus::UnderWay => None,
+            VerdictCacheKeyStatus::Missing => Some(self.admit_resolution(client)?),
         };
         let resolver = self.resolver.clone();
-        let run = async move { resolver.ask_anew(&question).await };
+        let run = async move { resolver.resolve_question_anew(&question).await };
         Ok(ResolutionAndCacheUse {
             resolution: self.finish_resolution(permit, run).await?,
             cache_use: CacheUseOutcome::Forced,
@@ -165,35 +165,35 @@ impl AdmissionControl {
     }
 
     /// Runs `work`, which needs a permit and counts as a resolution. If the caller gives up, the work continues.
-    pub(super) async fn run_admitted<T: Send + 'static>(
+    pub(super) async fn run_as_resolution<T: Send + 'static>(
         &self,
         client: ClientIdentity,
         work: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, Refusal> {
+    ) -> Result<T, RefusalCode> {
         let permit =
             if clresolve_core::mutant!("judging-is-no-run") { None } else { Some(self.admit_resolution(client)?) };
         self.run_holding_permit(permit, work).await
     }
 
-    async fn cache_status(&self, question: &NameQuestion) -> Result<CacheKeyStatus, Refusal> {
-        self.resolver.cache_status(question).await.map_err(|_: SetupError| Refusal::ProfileUnknown)
+    async fn cache_status(&self, question: &NameQuestion) -> Result<VerdictCacheKeyStatus, RefusalCode> {
+        self.resolver.cache_status(question).await.map_err(|_: SetupError| RefusalCode::ProfileUnknown)
     }
 
     async fn run_resolution(
         &self,
         permit: Option<ResolutionPermit>,
         question: NameQuestion,
-    ) -> Result<Resolution, Refusal> {
+    ) -> Result<Resolution, RefusalCode> {
         let resolver = self.resolver.clone();
-        self.finish_resolution(permit, async move { resolver.ask(&question).await }).await
+        self.finish_resolution(permit, async move { resolver.resolve_question(&question).await }).await
     }
 
     async fn finish_resolution(
         &self,
         permit: Option<ResolutionPermit>,
         run: impl Future<Output = Result<Resolution, SetupError>> + Send + 'static,
-    ) -> Result<Resolution, Refusal> {
-        self.run_holding_permit(permit, run).await?.map_err(|_: SetupError| Refusal::ProfileUnknown)
+    ) -> Result<Resolution, RefusalCode> {
+        self.run_holding_permit(permit, run).await?.map_err(|_: SetupError| RefusalCode::ProfileUnknown)
     }
 
     /// Runs `work` to its end and holds its permit until then. Work without a permit of its own waits for another
@@ -202,39 +202,43 @@ impl AdmissionControl {
         &self,
         permit: Option<ResolutionPermit>,
         work: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, Refusal> {
+    ) -> Result<T, RefusalCode> {
         let ended = match permit {
             None => {
                 let work = AssertUnwindSafe(work).catch_unwind();
-                timeout(self.run_limit, work.map(|ended| ended.map_err(|_panicked| Refusal::InternalError))).await
+                timeout(self.run_limit, work.map(|ended| ended.map_err(|_panicked| RefusalCode::InternalError))).await
             }
-            Some(permit) => timeout(self.run_limit, run_to_completion(hold_while(permit, work))).await,
+            Some(permit) => timeout(self.run_limit, run_to_completion(run_while_holding(permit, work))).await,
         };
-        ended.unwrap_or(Err(Refusal::RunOverdue))
+        ended.unwrap_or(Err(RefusalCode::RunOverdue))
     }
 
-    async fn admit_forced(&self, client: ClientIdentity, question: &NameQuestion) -> Result<ResolutionPermit, Refusal> {
-        let since_run = self.resolver.time_since_run(question).await;
-        if since_run.map_err(|_: SetupError| Refusal::ProfileUnknown)? < BETWEEN_FORCED_RUNS {
-            return Err(Refusal::ClientOverQuota);
+    async fn admit_forced(
+        &self,
+        client: ClientIdentity,
+        question: &NameQuestion,
+    ) -> Result<ResolutionPermit, RefusalCode> {
+        let since_run = self.resolver.time_since_resolution(question).await;
+        if since_run.map_err(|_: SetupError| RefusalCode::ProfileUnknown)? < BETWEEN_FORCED_RUNS {
+            return Err(RefusalCode::ClientOverQuota);
         }
         self.admit_resolution(client)
     }
 
-    fn admit_resolution(&self, client: ClientIdentity) -> Result<ResolutionPermit, Refusal> {
-        client.may_start()?;
-        let of_client = self.per_client.try_acquire(client).ok_or(Refusal::ClientOverQuota)?;
-        let run = Arc::clone(&self.runs).try_acquire_owned().map_err(|_| Refusal::Overloaded)?;
+    fn admit_resolution(&self, client: ClientIdentity) -> Result<ResolutionPermit, RefusalCode> {
+        client.check_may_start_work()?;
+        let of_client = self.per_client.try_acquire(client).ok_or(RefusalCode::ClientOverQuota)?;
+        let run = Arc::clone(&self.runs).try_acquire_owned().map_err(|_| RefusalCode::Overloaded)?;
         self.spend_quota(client)?;
         Ok(ResolutionPermit { _run: run, _of_client: of_client })
     }
 
-    fn spend_quota(&self, client: ClientIdentity) -> Result<(), Refusal> {
+    fn spend_quota(&self, client: ClientIdentity) -> Result<(), RefusalCode> {
         let mut quota = self.quota.lock().unwrap_or_else(PoisonError::into_inner);
         if quota.count_resolution(client, self.quota_limit, Instant::now()) {
             Ok(())
         } else {
-            Err(Refusal::ClientOverQuota)
+            Err(RefusalCode::ClientOverQuota)
         }
     }
 }
@@ -242,12 +246,12 @@ impl AdmissionControl {
 /// Runs `work` in its own task. If the caller gives up, the work continues and still holds its resources.
 pub(super) async fn run_to_completion<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
-) -> Result<T, Refusal> {
-    cpu_share::spawn_task(work).await.map_err(|_panicked| Refusal::InternalError)
+) -> Result<T, RefusalCode> {
+    cpu_share::spawn_task(work).await.map_err(|_panicked| RefusalCode::InternalError)
 }
 
 /// Runs `work` and drops `held` once it has ended.
-pub(super) async fn hold_while<T>(held: impl Send, work: impl Future<Output = T>) -> T {
+pub(super) async fn run_while_holding<T>(held: impl Send, work: impl Future<Output = T>) -> T {
     let held = (!clresolve_core::mutant!("permits-freed-early")).then_some(held);
     let ended = work.await;
     drop(held);
@@ -261,12 +265,12 @@ struct ResolutionPermit {
 }
 
 /// Number of resolutions per client in the current window.
-struct ResolutionQuota {
+struct ClientResolutionCounts {
     since: Instant,
     spent: HashMap<ClientIdentity, u32>,
 }
 
-impl ResolutionQuota {
+impl ClientResolutionCounts {
     /// Counts one resolution of `client`. Returns false if it would exceed `limit`.
     fn count_resolution(&mut self, client: ClientIdentity, limit: u32, now: Instant) -> bool {
         if now.saturating_duration_since(self.since) >= QUOTA_WINDOW {
@@ -291,7 +295,7 @@ mod tests {
     fn each_client_has_its_own_quota_and_the_next_window_a_new_one() {
         let client = |last: u8| ClientIdentity::Address(Ipv4Addr::new(192, 0, 2, last).into());
         let start = Instant::now();
-        let mut quota = ResolutionQuota { since: start, spent: HashMap::new() };
+        let mut quota = ClientResolutionCounts { since: start, spent: HashMap::new() };
         assert!(quota.count_resolution(client(1), 2, start) && quota.count_resolution(client(1), 2, start));
         assert!(!quota.count_resolution(client(1), 2, start));
         assert!(quota.count_resolution(client(2), 2, start));
@@ -306,11 +310,11 @@ mod tests {
         let admission =
             AdmissionControl { run_limit: Duration::from_millis(1), ..AdmissionControl::new(resolver, &config) };
         let endless = std::future::pending();
-        assert_eq!(admission.finish_resolution(None, endless).await.unwrap_err(), Refusal::RunOverdue);
+        assert_eq!(admission.finish_resolution(None, endless).await.unwrap_err(), RefusalCode::RunOverdue);
         let admission = AdmissionControl { run_limit: Duration::from_secs(120), ..admission };
         assert_eq!(
             admission.finish_resolution(None, async { panic!("a bug") }).await.unwrap_err(),
-            Refusal::InternalError
+            RefusalCode::InternalError
         );
     }
 
@@ -343,21 +347,21 @@ mod tests {
             begin.send(()).expect("it is waited for");
             wait.await
         };
-        let mut hung_up = Box::pin(admission.run_admitted(client, work));
+        let mut hung_up = Box::pin(admission.run_as_resolution(client, work));
         assert!(futures_util::poll!(&mut hung_up).is_pending());
         drop(hung_up);
         begun.await.expect("the work begins");
-        assert_eq!(admission.run_admitted(client, async {}).await, Err(Refusal::Overloaded));
+        assert_eq!(admission.run_as_resolution(client, async {}).await, Err(RefusalCode::Overloaded));
         go.send(()).expect("the work goes on");
         let freed = Arc::clone(&admission.runs).acquire_owned().await.expect("the work ends");
         drop(freed);
-        assert_eq!(admission.run_admitted(client, async {}).await, Ok(()));
+        assert_eq!(admission.run_as_resolution(client, async {}).await, Ok(()));
     }
 
     #[test]
     fn clients_without_number_share_one_quota() {
         let start = Instant::now();
-        let mut quota = ResolutionQuota { since: start, spent: HashMap::new() };
+        let mut quota = ClientResolutionCounts { since: start, spent: HashMap::new() };
         for number in 0..u32::try_from(MAX_CLIENTS).unwrap() {
             assert!(quota.count_resolution(
                 ClientIdentity::Address(Ipv4Addr::from_bits(0x0a00_0000 + number).into()),

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use axum::extract::{Extension, Request, State};
 use axum::response::Response;
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use clresolve_messages::request::OutgoingAgentRequest;
 use clresolve_messages::request::question::MAX_QUESTION_BYTES;
 use clresolve_resolver::cpu_pool::CpuPoolFullError;
 use clresolve_resolver::resolve::NameQuestion;
 
-use super::admission::hold_while;
+use super::admission::run_while_holding;
 use super::body::{self, RequestBodyError};
 use super::client_limits::ClientIdentity;
 use super::receipts::{JSON, private_verdict_response};
@@ -34,18 +34,19 @@ async fn answer_request_check(
     request: Request,
 ) -> Result<Response, RequestBodyError> {
     let (question, slot) =
-        body::read_question(request, state, client, MAX_QUESTION_BYTES, OutgoingAgentRequest::from_json).await?;
-    let resolution = state.admission.ask(client, NameQuestion::new(&question.name)).await?.resolution;
+        body::read_document_question(request, state, client, MAX_QUESTION_BYTES, OutgoingAgentRequest::from_json)
+            .await?;
+    let resolution = state.admission.resolve_with_cache(client, NameQuestion::new(&question.name)).await?.resolution;
     let verdict = Arc::clone(resolution.verdict());
     let resolver = state.resolver.clone();
     let work = async move {
         let found = resolver.check_request_with_resolution(&resolution, question).await;
-        resolver.pool().try_run(move || serde_json::to_vec(&found).unwrap_or_default()).await
+        resolver.cpu_pool().try_run(move || serde_json::to_vec(&found).unwrap_or_default()).await
     };
     let written = state
         .admission
-        .run_admitted(client, hold_while(slot, work))
+        .run_as_resolution(client, run_while_holding(slot, work))
         .await?
-        .map_err(|CpuPoolFullError| Refusal::Overloaded)?;
+        .map_err(|CpuPoolFullError| RefusalCode::Overloaded)?;
     Ok(private_verdict_response(written, JSON, &verdict))
 }

@@ -8,14 +8,14 @@ use axum::extract::{Extension, State};
 use axum::http::header::{CONTENT_TYPE, ETAG};
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::response::Response;
-use clresolve_cards::project::project_signed_a2a_card;
+use clresolve_cards::project::signed_a2a_card_from_resolution;
 use clresolve_core::digest::Digest;
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use clresolve_resolver::cpu_pool::CpuPoolFullError;
 use clresolve_resolver::resolve::NameQuestion;
 use clresolve_verdict::trust::Resolution;
 
-use super::caching::{ResponseLifetime, matches_client_tag, not_modified};
+use super::caching::{ResponseLifetime, matches_if_none_match, not_modified};
 use super::client_limits::ClientIdentity;
 use super::log::ResponseLogFields;
 use super::path::decoded_segment;
@@ -28,20 +28,20 @@ pub(super) async fn serve_agent_card(
     headers: HeaderMap,
     uri: Uri,
 ) -> Response {
-    let answered = match state.admission.ask(client, NameQuestion::new(decoded_segment(&uri, 0))).await {
+    let answered = match state.admission.resolve_with_cache(client, NameQuestion::new(decoded_segment(&uri, 0))).await {
         Ok(answered) => answered,
         Err(refusal) => return problem::refusal_response(refusal, None),
     };
     let verdict = answered.resolution.verdict();
     // A card may be 256 KiB, so it is converted off the worker threads, which also serve the gate.
     let (making, resolution) = (Arc::clone(&state), answered.resolution.clone());
-    let made = state.resolver.pool().try_run(move || render_card(&making, &resolution)).await;
+    let made = state.resolver.cpu_pool().try_run(move || render_card(&making, &resolution)).await;
     let (body, tag) = match made {
         Ok(Ok(projected)) => projected,
-        Ok(Err(code)) => return problem::objection_response(verdict, code),
-        Err(CpuPoolFullError) => return problem::refusal_response(Refusal::Overloaded, None),
+        Ok(Err(code)) => return problem::verdict_objection_response(verdict, code),
+        Err(CpuPoolFullError) => return problem::refusal_response(RefusalCode::Overloaded, None),
     };
-    let mut response = if matches_client_tag(&headers, &tag) {
+    let mut response = if matches_if_none_match(&headers, &tag) {
         not_modified()
     } else {
         let mut response = Response::new(Body::from(body));
@@ -61,7 +61,7 @@ pub(super) async fn serve_agent_card(
 /// Serializes a card, and returns it with its entity tag.
 fn render_card(state: &AppState, resolution: &Resolution) -> Result<(String, String), &'static str> {
     let signer = state.signatures.as_ref().map(|signatures| signatures.signer().signing_key());
-    let body = project_signed_a2a_card(resolution, &state.gate.gate_policy(), signer)?.to_string();
-    let tag = format!("\"{}\"", Digest::compute(body.as_bytes()).hex());
+    let body = signed_a2a_card_from_resolution(resolution, &state.gate.gate_policy(), signer)?.to_string();
+    let tag = format!("\"{}\"", Digest::compute(body.as_bytes()).to_hex());
     Ok((body, tag))
 }

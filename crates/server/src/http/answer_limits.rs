@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use axum::body::{Body, HttpBody};
 use axum::response::Response;
 use bytes::Bytes;
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use hyper::body::{Frame, SizeHint};
 
 use super::client_limits::{ClientIdentity, SharedSlotPool, SlotReservation};
@@ -38,7 +38,7 @@ impl ResponseMemorySlots {
     ///
     /// # Errors
     /// The client has used up its share, or no slot is free.
-    pub(super) fn reserve_slots(&self, client: ClientIdentity, answer: Response) -> Result<Response, Refusal> {
+    pub(super) fn reserve_slots(&self, client: ClientIdentity, answer: Response) -> Result<Response, RefusalCode> {
         let bytes = answer.body().size_hint().exact().unwrap_or_default();
         if bytes <= Self::FREE || clresolve_core::mutant!("answers-without-places") {
             return Ok(answer);
@@ -98,7 +98,7 @@ mod tests {
 
     use super::*;
     use crate::http::activity::ConnectionActivity;
-    use crate::http::api_kind::ListenerRole;
+    use crate::http::api_kind::ListenerApiScope;
     use crate::http::in_force::CurrentService;
     use crate::http::state::AppState;
     use crate::http::{build_service, request};
@@ -124,10 +124,10 @@ mod tests {
         let of_slots = |slots: usize| slots * ResponseMemorySlots::UNIT as usize / BYTES;
         let (of_client, all) = (of_slots(ResponseMemorySlots::MOST_OF_CLIENT), of_slots(ResponseMemorySlots::MOST));
         let mut held: Vec<_> = (0..of_client).map(|_| take(1).expect("a slot")).collect();
-        assert_eq!(take(1).err(), Some(Refusal::ClientOverQuota));
+        assert_eq!(take(1).err(), Some(RefusalCode::ClientOverQuota));
         assert!(limits.reserve_slots(client(1), of(8 * 1024)).is_ok(), "a small answer needs no slot");
         held.extend((of_client..all).map(|number| take(2 + number).expect("a slot")));
-        assert_eq!(take(200).err(), Some(Refusal::Overloaded));
+        assert_eq!(take(200).err(), Some(RefusalCode::Overloaded));
 
         let read = axum::body::to_bytes(held.remove(0).into_body(), BYTES).await.expect("a body");
         assert_eq!(read.len(), BYTES);
@@ -145,7 +145,7 @@ mod tests {
         let all = of(ResponseMemorySlots::MOST_OF_CLIENT * ResponseMemorySlots::UNIT as usize);
         let _held = in_force.state().answers.reserve_slots(client(1), all).expect("slots");
         let asked = Request::get(path).header(ORIGIN, PAGE).body(Body::empty()).expect("a request");
-        request::answer_request(&in_force, ListenerRole::All, client(1), &ConnectionActivity::new(), asked).await
+        request::answer_request(&in_force, ListenerApiScope::All, client(1), &ConnectionActivity::new(), asked).await
     }
 
     #[tokio::test]

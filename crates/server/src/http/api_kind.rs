@@ -1,14 +1,14 @@
 //! Which API of the daemon a path belongs to, and how that API refuses.
 
 use axum::response::Response;
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use percent_encoding::percent_decode_str;
 
 use super::{gate_response, problem};
 
 /// Which listener a request came through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ListenerRole {
+pub(super) enum ListenerApiScope {
     All,
     /// The gate's own listener. It serves the gate and health. Any other path gets the gate's refusal.
     Gate,
@@ -16,7 +16,7 @@ pub(super) enum ListenerRole {
 
 /// The API that a path addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ApiKind {
+pub(super) enum RequestedApi {
     /// The gate, whether or not the path is one of its routes.
     Gate,
     /// Not literally a gate path, but a proxy or framework in front could interpret it as one, or the request arrived
@@ -31,11 +31,11 @@ pub(super) enum ApiKind {
 /// Prefixes of gate paths: two segments each.
 const GATES: [[&str; 2]; 2] = [["v1", "gate"], ["v1", "envoy"]];
 
-impl ApiKind {
+impl RequestedApi {
     /// The API that serves `path` on the listener `role`.
-    pub(super) fn for_listener(role: ListenerRole, path: &str) -> Self {
+    pub(super) fn for_listener(role: ListenerApiScope, path: &str) -> Self {
         match Self::from_path(path) {
-            Self::Report if role == ListenerRole::Gate => Self::DisguisedGate,
+            Self::Report if role == ListenerApiScope::Gate => Self::DisguisedGate,
             api => api,
         }
     }
@@ -50,9 +50,9 @@ impl ApiKind {
     }
 
     /// The response of this API in place of a verdict.
-    pub(super) fn refusal_response(self, refusal: Refusal) -> Response {
+    pub(super) fn refusal_response(self, refusal: RefusalCode) -> Response {
         match self {
-            Self::Gate | Self::DisguisedGate => gate_response::refusal_response(refusal),
+            Self::Gate | Self::DisguisedGate => gate_response::gate_refusal_response(refusal),
             Self::Health | Self::Report => problem::refusal_response(refusal, None),
         }
     }
@@ -97,13 +97,13 @@ mod tests {
     #[test]
     fn paths_below_the_gate_are_its_own() {
         for path in ["/v1/gate", "/v1/gate/", "/v1/gate/a/b/c", "/v1/envoy/x"] {
-            assert_eq!(ApiKind::from_path(path), ApiKind::Gate, "{path}");
+            assert_eq!(RequestedApi::from_path(path), RequestedApi::Gate, "{path}");
         }
         for path in ["/v1/gates", "/v1", "/v1/verdicts/v1/gate", "/v1/envoyx/a", "v1/gate/a", ""] {
-            assert_eq!(ApiKind::from_path(path), ApiKind::Report, "{path}");
+            assert_eq!(RequestedApi::from_path(path), RequestedApi::Report, "{path}");
         }
         for path in ["/livez", "/readyz", "/metrics", "/readyz/"] {
-            assert_eq!(ApiKind::from_path(path), ApiKind::Health, "{path}");
+            assert_eq!(RequestedApi::from_path(path), RequestedApi::Health, "{path}");
         }
     }
 
@@ -122,19 +122,22 @@ mod tests {
             "\\v1\\gate",
             "/v1/%67ate/../verdicts/a",
         ] {
-            assert_eq!(ApiKind::from_path(path), ApiKind::DisguisedGate, "{path}");
+            assert_eq!(RequestedApi::from_path(path), RequestedApi::DisguisedGate, "{path}");
         }
         for path in ["/v1/verdicts/%67ate", "/v1/verdicts/SummarizeAgent.eth", "/v1/cards/a%2Fv1%2Fgate", "*", ""] {
-            assert_eq!(ApiKind::from_path(path), ApiKind::Report, "{path}");
+            assert_eq!(RequestedApi::from_path(path), RequestedApi::Report, "{path}");
         }
     }
 
     #[test]
     fn each_face_refuses_in_its_own_way() {
-        for (api, status) in
-            [(ApiKind::Gate, 403), (ApiKind::DisguisedGate, 403), (ApiKind::Health, 503), (ApiKind::Report, 503)]
-        {
-            assert_eq!(api.refusal_response(Refusal::Overloaded).status(), status, "{api:?}");
+        for (api, status) in [
+            (RequestedApi::Gate, 403),
+            (RequestedApi::DisguisedGate, 403),
+            (RequestedApi::Health, 503),
+            (RequestedApi::Report, 503),
+        ] {
+            assert_eq!(api.refusal_response(RefusalCode::Overloaded).status(), status, "{api:?}");
         }
     }
 }

@@ -44,7 +44,7 @@ pub(super) async fn run_background_refreshes(
 
 /// Reads a block of the chain with the configuration in force, and retries until it succeeds. Runs until the future is
 /// dropped.
-pub(super) async fn read_until_ready(in_force: &CurrentService) -> Infallible {
+pub(super) async fn read_chain_until_ready(in_force: &CurrentService) -> Infallible {
     let mut pause = READING_PAUSE;
     loop {
         let state = in_force.state();
@@ -63,11 +63,11 @@ async fn refresh_round(in_force: &CurrentService, hot_names: Option<&SavedHotNam
     let has_room = || state.admission.has_room_for_client() || clresolve_core::mutant!("refreshes-jump-the-queue");
     let may_work = || !state.is_draining() && Arc::ptr_eq(&state, &in_force.state());
     let is_last_moment = |left| left <= LAST_MOMENT && !clresolve_core::mutant!("taken-runs-end-verdicts");
-    state.resolver.refresh_ahead(|left| may_work() && (has_room() || is_last_moment(left))).await;
+    state.resolver.refresh_expiring_verdicts(|left| may_work() && (has_room() || is_last_moment(left))).await;
     if let Some(hot_names) = hot_names {
-        let next = || if may_work() && has_room() { hot_names.next() } else { None };
+        let next = || if may_work() && has_room() { hot_names.next_unresolved_name() } else { None };
         let names = iter::from_fn(next).take(NAMES_A_ROUND);
-        state.resolver.warm(names, |name| hot_names.remove_decided(name)).await;
+        state.resolver.warm_cache(names, |name| hot_names.remove_decided(name)).await;
     }
 }
 
@@ -84,7 +84,7 @@ mod tests {
     use crate::http::serving::build_service;
     use crate::http::state::AppState;
     use clresolve_resolver::clock::Clock;
-    use clresolve_resolver::resolve::{CacheKeyStatus, NameQuestion, Resolver};
+    use clresolve_resolver::resolve::{NameQuestion, Resolver, VerdictCacheKeyStatus};
     use clresolve_resolver::sandbox::Sandbox;
 
     const NAME: &str = "summarizeagent.eth";
@@ -115,7 +115,7 @@ mod tests {
 
         let state = in_force.state();
         let (end, ends) = tokio::sync::oneshot::channel::<()>();
-        let mut of_client = Box::pin(state.admission.run_admitted(CLIENT, ends));
+        let mut of_client = Box::pin(state.admission.run_as_resolution(CLIENT, ends));
         assert!(futures_util::poll!(&mut of_client).is_pending());
         refresh_round(&in_force, None).await;
         assert_eq!(checked_at().await, first, "every run is taken, so that a client's would wait");
@@ -143,7 +143,7 @@ mod tests {
         let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("a resolver");
         let in_force = CurrentService::new(build_service(AppState::new(resolver.clone(), &config, None, None)));
         let state = in_force.state();
-        let mut of_client = Box::pin(state.admission.run_admitted(CLIENT, std::future::pending::<()>()));
+        let mut of_client = Box::pin(state.admission.run_as_resolution(CLIENT, std::future::pending::<()>()));
         assert!(futures_util::poll!(&mut of_client).is_pending() && !state.admission.has_room_for_client());
 
         for _ in 0..2 {
@@ -153,7 +153,7 @@ mod tests {
         refresh_round(&in_force, None).await;
         clock.0.store(310, Ordering::Relaxed);
         let status = resolver.cache_status(&NameQuestion::new(NAME)).await.expect("the profile exists");
-        assert!(matches!(status, CacheKeyStatus::Fresh(_)), "it ends after 300 s unless it is refreshed");
+        assert!(matches!(status, VerdictCacheKeyStatus::Fresh(_)), "it ends after 300 s unless it is refreshed");
     }
 
     #[tokio::test]
@@ -169,12 +169,12 @@ mod tests {
         let hot_names = SavedHotNames::open(&path);
         let is_known = async || {
             let status = resolver.cache_status(&NameQuestion::new(NAME)).await.expect("the profile exists");
-            matches!(status, CacheKeyStatus::Fresh(_))
+            matches!(status, VerdictCacheKeyStatus::Fresh(_))
         };
 
         let state = in_force.state();
         let (end, ends) = tokio::sync::oneshot::channel::<()>();
-        let mut of_client = Box::pin(state.admission.run_admitted(CLIENT, ends));
+        let mut of_client = Box::pin(state.admission.run_as_resolution(CLIENT, ends));
         assert!(futures_util::poll!(&mut of_client).is_pending());
         refresh_round(&in_force, Some(&hot_names)).await;
         assert!(!is_known().await, "every run is taken, so that a client's would wait");

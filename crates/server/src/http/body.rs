@@ -11,7 +11,7 @@ use axum::extract::Request;
 use axum::http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use clresolve_resolver::cpu_pool::CpuPoolFullError;
 use futures_util::StreamExt as _;
 use tokio::time::timeout;
@@ -24,7 +24,7 @@ use super::state::AppState;
 /// Why a request with a body is rejected.
 #[derive(Debug)]
 pub(super) struct RequestBodyError {
-    refusal: Refusal,
+    refusal: RefusalCode,
     /// Details beyond the refusal's title.
     detail: Option<String>,
 }
@@ -32,21 +32,21 @@ pub(super) struct RequestBodyError {
 impl RequestBodyError {
     /// The request does not have the form that its route expects.
     pub(super) fn malformed(detail: impl Into<String>) -> Self {
-        Self { refusal: Refusal::RequestMalformed, detail: Some(detail.into()) }
+        Self { refusal: RefusalCode::RequestMalformed, detail: Some(detail.into()) }
     }
 
     /// The request names a profile that does not exist.
     pub(super) fn unknown_profile(id: String) -> Self {
-        Self { refusal: Refusal::ProfileUnknown, detail: Some(id) }
+        Self { refusal: RefusalCode::ProfileUnknown, detail: Some(id) }
     }
 
     /// The request's `Accept` matches no available media type.
     pub(super) fn not_acceptable(detail: &str) -> Self {
-        Self { refusal: Refusal::NotAcceptable, detail: Some(detail.to_owned()) }
+        Self { refusal: RefusalCode::NotAcceptable, detail: Some(detail.to_owned()) }
     }
 
     fn too_large(limit: usize) -> Self {
-        Self { refusal: Refusal::BodyTooLarge, detail: Some(format!("a body has at most {limit} bytes")) }
+        Self { refusal: RefusalCode::BodyTooLarge, detail: Some(format!("a body has at most {limit} bytes")) }
     }
 
     /// The error response. Part of the body may be unread, so the response announces that the connection closes.
@@ -58,15 +58,17 @@ impl RequestBodyError {
     }
 }
 
-impl From<Refusal> for RequestBodyError {
-    fn from(refusal: Refusal) -> Self {
+impl From<RefusalCode> for RequestBodyError {
+    fn from(refusal: RefusalCode) -> Self {
         Self { refusal, detail: None }
     }
 }
 
 /// Reads the whole body as sent. The caller validates its content.
 pub(super) async fn read_body(request: Request, limit: usize, time: Duration) -> Result<Vec<u8>, RequestBodyError> {
-    timeout(time, read_whole_body(request, limit)).await.unwrap_or_else(|_| Err(Refusal::RequestTimeout.into()))
+    timeout(time, read_body_up_to_limit(request, limit))
+        .await
+        .unwrap_or_else(|_| Err(RefusalCode::RequestTimeout.into()))
 }
 
 /// Like [`read_body`], but reserves memory for the body and a slot for the request.
@@ -76,7 +78,7 @@ pub(super) async fn read_reserved_body(
     client: ClientIdentity,
     limit: usize,
 ) -> Result<(Vec<u8>, SlotReservation), RequestBodyError> {
-    let most = announced_length(request.headers()).map_or(limit, |length| length.min(limit));
+    let most = declared_content_length(request.headers()).map_or(limit, |length| length.min(limit));
     let slot = state.documents.reserve_body(client, most)?;
     let in_work = request.extensions().get::<RequestSlot>().cloned();
     let bytes = read_body(request, limit, state.http.read_timeout).await?;
@@ -85,7 +87,7 @@ pub(super) async fn read_reserved_body(
 }
 
 /// Like [`read_reserved_body`], for a document to judge. A draining daemon rejects it.
-pub(super) async fn read_document(
+pub(super) async fn read_document_body(
     request: Request,
     state: &AppState,
     client: ClientIdentity,
@@ -93,45 +95,45 @@ pub(super) async fn read_document(
 ) -> Result<(Vec<u8>, SlotReservation), RequestBodyError> {
     let held = read_reserved_body(request, state, client, limit).await?;
     if state.is_draining() {
-        return Err(Refusal::Draining.into());
+        return Err(RefusalCode::Draining.into());
     }
     Ok(held)
 }
 
 /// Reads and parses a question about such a document. The document keeps its slots.
-pub(super) async fn read_question<Q: Send + 'static>(
+pub(super) async fn read_document_question<Q: Send + 'static>(
     request: Request,
     state: &AppState,
     client: ClientIdentity,
     limit: usize,
     read: fn(&[u8]) -> Result<Q, String>,
 ) -> Result<(Arc<Q>, SlotReservation), RequestBodyError> {
-    let document = read_document(request, state, client, limit).await?;
-    parse_on_pool(state, document, read).await
+    let document = read_document_body(request, state, client, limit).await?;
+    parse_body_on_cpu_pool(state, document, read).await
 }
 
 /// Parses a body with `read` on the CPU pool, off the threads that answer requests. The job holds the slots of the
 /// body, so a client that disconnects frees none before parsing ends.
-pub(super) async fn parse_on_pool<Q: Send + 'static>(
+pub(super) async fn parse_body_on_cpu_pool<Q: Send + 'static>(
     state: &AppState,
     (bytes, slot): (Vec<u8>, SlotReservation),
     read: fn(&[u8]) -> Result<Q, String>,
 ) -> Result<(Arc<Q>, SlotReservation), RequestBodyError> {
-    let reading = state.resolver.pool().try_run(move || (read(&bytes), slot));
-    let (question, slot) = reading.await.map_err(|CpuPoolFullError| Refusal::Overloaded)?;
+    let reading = state.resolver.cpu_pool().try_run(move || (read(&bytes), slot));
+    let (question, slot) = reading.await.map_err(|CpuPoolFullError| RefusalCode::Overloaded)?;
     Ok((question.map(Arc::new).map_err(RequestBodyError::malformed)?, slot))
 }
 
-async fn read_whole_body(request: Request, limit: usize) -> Result<Vec<u8>, RequestBodyError> {
+async fn read_body_up_to_limit(request: Request, limit: usize) -> Result<Vec<u8>, RequestBodyError> {
     let (head, body) = request.into_parts();
-    if !is_json(&head.headers) {
-        return Err(Refusal::MediaTypeUnsupported.into());
+    if !has_json_content_type(&head.headers) {
+        return Err(RefusalCode::MediaTypeUnsupported.into());
     }
-    if announced_length(&head.headers).is_some_and(|length| length > limit) {
+    if declared_content_length(&head.headers).is_some_and(|length| length > limit) {
         return Err(RequestBodyError::too_large(limit));
     }
     // The announced length is already accounted for. A growing buffer would use up to twice as much.
-    let mut bytes = Vec::with_capacity(announced_length(&head.headers).unwrap_or_default());
+    let mut bytes = Vec::with_capacity(declared_content_length(&head.headers).unwrap_or_default());
     let mut chunks = body.into_data_stream();
     while let Some(chunk) = chunks.next().await {
         let chunk =
@@ -145,11 +147,11 @@ async fn read_whole_body(request: Request, limit: usize) -> Result<Vec<u8>, Requ
 }
 
 /// The length that `Content-Length` announces. The server reads no byte beyond it.
-fn announced_length(headers: &HeaderMap) -> Option<usize> {
+fn declared_content_length(headers: &HeaderMap) -> Option<usize> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
+fn has_json_content_type(headers: &HeaderMap) -> bool {
     let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.split(';').next().is_some_and(|media| media.trim().eq_ignore_ascii_case("application/json"))
 }

@@ -59,7 +59,7 @@ fn cache_header_value(text: String) -> HeaderValue {
 }
 
 /// Whether `If-None-Match` lists the tag, compared weakly (RFC 9110, 13.1.2).
-pub(super) fn matches_client_tag(headers: &HeaderMap, tag: &str) -> bool {
+pub(super) fn matches_if_none_match(headers: &HeaderMap, tag: &str) -> bool {
     let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
     let values = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|known| known.trim() == "*" || opaque(known) == opaque(tag))
@@ -79,11 +79,11 @@ mod tests {
     #[test]
     fn tags_are_compared_weakly() {
         let mut headers = HeaderMap::new();
-        assert!(!matches_client_tag(&headers, "\"a\""));
+        assert!(!matches_if_none_match(&headers, "\"a\""));
         headers.append(IF_NONE_MATCH, HeaderValue::from_static("\"b\", W/\"a\""));
-        assert!(matches_client_tag(&headers, "\"a\"") && matches_client_tag(&headers, "W/\"b\""));
-        assert!(!matches_client_tag(&headers, "\"c\""));
+        assert!(matches_if_none_match(&headers, "\"a\"") && matches_if_none_match(&headers, "W/\"b\""));
+        assert!(!matches_if_none_match(&headers, "\"c\""));
         headers.append(IF_NONE_MATCH, HeaderValue::from_static("*"));
-        assert!(matches_client_tag(&headers, "\"c\""));
+        assert!(matches_if_none_match(&headers, "\"c\""));
     }
 }

@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use clresolve_core::reason::Refusal;
-use clresolve_resolver::cpu_share::{ClientCpuPermit, CpuJobUrgency, CpuShare};
+use clresolve_core::reason::RefusalCode;
+use clresolve_resolver::cpu_share::{ClientCpuPermit, ClientCpuShare, CpuJobUrgency};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// A client, as the limits and the log identify it.
@@ -30,8 +30,8 @@ pub(super) enum ClientIdentity {
 
 impl ClientIdentity {
     /// Whether the client may start work that costs more than a cached answer.
-    pub(super) fn may_start(self) -> Result<(), Refusal> {
-        if self == Self::Pages { Err(Refusal::HostUnexpected) } else { Ok(()) }
+    pub(super) fn check_may_start_work(self) -> Result<(), RefusalCode> {
+        if self == Self::Pages { Err(RefusalCode::HostUnexpected) } else { Ok(()) }
     }
 }
 
@@ -90,14 +90,14 @@ impl ClientPermitTable {
 
     /// Returns this many permits for `client` if they are left.
     fn try_acquire_many(&self, client: ClientIdentity, permits: u32) -> Option<ClientPermit> {
-        let listed = self.table_entry(client);
+        let listed = self.entry_for_client(client);
         let permit = Arc::clone(&listed.permits).try_acquire_many_owned(permits).ok()?;
         Some(ClientPermit { _permit: permit, listed, most: self.max_permits(client) })
     }
 
     /// Waits until `client` has a permit left and returns it.
     pub(super) async fn acquire(&self, client: ClientIdentity) -> ClientPermit {
-        let listed = self.table_entry(client);
+        let listed = self.entry_for_client(client);
         let permit = Arc::clone(&listed.permits).acquire_owned().await.expect("the semaphore is never closed");
         ClientPermit { _permit: permit, listed, most: self.max_permits(client) }
     }
@@ -111,7 +111,7 @@ impl ClientPermitTable {
         }
     }
 
-    fn table_entry(&self, client: ClientIdentity) -> ClientPermitEntry {
+    fn entry_for_client(&self, client: ClientIdentity) -> ClientPermitEntry {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let permits = table.entry(client).or_insert_with(|| Arc::new(Semaphore::new(self.max_permits(client))));
         ClientPermitEntry { client, permits: Arc::clone(permits), table: Arc::clone(&self.table) }
@@ -120,22 +120,22 @@ impl ClientPermitTable {
 
 /// Each client's share of the CPU pool's queue. Each urgency has separate slots, so that a client's documents do not
 /// delay its decisions.
-pub(super) struct ClientJobSlots([ClientPermitTable; CpuJobUrgency::ALL.len()]);
+pub(super) struct ClientCpuJobSlots([ClientPermitTable; CpuJobUrgency::ALL.len()]);
 
-impl ClientJobSlots {
+impl ClientCpuJobSlots {
     pub(super) fn new(of_client: usize) -> Self {
         Self(CpuJobUrgency::ALL.map(|_| ClientPermitTable::new(of_client)))
     }
 }
 
 /// One client's share of the CPU pool's queue.
-pub(super) struct ClientJobShare {
+pub(super) struct ClientCpuJobShare {
     pub(super) client: ClientIdentity,
-    pub(super) slots: Arc<ClientJobSlots>,
+    pub(super) slots: Arc<ClientCpuJobSlots>,
 }
 
 #[async_trait]
-impl CpuShare for ClientJobShare {
+impl ClientCpuShare for ClientCpuJobShare {
     async fn acquire_permit(&self, urgency: CpuJobUrgency) -> ClientCpuPermit {
         let held = self.slots.0[urgency as usize].acquire(self.client).await;
         ClientCpuPermit::new(held.other_permit_count(), held)
@@ -159,9 +159,9 @@ impl SharedSlotPool {
     }
 
     /// Reserves this many slots for `client` if they are free.
-    pub(super) fn reserve_slots(&self, client: ClientIdentity, count: u32) -> Result<SlotReservation, Refusal> {
-        let of_client = self.per_client.try_acquire_many(client, count).ok_or(Refusal::ClientOverQuota)?;
-        let of_all = Arc::clone(&self.all).try_acquire_many_owned(count).map_err(|_| Refusal::Overloaded)?;
+    pub(super) fn reserve_slots(&self, client: ClientIdentity, count: u32) -> Result<SlotReservation, RefusalCode> {
+        let of_client = self.per_client.try_acquire_many(client, count).ok_or(RefusalCode::ClientOverQuota)?;
+        let of_all = Arc::clone(&self.all).try_acquire_many_owned(count).map_err(|_| RefusalCode::Overloaded)?;
         Ok(SlotReservation { _of_all: of_all, _of_client: of_client })
     }
 }
@@ -187,7 +187,7 @@ impl BodyMemoryLimits {
     }
 
     /// Reserves slots for a body from `client` of at most this many bytes.
-    pub(super) fn reserve_body(&self, client: ClientIdentity, bytes: usize) -> Result<SlotReservation, Refusal> {
+    pub(super) fn reserve_body(&self, client: ClientIdentity, bytes: usize) -> Result<SlotReservation, RefusalCode> {
         let permits = u32::try_from(bytes.div_ceil(Self::UNIT)).unwrap_or(u32::MAX);
         let permits = if clresolve_core::mutant!("bodies-without-places") { 0 } else { permits };
         self.0.reserve_slots(client, permits)
@@ -253,10 +253,10 @@ mod tests {
         let of = |number: usize| limits.reserve_body(client(&format!("192.0.2.{number}")), BYTES);
         let of_client = BodyMemoryLimits::MOST_OF_CLIENT * BodyMemoryLimits::UNIT / BYTES;
         let mut held: Vec<_> = (0..of_client).map(|_| of(1).expect("a permit")).collect();
-        assert_eq!(of(1).err(), Some(Refusal::ClientOverQuota));
+        assert_eq!(of(1).err(), Some(RefusalCode::ClientOverQuota));
         let all = BodyMemoryLimits::MOST * BodyMemoryLimits::UNIT / BYTES;
         held.extend((of_client..all).map(|number| of(2 + number).expect("a permit")));
-        assert_eq!(of(200).err(), Some(Refusal::Overloaded));
+        assert_eq!(of(200).err(), Some(RefusalCode::Overloaded));
         held.pop();
         assert!(of(200).is_ok());
     }

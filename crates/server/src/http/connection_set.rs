@@ -18,7 +18,7 @@ use super::client_limits::{ClientIdentity, ClientPermit, ClientPermitTable};
 /// asked to close may have ended, or a busy one may have become idle.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-pub(super) struct ConnectionSet {
+pub(super) struct BoundedConnectionSet {
     slots: Arc<Semaphore>,
     per_client: ClientPermitTable,
     open: Arc<Mutex<OpenConnectionTable>>,
@@ -39,7 +39,7 @@ struct OpenConnectionTable {
     members: HashMap<u64, (ClientIdentity, Arc<ConnectionActivity>)>,
 }
 
-impl ConnectionSet {
+impl BoundedConnectionSet {
     pub(super) fn new(limits: &HttpServerConfig) -> Self {
         Self {
             slots: Arc::new(Semaphore::new(limits.connections)),
@@ -49,7 +49,7 @@ impl ConnectionSet {
     }
 
     /// Adds a connection of `client` once there is room for it. Returns `None` if the client has reached its limit.
-    pub(super) async fn take_in(&self, client: ClientIdentity) -> Option<ConnectionSetMember> {
+    pub(super) async fn admit_connection(&self, client: ClientIdentity) -> Option<ConnectionSetMember> {
         let of_client = self.per_client.try_acquire(client)?;
         let slot = self.acquire_slot().await;
         let activity = Arc::new(ConnectionActivity::new());
@@ -92,7 +92,7 @@ impl OpenConnectionTable {
         };
         let waiting = self.members.values().filter_map(fit).min_by_key(|(order, _)| *order).map(|(_, first)| first);
         let in_work = |(client, activity): &(ClientIdentity, Arc<ConnectionActivity>)| {
-            Some(((sizes.get(client).copied(), activity.in_progress_since()?), Arc::clone(activity)))
+            Some(((sizes.get(client).copied(), activity.evictable_request_start()?), Arc::clone(activity)))
         };
         let busy = || self.members.values().filter_map(in_work).max_by_key(|(order, _)| *order).map(|(_, last)| last);
         if let Some(chosen) = waiting.or_else(|| busy().filter(|_| !clresolve_core::mutant!("busy-connections-stay"))) {
@@ -118,18 +118,18 @@ mod tests {
         ClientIdentity::Address(std::net::Ipv4Addr::new(192, 0, 2, last).into())
     }
 
-    fn set(connections: usize, per_client: usize) -> ConnectionSet {
+    fn set(connections: usize, per_client: usize) -> BoundedConnectionSet {
         let mut limits = HttpServerConfig::default();
         (limits.connections, limits.connections_per_client) = (connections, per_client);
-        ConnectionSet::new(&limits)
+        BoundedConnectionSet::new(&limits)
     }
 
-    async fn member(set: &ConnectionSet, of: u8) -> ConnectionSetMember {
-        set.take_in(client(of)).await.expect("the client may have more")
+    async fn member(set: &BoundedConnectionSet, of: u8) -> ConnectionSetMember {
+        set.admit_connection(client(of)).await.expect("the client may have more")
     }
 
     /// Returns the index of the member that is asked to close.
-    fn told<const N: usize>(set: &ConnectionSet, members: [&ConnectionSetMember; N]) -> Option<usize> {
+    fn told<const N: usize>(set: &BoundedConnectionSet, members: [&ConnectionSetMember; N]) -> Option<usize> {
         set.open.lock().expect("no panic").evict_connection();
         members.iter().position(|member| is_told(member))
     }
@@ -185,11 +185,11 @@ mod tests {
     async fn who_has_as_many_as_it_may_pushes_nobody_out() {
         let set = set(2, 1);
         let [one, other] = [member(&set, 1).await, member(&set, 2).await];
-        assert!(set.take_in(client(1)).await.is_none());
+        assert!(set.admit_connection(client(1)).await.is_none());
         assert_eq!([&one, &other].map(|held| held.activity.eviction_rank().is_some()), [true, true]);
-        assert!(set.take_in(client(3)).now_or_never().is_none(), "nobody has made room yet");
+        assert!(set.admit_connection(client(3)).now_or_never().is_none(), "nobody has made room yet");
         assert!(is_told(&one));
         drop(one);
-        assert!(set.take_in(client(3)).now_or_never().is_some_and(|taken| taken.is_some()));
+        assert!(set.admit_connection(client(3)).now_or_never().is_some_and(|taken| taken.is_some()));
     }
 }

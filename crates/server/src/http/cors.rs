@@ -21,7 +21,7 @@ use tower::{Layer as _, Service as _, service_fn};
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 use url::Url;
 
-use super::api_kind::ApiKind;
+use super::api_kind::RequestedApi;
 use super::caching::CACHE_STATUS;
 use super::cards::REPR_DIGEST;
 use super::client_limits::ClientIdentity;
@@ -40,21 +40,21 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const TOOLS: &str = "/mcp";
 
 pub(super) struct CrossOriginPolicy {
-    report: Option<OriginPermission>,
-    tools: Option<OriginPermission>,
+    report: Option<AllowedOrigins>,
+    tools: Option<AllowedOrigins>,
     /// Configured host names, in lower case: those of permitted pages and of the MCP endpoint.
     hosts: Box<[String]>,
 }
 
 /// The permissions of some origins.
 #[derive(Clone)]
-struct OriginPermission {
+struct AllowedOrigins {
     /// The origins as browsers serialize them, or [`ANY_ORIGIN`].
     origins: Arc<[String]>,
     cors: CorsLayer,
 }
 
-impl OriginPermission {
+impl AllowedOrigins {
     fn includes_origin(&self, origin: &HeaderValue) -> bool {
         self.includes_all_origins() || self.origins.iter().any(|permitted| permitted.as_bytes() == origin.as_bytes())
     }
@@ -70,7 +70,7 @@ impl CrossOriginPolicy {
         let pages = pages.filter_map(|page| page.host_str().map(str::to_owned));
         let tools_hosts = tools.hosts.iter().filter_map(|host| host.parse::<Authority>().ok());
         let hosts = pages.chain(tools_hosts.map(|host| host.host().to_ascii_lowercase())).collect();
-        Self { report: report_permission(report), tools: tools_permission(tools), hosts }
+        Self { report: report_allowed_origins(report), tools: mcp_allowed_origins(tools), hosts }
     }
 
     /// Calls `answer` and lets permitted pages read the response, including an error. Preflights are answered here,
@@ -78,15 +78,15 @@ impl CrossOriginPolicy {
     /// preflight response is a 200.
     pub(super) async fn answer_with_cors<F>(
         &self,
-        api: ApiKind,
+        api: RequestedApi,
         request: Request<Body>,
         answer: impl FnOnce(Request<Body>) -> F,
     ) -> Response
     where
         F: Future<Output = Response>,
     {
-        let permission = if is_gate_api(api) { None } else { self.permission_for_path(request.uri().path()) };
-        let Some(OriginPermission { cors, .. }) = permission.filter(|_| !is_plain_options(&request)) else {
+        let permission = if is_gate_api(api) { None } else { self.allowed_origins_for_path(request.uri().path()) };
+        let Some(AllowedOrigins { cors, .. }) = permission.filter(|_| !is_plain_options(&request)) else {
             return answer(request).await;
         };
         let mut answer = Some(answer);
@@ -99,13 +99,13 @@ impl CrossOriginPolicy {
 
     /// The client that a request is attributed to: `connected`, unless a browser may have sent the request for a page
     /// of another site.
-    pub(super) fn client_behind_request(
+    pub(super) fn attributed_client(
         &self,
-        api: ApiKind,
+        api: RequestedApi,
         connected: ClientIdentity,
         request: &Request<Body>,
     ) -> ClientIdentity {
-        match (self.is_of_another_site(request), self.may_be_rebound(connected, request)) {
+        match (self.is_cross_site_request(request), self.may_be_dns_rebinding(connected, request)) {
             (false, false) => connected,
             _ if !is_gate_api(api) => ClientIdentity::Pages,
             (true, _) => ClientIdentity::PagesAtGate,
@@ -115,9 +115,9 @@ impl CrossOriginPolicy {
 
     /// Whether the request was sent by a page that is neither the daemon's own nor of a permitted origin. If the
     /// browser sends `Origin`, that decides. Otherwise `Sec-Fetch-Site` does.
-    fn is_of_another_site(&self, request: &Request<Body>) -> bool {
+    fn is_cross_site_request(&self, request: &Request<Body>) -> bool {
         let headers = request.headers();
-        let permission = self.permission_for_path(request.uri().path());
+        let permission = self.allowed_origins_for_path(request.uri().path());
         let is_permitted =
             |origin: &HeaderValue| permission.is_some_and(|permission| permission.includes_origin(origin));
         let origins = || headers.get_all(ORIGIN).iter();
@@ -126,47 +126,47 @@ impl CrossOriginPolicy {
         }
         let is_harmless = |site: &HeaderValue| matches!(site.as_bytes(), b"same-origin" | b"none");
         let is_marked = !headers.get_all(SEC_FETCH_SITE).iter().all(is_harmless);
-        is_marked || !origins().all(|origin| is_permitted(origin) || is_own_origin(origin, request))
+        is_marked || !origins().all(|origin| is_permitted(origin) || is_same_origin_as_host(origin, request))
     }
 
     /// Whether a page may have pointed its own host name at this machine (DNS rebinding). The browser treats such a
     /// request as same-origin: it sends no `Origin`, and over plain HTTP no `Sec-Fetch-Site`. A public host name
     /// contains a dot.
-    fn may_be_rebound(&self, connected: ClientIdentity, request: &Request<Body>) -> bool {
+    fn may_be_dns_rebinding(&self, connected: ClientIdentity, request: &Request<Body>) -> bool {
         let is_local = connected == ClientIdentity::from(IpAddr::from(Ipv4Addr::LOCALHOST));
         let is_of_browser = request.headers().contains_key(SEC_FETCH_SITE);
         let permits_all =
-            self.permission_for_path(request.uri().path()).is_some_and(OriginPermission::includes_all_origins);
+            self.allowed_origins_for_path(request.uri().path()).is_some_and(AllowedOrigins::includes_all_origins);
         if !is_local || is_of_browser || permits_all {
             return false;
         }
         let host =
-            addressed_host(request).filter(|host| host.contains('.')).and_then(|host| host.parse::<Authority>().ok());
+            request_host(request).filter(|host| host.contains('.')).and_then(|host| host.parse::<Authority>().ok());
         let Some(host) = host else { return false };
         let host = host.host().trim_end_matches('.').to_ascii_lowercase();
         let is_address = host.starts_with('[') || host.parse::<IpAddr>().is_ok();
         host.contains('.') && !is_address && !host.ends_with(".localhost") && !self.hosts.contains(&host)
     }
 
-    fn permission_for_path(&self, path: &str) -> Option<&OriginPermission> {
+    fn allowed_origins_for_path(&self, path: &str) -> Option<&AllowedOrigins> {
         if path.strip_suffix('/').unwrap_or(path) == TOOLS { self.tools.as_ref() } else { self.report.as_ref() }
     }
 }
 
-const fn is_gate_api(api: ApiKind) -> bool {
-    matches!(api, ApiKind::Gate | ApiKind::DisguisedGate)
+const fn is_gate_api(api: RequestedApi) -> bool {
+    matches!(api, RequestedApi::Gate | RequestedApi::DisguisedGate)
 }
 
 /// The host and port that the request addresses.
-fn addressed_host(request: &Request<Body>) -> Option<&str> {
+fn request_host(request: &Request<Body>) -> Option<&str> {
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
     request.uri().authority().map(|authority| authority.as_str()).or(host)
 }
 
 /// Whether the origin is the host that the request addresses.
-fn is_own_origin(origin: &HeaderValue, request: &Request<Body>) -> bool {
+fn is_same_origin_as_host(origin: &HeaderValue, request: &Request<Body>) -> bool {
     let (Some(host), Some((scheme, own))) =
-        (addressed_host(request), origin.to_str().ok().and_then(|origin| origin.split_once("://")))
+        (request_host(request), origin.to_str().ok().and_then(|origin| origin.split_once("://")))
     else {
         return false;
     };
@@ -185,14 +185,14 @@ fn is_plain_options(request: &Request<Body>) -> bool {
 }
 
 /// Pages of the configured origins may use the report API.
-fn report_permission(config: &CorsConfig) -> Option<OriginPermission> {
+fn report_allowed_origins(config: &CorsConfig) -> Option<AllowedOrigins> {
     if config.origins.is_empty() {
         return None;
     }
     let origins = if config.origins.iter().any(|origin| origin == ANY_ORIGIN) {
         AllowOrigin::any()
     } else {
-        allowed_origins(&config.origins)
+        cors_allow_origin(&config.origins)
     };
     let cors = CorsLayer::new()
         .allow_origin(origins)
@@ -200,12 +200,12 @@ fn report_permission(config: &CorsConfig) -> Option<OriginPermission> {
         .allow_headers(SENT)
         .expose_headers(READ)
         .max_age(REMEMBERED);
-    Some(OriginPermission { origins: config.origins.as_slice().into(), cors })
+    Some(AllowedOrigins { origins: config.origins.as_slice().into(), cors })
 }
 
 /// Pages of the origins in `[mcp]` may use the MCP endpoint. Its clients send protocol headers, which are checked
 /// there.
-fn tools_permission(config: &McpConfig) -> Option<OriginPermission> {
+fn mcp_allowed_origins(config: &McpConfig) -> Option<AllowedOrigins> {
     if config.origins.is_empty() {
         return None;
     }
@@ -213,14 +213,14 @@ fn tools_permission(config: &McpConfig) -> Option<OriginPermission> {
     let written = |origin: &String| Some(Url::parse(origin).ok()?.origin().ascii_serialization());
     let origins: Arc<[String]> = config.origins.iter().filter_map(written).collect();
     let cors = CorsLayer::new()
-        .allow_origin(allowed_origins(&origins))
+        .allow_origin(cors_allow_origin(&origins))
         .allow_methods([Method::POST])
         .allow_headers(AllowHeaders::mirror_request())
         .max_age(REMEMBERED);
-    Some(OriginPermission { origins, cors })
+    Some(AllowedOrigins { origins, cors })
 }
 
-fn allowed_origins(origins: &[String]) -> AllowOrigin {
+fn cors_allow_origin(origins: &[String]) -> AllowOrigin {
     AllowOrigin::list(origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()))
 }
 
@@ -244,8 +244,8 @@ mod tests {
         for (name, value) in host.into_iter().chain(headers) {
             request = request.header(*name, *value);
         }
-        pages.client_behind_request(
-            ApiKind::from_path(path),
+        pages.attributed_client(
+            RequestedApi::from_path(path),
             CONNECTED,
             &request.body(Body::empty()).expect("a request"),
         )
@@ -307,7 +307,7 @@ mod tests {
         let elsewhere = ClientIdentity::Address(IpAddr::from([192, 0, 2, 1]));
         let pages = CrossOriginPolicy::new(&CorsConfig::default(), &McpConfig::default());
         let request = Request::get("/").header(HOST, "clresolve.example").body(Body::empty()).expect("a request");
-        assert_eq!(pages.client_behind_request(ApiKind::from_path("/"), elsewhere, &request), elsewhere);
+        assert_eq!(pages.attributed_client(RequestedApi::from_path("/"), elsewhere, &request), elsewhere);
     }
 
     #[test]
@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(client_of("/mcp", &of_tools), CONNECTED);
         for (host, origin) in [("a.example:443", "https://a.example"), ("A.example:80", "http://a.example")] {
             let request = Request::get("/").header(HOST, host).body(Body::empty()).expect("a request");
-            assert!(is_own_origin(&HeaderValue::from_static(origin), &request), "{host}");
+            assert!(is_same_origin_as_host(&HeaderValue::from_static(origin), &request), "{host}");
         }
     }
 }

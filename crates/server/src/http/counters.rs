@@ -6,7 +6,7 @@ use axum::response::Response;
 use clresolve_resolver::telemetry::{self, PrometheusExposition};
 use metrics::{Counter, Histogram};
 
-use super::api_kind::ApiKind;
+use super::api_kind::RequestedApi;
 use super::log::ResponseLogFields;
 
 /// The label of each route, by the prefix of its path. The first match counts.
@@ -61,15 +61,15 @@ impl RequestCounters {
     }
 
     /// Counts a response and the time it took to produce.
-    pub(super) fn count_response(&self, path: &str, api: ApiKind, response: &Response, time: Duration) {
+    pub(super) fn count_response(&self, path: &str, api: RequestedApi, response: &Response, time: Duration) {
         let route = route_index(path).unwrap_or(ROUTES.len());
         let class = usize::from(response.status().as_u16() / 100).saturating_sub(1).min(CLASSES.len() - 1);
         self.requests[route][class].increment(1);
         self.times[route].record(time);
         let entry = response.extensions().get::<ResponseLogFields>();
-        if matches!(api, ApiKind::Health | ApiKind::Report) {
+        if matches!(api, RequestedApi::Health | RequestedApi::Report) {
             if let Some(refusal) = entry.and_then(ResponseLogFields::refusal) {
-                telemetry::count_refusal(refusal);
+                telemetry::count_refused_request(refusal);
             }
             return;
         }

@@ -13,7 +13,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use clresolve_bundle::signed::MEDIA_TYPE;
 use clresolve_core::digest::Digest;
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use clresolve_core::text::escape_unsafe_json;
 use clresolve_payment::request::MAX_REQUEST_BYTES;
 use clresolve_payment::{PaymentDecision, PaymentDecisionRequest};
@@ -21,11 +21,11 @@ use clresolve_resolver::resolve::{DecisionLogEvent, NameQuestion};
 use clresolve_resolver::sign;
 use clresolve_verdict::trust::Resolution;
 
-use super::admission::{hold_while, run_to_completion};
+use super::admission::{run_to_completion, run_while_holding};
 use super::body::{self, RequestBodyError};
 use super::client_limits::ClientIdentity;
 use super::in_force::CurrentService;
-use super::negotiate::NegotiatedForm;
+use super::negotiate::RequestedVerdictForm;
 use super::recent_decisions::{DecisionQuestionKey, RecentDecision};
 use super::state::AppState;
 use super::{problem, receipts};
@@ -37,7 +37,7 @@ pub(super) async fn serve_decision(
     Extension(client): Extension<ClientIdentity>,
     request: Request,
 ) -> Response {
-    answer_decision(&state, &in_force, client, request, PaymentDecisionStage::BeforeSigning)
+    answer_decision(&state, &in_force, client, request, PaymentSigningStage::BeforeSigning)
         .await
         .unwrap_or_else(RequestBodyError::into_response)
 }
@@ -49,13 +49,13 @@ pub(super) async fn serve_signed_decision(
     Extension(client): Extension<ClientIdentity>,
     request: Request,
 ) -> Response {
-    answer_decision(&state, &in_force, client, request, PaymentDecisionStage::BeforeSending)
+    answer_decision(&state, &in_force, client, request, PaymentSigningStage::BeforeSending)
         .await
         .unwrap_or_else(RequestBodyError::into_response)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PaymentDecisionStage {
+enum PaymentSigningStage {
     BeforeSigning,
     /// Before the client sends the signed payment. The request contains the payment header.
     BeforeSending,
@@ -66,23 +66,23 @@ async fn answer_decision(
     in_force: &CurrentService,
     client: ClientIdentity,
     request: Request,
-    moment: PaymentDecisionStage,
+    moment: PaymentSigningStage,
 ) -> Result<Response, RequestBodyError> {
-    let form = NegotiatedForm::from_accept(request.headers());
-    let document = body::read_document(request, state, client, MAX_REQUEST_BYTES).await?;
+    let form = RequestedVerdictForm::from_accept(request.headers());
+    let document = body::read_document_body(request, state, client, MAX_REQUEST_BYTES).await?;
     let digest = Digest::compute(&document.0);
     let as_sent = DecisionQuestionKey::Sent(digest);
-    let may_be_known = moment == PaymentDecisionStage::BeforeSigning && form == NegotiatedForm::Plain;
+    let may_be_known = moment == PaymentSigningStage::BeforeSigning && form == RequestedVerdictForm::Plain;
     if may_be_known && let Some((_, response)) = repeat_recent_decision(state, in_force, client, as_sent).await? {
         return Ok(response);
     }
-    let (question, slot) = body::parse_on_pool(state, document, parse_decision_request).await?;
+    let (question, slot) = body::parse_body_on_cpu_pool(state, document, parse_decision_request).await?;
     let (request, as_read) = (&question.0, DecisionQuestionKey::Read(question.1));
     match (moment, &request.header) {
-        (PaymentDecisionStage::BeforeSigning, Some(_)) => {
+        (PaymentSigningStage::BeforeSigning, Some(_)) => {
             return Err(RequestBodyError::malformed("header is for /v1/decisions/signed"));
         }
-        (PaymentDecisionStage::BeforeSending, None) => {
+        (PaymentSigningStage::BeforeSending, None) => {
             return Err(RequestBodyError::malformed("expected header: the payment header"));
         }
         _ => {}
@@ -91,14 +91,15 @@ async fn answer_decision(
         state.recent_decisions.add_key(as_sent, recent);
         return Ok(response);
     }
-    let (state, answered) = in_force.ask(state, client, NameQuestion::new(&*request.name)).await?;
+    let (state, answered) =
+        in_force.resolve_under_current_config(state, client, NameQuestion::new(&*request.name)).await?;
     let (resolver, asked) = (state.resolver.clone(), Arc::clone(request));
-    let work = async move { resolver.decide_unreported(answered.resolution, &asked).await };
-    let (decision, resolution) = run_to_completion(hold_while(slot, work)).await?;
-    let event = DecisionLogEvent::of_decision(&decision);
-    event.report();
+    let work = async move { resolver.decide_payment_unreported(answered.resolution, &asked).await };
+    let (decision, resolution) = run_to_completion(run_while_holding(slot, work)).await?;
+    let event = DecisionLogEvent::from_decision(&decision);
+    event.count_and_log();
     let body = Bytes::from(escape_unsafe_json(&serde_json::to_string(&decision).unwrap_or_default()));
-    if moment == PaymentDecisionStage::BeforeSigning && resolution.standing().is_ok() {
+    if moment == PaymentSigningStage::BeforeSigning && resolution.newest_block_confirmation().is_ok() {
         state.recent_decisions.store_if_trusted(
             [as_sent, as_read],
             &request.name,
@@ -109,10 +110,10 @@ async fn answer_decision(
         );
     }
     let signed = || sign_decision(&state, &decision, &resolution, digest);
-    Ok(match (form, (form != NegotiatedForm::Plain).then(signed)) {
+    Ok(match (form, (form != RequestedVerdictForm::Plain).then(signed)) {
         (_, Some(Ok(jws))) => decision_response(jws.into(), MEDIA_TYPE, &resolution),
-        (NegotiatedForm::Signed, Some(Err(detail))) => {
-            problem::refusal_response(Refusal::NotAcceptable, Some(detail.into()))
+        (RequestedVerdictForm::Signed, Some(Err(detail))) => {
+            problem::refusal_response(RefusalCode::NotAcceptable, Some(detail.into()))
         }
         _ => decision_response(body, "application/json", &resolution),
     })
@@ -132,13 +133,13 @@ async fn repeat_recent_decision(
     question: DecisionQuestionKey,
 ) -> Result<Option<(RecentDecision, Response)>, RequestBodyError> {
     let Some(recent) = state.recent_decisions.get(question, state.resolver.now()) else { return Ok(None) };
-    let answered = state.admission.ask(client, NameQuestion::new(&*recent.name)).await?;
+    let answered = state.admission.resolve_with_cache(client, NameQuestion::new(&*recent.name)).await?;
     let resolution = state.resolver.confirm_for_gate(answered.resolution).await;
-    let stands = recent.is_based_on(resolution.verdict()) && resolution.standing().is_ok();
+    let stands = recent.is_based_on(resolution.verdict()) && resolution.newest_block_confirmation().is_ok();
     if !stands || !std::ptr::eq(&*in_force.state(), state) {
         return Ok(None);
     }
-    recent.event.report();
+    recent.event.count_and_log();
     let response = decision_response(recent.body.clone(), "application/json", &resolution);
     Ok(Some((recent, response)))
 }

@@ -9,7 +9,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderValue, Uri};
 use axum::response::{IntoResponse as _, Response};
 use clresolve_cards::system::CardSystem;
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use clresolve_discover::{DiscoveryRequest, DiscoveryTarget, HostedAgentSystemName, discover_host_cards};
 
 use super::client_limits::ClientIdentity;
@@ -26,20 +26,22 @@ pub(super) async fn discover_host(
     Extension(client): Extension<ClientIdentity>,
     uri: Uri,
 ) -> Response {
-    let question = match parse_question(uri.query().unwrap_or_default()) {
+    let question = match parse_discovery_query(uri.query().unwrap_or_default()) {
         Ok(question) => question,
-        Err(detail) => return problem::refusal_response(Refusal::RequestMalformed, Some(Cow::Owned(detail))),
+        Err(detail) => {
+            return problem::refusal_response(RefusalCode::RequestMalformed, Some(Cow::Owned(detail)));
+        }
     };
     let Some(profile) = state.resolver.profiles().get(&state.default_profile) else {
-        return problem::refusal_response(Refusal::ProfileUnknown, None);
+        return problem::refusal_response(RefusalCode::ProfileUnknown, None);
     };
     let resolver = state.resolver.clone();
     let work = async move {
         let found = discover_host_cards(&resolver, &question, &profile).await;
         // A host may have several large documents, so the findings are serialized on the pool.
-        resolver.pool().run(move || serde_json::to_vec(&found).unwrap_or_default()).await
+        resolver.cpu_pool().run(move || serde_json::to_vec(&found).unwrap_or_default()).await
     };
-    match state.admission.run_admitted(client, work).await {
+    match state.admission.run_as_resolution(client, work).await {
         Ok(written) => discovery_response(written),
         Err(refusal) => problem::refusal_response(refusal, None),
     }
@@ -54,8 +56,8 @@ fn discovery_response(found: Vec<u8>) -> Response {
     (head, found).into_response()
 }
 
-fn parse_question(query: &str) -> Result<DiscoveryRequest, String> {
-    let [url, card_system, system, bind] = query::read_parameters(query, PARAMETERS)?;
+fn parse_discovery_query(query: &str) -> Result<DiscoveryRequest, String> {
+    let [url, card_system, system, bind] = query::parse_query_parameters(query, PARAMETERS)?;
     let wrong = |key: &str, error: &dyn std::fmt::Display| format!("{key}: {error}");
     let url = url.ok_or_else(|| "expected the parameter url".to_owned())?;
     let mut target = DiscoveryTarget::parse(&url).map_err(|error| wrong("url", &error))?;
@@ -79,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_query_names_a_host_and_what_is_wanted_of_it() {
-        let question = parse_question("url=https%3A%2F%2Fa.example&as=orloj&system=b&bind=true").unwrap();
+        let question = parse_discovery_query("url=https%3A%2F%2Fa.example&as=orloj&system=b&bind=true").unwrap();
         assert_eq!((question.system, question.bind), (Some(CardSystem::Orloj), true));
         assert_eq!(question.target.to_string(), "https://a.example/v1/agent-systems/b");
         for bad in [
@@ -90,7 +92,7 @@ mod tests {
             "url=a.example&bind=yes",
             "url=http%3A%2F%2Fa.example",
         ] {
-            assert!(parse_question(bad).is_err(), "{bad}");
+            assert!(parse_discovery_query(bad).is_err(), "{bad}");
         }
     }
 }

@@ -8,7 +8,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use bytes::Bytes;
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use futures_util::{Stream, StreamExt as _};
 use tokio::sync::watch;
 
@@ -56,10 +56,10 @@ pub(super) struct EventStreamSlots {
 
 /// Maximum number of streams of a daemon that accepts at most `connections` connections.
 fn max_streams(connections: usize) -> usize {
-    nonzero_share(connections, PART_OF_CONNECTIONS).min(MAX_STREAMS)
+    divide_to_at_least_one(connections, PART_OF_CONNECTIONS).min(MAX_STREAMS)
 }
 
-fn nonzero_share(of: usize, share: usize) -> usize {
+fn divide_to_at_least_one(of: usize, share: usize) -> usize {
     (of / share).max(1)
 }
 
@@ -75,7 +75,7 @@ impl EventStreamSlots {
         let of_one_client = if clresolve_core::mutant!("one-client-takes-all-streams") {
             streams
         } else {
-            nonzero_share(streams, PART_OF_STREAMS)
+            divide_to_at_least_one(streams, PART_OF_STREAMS)
         };
         Self { slots: SharedSlotPool::new(streams, of_one_client), ended: watch::Sender::new(false) }
     }
@@ -86,7 +86,7 @@ impl EventStreamSlots {
     }
 
     /// Acquires a permit for one more stream of a client.
-    pub(super) fn acquire(&self, client: ClientIdentity) -> Result<EventStreamPermit, Refusal> {
+    pub(super) fn acquire(&self, client: ClientIdentity) -> Result<EventStreamPermit, RefusalCode> {
         Ok(EventStreamPermit { _slot: self.slots.reserve_slots(client, 1)?, ended: self.ended.subscribe() })
     }
 }
@@ -119,10 +119,10 @@ mod tests {
         let take = |last, most: usize| (0..most).map_while(|_| streams.acquire(client(last)).ok()).collect::<Vec<_>>();
         let first = take(1, MAX_STREAMS);
         assert_eq!(first.len(), MAX_STREAMS / PART_OF_STREAMS);
-        assert_eq!(streams.acquire(client(1)).err(), Some(Refusal::ClientOverQuota));
+        assert_eq!(streams.acquire(client(1)).err(), Some(RefusalCode::ClientOverQuota));
         let rest: Vec<_> = (2..=4).flat_map(|last| take(last, MAX_STREAMS)).collect();
         assert_eq!(first.len() + rest.len(), MAX_STREAMS);
-        assert_eq!(streams.acquire(client(5)).err(), Some(Refusal::Overloaded));
+        assert_eq!(streams.acquire(client(5)).err(), Some(RefusalCode::Overloaded));
         drop(first);
         assert!(streams.acquire(client(5)).is_ok());
         let small = EventStreamSlots::new(12);

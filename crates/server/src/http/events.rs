@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, HeaderName, Uri};
 use axum::response::Response;
 use bytes::Bytes;
 use clresolve_core::name::EnsName;
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use clresolve_resolver::cache::NameEventReader;
 use futures_util::{Stream, StreamExt as _, stream};
 use tokio::time::timeout;
@@ -47,22 +47,24 @@ pub(super) async fn serve_events(
     uri: Uri,
 ) -> Response {
     if state.is_draining() {
-        return problem::refusal_response(Refusal::Draining, None);
+        return problem::refusal_response(RefusalCode::Draining, None);
     }
     let names = match parse_followed_names(uri.query().unwrap_or_default()) {
         Ok(names) => names,
-        Err(detail) => return problem::refusal_response(Refusal::RequestMalformed, Some(detail.into())),
+        Err(detail) => {
+            return problem::refusal_response(RefusalCode::RequestMalformed, Some(detail.into()));
+        }
     };
     let permit = match state.event_streams.acquire(client) {
         Ok(permit) => permit,
         Err(refusal) => return problem::refusal_response(refusal, None),
     };
-    let feed = state.resolver.feed();
+    let feed = state.resolver.name_event_feed();
     let last = headers.get(LAST_EVENT_ID);
-    let resumed = last.and_then(|last| feed.resume(names.clone(), last.to_str().ok()?));
+    let resumed = last.and_then(|last| feed.resume_subscription(names.clone(), last.to_str().ok()?));
     let has_missed = last.is_some() && resumed.is_none();
-    let follower = resumed.unwrap_or_else(|| feed.follow(names));
-    let greeting = greeting_event(&follower, has_missed);
+    let follower = resumed.unwrap_or_else(|| feed.subscribe(names));
+    let greeting = initial_resume_event(&follower, has_missed);
     event_stream::event_stream_response(stream::iter([greeting]).chain(follower_events(follower, permit)))
 }
 
@@ -81,7 +83,7 @@ fn parse_followed_names(query: &str) -> Result<BTreeSet<EnsName>, String> {
 }
 
 /// The first event. It contains the ID to resume from, and whether events were missed.
-fn greeting_event(follower: &NameEventReader, has_missed: bool) -> Bytes {
+fn initial_resume_event(follower: &NameEventReader, has_missed: bool) -> Bytes {
     let reset = if has_missed { event_stream::format_event("reset", b"{}") } else { Bytes::from_static(b"\n") };
     let come_back = [format!("retry: {COME_BACK}\n").as_bytes(), &reset].concat();
     event_stream::add_event_id(follower.position(), &come_back)

@@ -19,14 +19,14 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, E
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::Response;
 use clresolve_core::digest::Digest;
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use clresolve_resolver::resolve::{NameQuestion, SellerUrl};
 use clresolve_verdict::trust::Resolution;
 use clresolve_verdict::verdict::Verdict;
 use maud::Markup;
 
 use self::page::{ExplorerGateView, ExplorerPageContent, ExplorerPageQuery, InvalidNameExplanation};
-use super::caching::{matches_client_tag, not_modified};
+use super::caching::{matches_if_none_match, not_modified};
 use super::client_limits::ClientIdentity;
 use super::in_force::CurrentService;
 use super::log::ResponseLogFields;
@@ -54,7 +54,9 @@ pub(super) async fn serve_page(
 ) -> Response {
     let (name, question) = match parse_query(uri.query().unwrap_or_default()) {
         Ok(query) => query,
-        Err(detail) => return refusal_response(Refusal::RequestMalformed, ExplorerPageQuery::default(), &detail),
+        Err(detail) => {
+            return explorer_refusal_response(RefusalCode::RequestMalformed, ExplorerPageQuery::default(), &detail);
+        }
     };
     let accepts_urls = state.explorer.probe;
     let Some(question) = question else {
@@ -69,23 +71,26 @@ pub(super) async fn serve_page(
     if let Some(no_name) = InvalidNameExplanation::from_typed_text(&name) {
         return page_response(StatusCode::OK, page::result_page(query, &ExplorerPageContent::NoName(no_name)));
     }
-    match state.admission.ask(client, question.clone()).await {
+    match state.admission.resolve_with_cache(client, question.clone()).await {
         Ok(answered) => {
             let verdict = answered.resolution.verdict();
             if let Some(no_name) = InvalidNameExplanation::from_verdict(verdict) {
-                return verdict_response(verdict, page::result_page(query, &ExplorerPageContent::NoName(no_name)));
+                return explorer_verdict_response(
+                    verdict,
+                    page::result_page(query, &ExplorerPageContent::NoName(no_name)),
+                );
             }
             let judged = resolve_by_gate_rules(&state, client, &question, &answered.resolution).await;
             let gate = in_force.state().gate.gate_policy();
             let gate = judged.as_ref().map_err(|refusal| *refusal).map(|judged| ExplorerGateView {
                 verdict: judged.verdict(),
-                objection: gate.objection(judged, None, None),
+                objection: gate.request_objection(judged, None, None),
             });
             let sellers = state.explorer.probe.then_some(probes::PATH);
             let shown = ExplorerPageContent::Verdict { verdict, gate, sellers, chain: &state.chain };
-            verdict_response(verdict, page::result_page(query, &shown))
+            explorer_verdict_response(verdict, page::result_page(query, &shown))
         }
-        Err(refusal) => refusal_response(refusal, query, ""),
+        Err(refusal) => explorer_refusal_response(refusal, query, ""),
     }
 }
 
@@ -98,21 +103,21 @@ async fn serve_seller_page(
 ) -> Response {
     let resolver = state.resolver.clone();
     let work = async move {
-        let request = resolver.ask_seller(&url, None).await;
-        resolver.run_seller_check(Arc::new(request)).await.into_reported_answer()
+        let request = resolver.request_seller_terms(&url, None).await;
+        resolver.check_seller_unreported(Arc::new(request)).await.report_and_into_document()
     };
-    match state.admission.run_admitted(client, work).await {
+    match state.admission.run_as_resolution(client, work).await {
         Ok(check) => {
             let mut response =
                 page_response(StatusCode::OK, page::result_page(query, &ExplorerPageContent::Seller(&check)));
             response.extensions_mut().insert(ResponseLogFields::from_check(&check));
             response
         }
-        Err(refusal) => refusal_response(refusal, query, ""),
+        Err(refusal) => explorer_refusal_response(refusal, query, ""),
     }
 }
 
-fn verdict_response(verdict: &Arc<Verdict>, page: Markup) -> Response {
+fn explorer_verdict_response(verdict: &Arc<Verdict>, page: Markup) -> Response {
     let mut response = page_response(StatusCode::OK, page);
     response.extensions_mut().insert(ResponseLogFields::from_verdict(verdict));
     response
@@ -124,11 +129,11 @@ async fn resolve_by_gate_rules(
     client: ClientIdentity,
     asked: &NameQuestion,
     answer: &Resolution,
-) -> Result<Resolution, Refusal> {
+) -> Result<Resolution, RefusalCode> {
     let of_gate = NameQuestion::new(&*asked.input);
     let judged = match *asked == of_gate {
         true => answer.clone(),
-        false => state.admission.ask(client, of_gate).await?.resolution,
+        false => state.admission.resolve_with_cache(client, of_gate).await?.resolution,
     };
     Ok(state.resolver.confirm_for_gate(judged).await)
 }
@@ -145,19 +150,19 @@ pub(super) async fn serve_script(headers: HeaderMap) -> Response {
 
 /// The name in a query as typed, and the question. The question is `None` if the query is empty.
 fn parse_query(query: &str) -> Result<(String, Option<NameQuestion>), String> {
-    let [name, profile, depth] = query::read_parameters(query, PARAMETERS)?;
+    let [name, profile, depth] = query::parse_query_parameters(query, PARAMETERS)?;
     let name = name.unwrap_or_default().trim().to_owned();
     let question = verdicts::apply_parameters(NameQuestion::new(&name), [profile, depth])?;
     let question = (!name.is_empty()).then_some(question);
     Ok((name, question))
 }
 
-fn refusal_response(refusal: Refusal, query: ExplorerPageQuery<'_>, detail: &str) -> Response {
+fn explorer_refusal_response(refusal: RefusalCode, query: ExplorerPageQuery<'_>, detail: &str) -> Response {
     let mut response = page_response(
         problem::refusal_status(refusal),
         page::result_page(query, &ExplorerPageContent::Refusal(refusal, detail)),
     );
-    response.headers_mut().extend(problem::retry_after(problem::retry_seconds(refusal)));
+    response.headers_mut().extend(problem::retry_after_header(problem::retry_seconds(refusal)));
     response.extensions_mut().insert(ResponseLogFields::from_refusal(refusal).with_name(query.name));
     response
 }
@@ -176,8 +181,9 @@ fn page_response(status: StatusCode, page: Markup) -> Response {
 
 /// A static file of the page. Browsers cache it and revalidate it.
 fn asset_response(text: &'static str, media: &'static str, request: &HeaderMap) -> Response {
-    let tag = format!("\"{}\"", Digest::compute(text.as_bytes()).hex());
-    let mut response = if matches_client_tag(request, &tag) { not_modified() } else { Response::new(Body::from(text)) };
+    let tag = format!("\"{}\"", Digest::compute(text.as_bytes()).to_hex());
+    let mut response =
+        if matches_if_none_match(request, &tag) { not_modified() } else { Response::new(Body::from(text)) };
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 
-use super::api_kind::ApiKind;
+use super::api_kind::RequestedApi;
 use super::problem;
 use super::state::AppState;
 
@@ -16,18 +16,18 @@ pub(super) async fn answer_unknown_path(State(state): State<Arc<AppState>>, meth
     if method == Method::OPTIONS && uri.path() == "*" {
         return StatusCode::NO_CONTENT.into_response();
     }
-    match enabling_key(uri.path(), &state) {
+    match route_enabling_config_key(uri.path(), &state) {
         Some(switch) => {
             let detail =
                 format!("This daemon has that route switched off; {switch} in its configuration switches it on.");
-            problem::refusal_response(Refusal::RouteUnknown, Some(detail.into()))
+            problem::refusal_response(RefusalCode::RouteUnknown, Some(detail.into()))
         }
-        None => ApiKind::from_path(uri.path()).refusal_response(Refusal::RouteUnknown),
+        None => RequestedApi::from_path(uri.path()).refusal_response(RefusalCode::RouteUnknown),
     }
 }
 
 /// The configuration key that enables a disabled route.
-fn enabling_key(path: &str, state: &AppState) -> Option<&'static str> {
+fn route_enabling_config_key(path: &str, state: &AppState) -> Option<&'static str> {
     let path = path.strip_suffix('/').unwrap_or(path);
     let is_of_systems = path == "/.well-known/agent-card.json" || path.starts_with("/v1/agent-systems/");
     match path {
@@ -46,5 +46,5 @@ pub(super) async fn answer_wrong_method(method: Method) -> Response {
     if method == Method::OPTIONS {
         return StatusCode::NO_CONTENT.into_response();
     }
-    problem::refusal_response(Refusal::MethodUnsupported, None)
+    problem::refusal_response(RefusalCode::MethodUnsupported, None)
 }

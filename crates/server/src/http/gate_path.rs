@@ -2,7 +2,7 @@
 
 use axum::http::Uri;
 use clresolve_core::name::EnsName;
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use percent_encoding::percent_decode_str;
 
 use super::query;
@@ -18,7 +18,7 @@ const ENDS: &[u8] = br"#%./;?\";
 ///
 /// The name is decoded once and must be in normal form. A name without a normal form is left to the resolver. After the
 /// name come only complete segments, with at most one trailing slash. Control characters are rejected everywhere.
-pub(super) fn check_gate_path(path: &str) -> Result<(), Refusal> {
+pub(super) fn check_gate_path(path: &str) -> Result<(), RefusalCode> {
     let mut segments = path.split('/').skip(BEFORE_NAME);
     let Some(name) = segments.next() else { return Ok(()) };
     let mut rest: Vec<&str> = segments.collect();
@@ -30,7 +30,7 @@ pub(super) fn check_gate_path(path: &str) -> Result<(), Refusal> {
     if (is_one && is_named) || clresolve_core::mutant!("ambiguous-paths-pass") {
         Ok(())
     } else {
-        Err(Refusal::RequestAmbiguous)
+        Err(RefusalCode::RequestAmbiguous)
     }
 }
 
@@ -70,11 +70,11 @@ fn is_plain_segment(segment: &str) -> bool {
     }
     // Bytes that are not UTF-8 may be an overlong encoding of a dot or a slash.
     percent_decode_str(segment).decode_utf8().is_ok_and(|text| !text.contains(is_risky_character))
-        && segment.split('%').skip(1).all(is_harmless_escape)
+        && segment.split('%').skip(1).all(is_non_separator_escape)
 }
 
 /// Whether the two digits at the start encode a byte that is no separator.
-fn is_harmless_escape(after_percent: &str) -> bool {
+fn is_non_separator_escape(after_percent: &str) -> bool {
     let digits = after_percent.get(..2).filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
     let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
     byte.is_some_and(|byte| !ENDS.contains(&byte))
@@ -85,10 +85,10 @@ pub(super) const PARAMETERS: [&str; 1] = ["network"];
 
 /// The network in the query of `/v1/gate`. Any other parameter is rejected: a misspelt one would make the decision more
 /// permissive than the client intended.
-pub(super) fn parse_network(query: &str) -> Result<Option<String>, Refusal> {
-    match query::read_parameters(query, PARAMETERS) {
+pub(super) fn parse_network(query: &str) -> Result<Option<String>, RefusalCode> {
+    match query::parse_query_parameters(query, PARAMETERS) {
         Ok([network]) if network.as_deref() != Some("") => Ok(network),
-        _ => Err(Refusal::RequestMalformed),
+        _ => Err(RefusalCode::RequestMalformed),
     }
 }
 
@@ -131,7 +131,7 @@ mod tests {
             "/v1/gate/good.eth//",
             "/v1/gate/good.eth/summarize//",
         ] {
-            assert_eq!(check_gate_path(path), Err(Refusal::RequestAmbiguous), "{path}");
+            assert_eq!(check_gate_path(path), Err(RefusalCode::RequestAmbiguous), "{path}");
         }
     }
 
@@ -151,7 +151,7 @@ mod tests {
                     format!("/v1/gate/good.eth/{text}"),
                     format!("/v1/envoy/good.eth/summarize/a{text}b/c"),
                 ] {
-                    assert_eq!(check_gate_path(&path), Err(Refusal::RequestAmbiguous), "{path:?}");
+                    assert_eq!(check_gate_path(&path), Err(RefusalCode::RequestAmbiguous), "{path:?}");
                 }
             }
         }
@@ -188,7 +188,7 @@ mod tests {
             "network=a&x=1",
             "profile=a",
         ] {
-            assert_eq!(parse_network(bad), Err(Refusal::RequestMalformed), "{bad}");
+            assert_eq!(parse_network(bad), Err(RefusalCode::RequestMalformed), "{bad}");
         }
     }
 }

@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::header::CACHE_CONTROL;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use clresolve_core::state::TrustState;
 use clresolve_resolver::config::GateConfig;
 use clresolve_verdict::trust::Resolution;
@@ -17,17 +17,22 @@ const VERDICT: HeaderName = HeaderName::from_static("clresolve-verdict");
 const CARD_SHA256: HeaderName = HeaderName::from_static("clresolve-card-sha256");
 
 /// What a request requires of the agent. Each requirement can only tighten the decision.
-pub(super) struct GateRequirements {
+pub(super) struct GateRequestConstraints {
     pub(super) verb: Option<String>,
     /// A network (CAIP-2) that must be among the card's (CL-71).
     pub(super) network: Option<String>,
 }
 
 /// The response for a verdict: 200 unless the configuration or the request objects.
-pub(super) fn verdict_response(gate: &GateConfig, resolution: &Resolution, wanted: &GateRequirements) -> Response {
-    let objection = gate.gate_policy().objection(resolution, wanted.verb.as_deref(), wanted.network.as_deref());
+pub(super) fn gate_verdict_response(
+    gate: &GateConfig,
+    resolution: &Resolution,
+    wanted: &GateRequestConstraints,
+) -> Response {
+    let objection = gate.gate_policy().request_objection(resolution, wanted.verb.as_deref(), wanted.network.as_deref());
     let verdict = resolution.verdict();
-    let mut response = empty_response(if objection.is_none() { StatusCode::OK } else { StatusCode::FORBIDDEN });
+    let mut response =
+        uncacheable_empty_response(if objection.is_none() { StatusCode::OK } else { StatusCode::FORBIDDEN });
     let headers = response.headers_mut();
     headers.insert(STATE, HeaderValue::from_static(verdict.state.as_str()));
     if let Some(code) = objection {
@@ -45,8 +50,8 @@ pub(super) fn verdict_response(gate: &GateConfig, resolution: &Resolution, wante
 }
 
 /// The response without a verdict: always 403.
-pub(super) fn refusal_response(refusal: Refusal) -> Response {
-    let mut response = empty_response(StatusCode::FORBIDDEN);
+pub(super) fn gate_refusal_response(refusal: RefusalCode) -> Response {
+    let mut response = uncacheable_empty_response(StatusCode::FORBIDDEN);
     let headers = response.headers_mut();
     headers.insert(STATE, HeaderValue::from_static(TrustState::Indeterminate.as_str()));
     headers.insert(CODE, HeaderValue::from_static(refusal.slug()));
@@ -55,7 +60,7 @@ pub(super) fn refusal_response(refusal: Refusal) -> Response {
 }
 
 /// A response that must not be cached, since each request is decided separately.
-fn empty_response(status: StatusCode) -> Response {
+fn uncacheable_empty_response(status: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = if clresolve_core::mutant!("gate-is-open") { StatusCode::OK } else { status };
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -68,8 +73,8 @@ mod tests {
 
     #[test]
     fn every_refusal_is_403_with_its_code() {
-        for refusal in Refusal::ALL {
-            let closed = refusal_response(refusal);
+        for refusal in RefusalCode::ALL {
+            let closed = gate_refusal_response(refusal);
             assert_eq!(closed.status(), StatusCode::FORBIDDEN);
             assert_eq!(closed.headers()["clresolve-code"], refusal.slug());
         }

@@ -32,7 +32,7 @@ pub(super) struct RequestHeadScanner {
     length: usize,
     stage: RequestHeadStage,
     fragment: bool,
-    body: Option<BodyLength>,
+    body: Option<DeclaredBodyLength>,
     encoding: bool,
     /// Findings for heads whose requests have not started yet, oldest first.
     found: VecDeque<RequestHeadFindings>,
@@ -50,7 +50,7 @@ enum RequestHeadStage {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum BodyLength {
+enum DeclaredBodyLength {
     Bytes(u64),
     Unreadable,
 }
@@ -61,7 +61,7 @@ impl RequestHeadScanner {
             bytes = match self.stage {
                 RequestHeadStage::Lost => return,
                 RequestHeadStage::Body(left) => self.skip_body(bytes, left),
-                RequestHeadStage::RequestLine | RequestHeadStage::Headers => self.take_line(bytes),
+                RequestHeadStage::RequestLine | RequestHeadStage::Headers => self.consume_line_bytes(bytes),
             };
         }
     }
@@ -83,27 +83,27 @@ impl RequestHeadScanner {
     }
 
     /// Consumes the rest of a line, or a part of it. Returns the bytes after it.
-    fn take_line<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+    fn consume_line_bytes<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let end = bytes.iter().position(|byte| *byte == b'\n');
         let text = &bytes[..end.unwrap_or(bytes.len())];
         self.fragment |= self.stage == RequestHeadStage::RequestLine && text.contains(&b'#');
-        self.keep_line_text(text);
+        self.buffer_line_text(text);
         match end {
             Some(end) => {
-                self.end_line();
+                self.finish_line();
                 &bytes[end + 1..]
             }
             None => &[],
         }
     }
 
-    fn keep_line_text(&mut self, text: &[u8]) {
+    fn buffer_line_text(&mut self, text: &[u8]) {
         let room = KEPT - self.line.len();
         self.line.extend(text.iter().take(room).map(u8::to_ascii_lowercase));
         self.length = self.length.saturating_add(text.len());
     }
 
-    fn end_line(&mut self) {
+    fn finish_line(&mut self) {
         let mut line = std::mem::take(&mut self.line);
         let is_whole = std::mem::take(&mut self.length) <= KEPT;
         let is_empty = matches!(&line[..], b"" | b"\r");
@@ -111,15 +111,16 @@ impl RequestHeadScanner {
             // Empty lines before a request are ignored.
             RequestHeadStage::RequestLine if is_empty => {}
             RequestHeadStage::RequestLine => self.stage = RequestHeadStage::Headers,
-            RequestHeadStage::Headers if is_empty => self.end_head(),
+            RequestHeadStage::Headers if is_empty => self.finish_head(),
             RequestHeadStage::Headers | RequestHeadStage::Body(_) | RequestHeadStage::Lost => {
                 let mut parts = line.splitn(2, |byte| *byte == b':');
                 let (name, value) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
                 self.encoding |= name == b"transfer-encoding";
                 if name == b"content-length" {
-                    let stated = if is_whole { BodyLength::parse_length(value) } else { BodyLength::Unreadable };
+                    let stated =
+                        if is_whole { DeclaredBodyLength::parse_length(value) } else { DeclaredBodyLength::Unreadable };
                     let agrees = self.body.is_none_or(|before| before == stated);
-                    self.body = Some(if agrees { stated } else { BodyLength::Unreadable });
+                    self.body = Some(if agrees { stated } else { DeclaredBodyLength::Unreadable });
                 }
             }
         }
@@ -127,7 +128,7 @@ impl RequestHeadScanner {
         self.line = line;
     }
 
-    fn end_head(&mut self) {
+    fn finish_head(&mut self) {
         let (body, encoding) = (self.body.take(), std::mem::take(&mut self.encoding));
         let fragment = std::mem::take(&mut self.fragment);
         if self.found.len() == MOST_AHEAD {
@@ -138,14 +139,14 @@ impl RequestHeadScanner {
         self.stage = match body {
             // The connection closes after the response to a chunked request.
             _ if encoding => RequestHeadStage::Lost,
-            Some(BodyLength::Unreadable) => RequestHeadStage::Lost,
-            None | Some(BodyLength::Bytes(0)) => RequestHeadStage::RequestLine,
-            Some(BodyLength::Bytes(bytes)) => RequestHeadStage::Body(bytes),
+            Some(DeclaredBodyLength::Unreadable) => RequestHeadStage::Lost,
+            None | Some(DeclaredBodyLength::Bytes(0)) => RequestHeadStage::RequestLine,
+            Some(DeclaredBodyLength::Bytes(bytes)) => RequestHeadStage::Body(bytes),
         };
     }
 }
 
-impl BodyLength {
+impl DeclaredBodyLength {
     fn parse_length(value: &[u8]) -> Self {
         let digits = value.trim_ascii();
         let is_number = digits.iter().all(u8::is_ascii_digit);

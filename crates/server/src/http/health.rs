@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use clresolve_resolver::telemetry::PrometheusExposition;
 
 use super::problem;
@@ -22,10 +22,10 @@ pub(super) async fn serve_livez() -> &'static str {
 /// upstream whose latest request failed. Those failures do not change the status, because the cache still answers.
 pub(super) async fn serve_readyz(State(state): State<Arc<AppState>>) -> Response {
     if state.is_draining() {
-        return problem::refusal_response(Refusal::Draining, None);
+        return problem::refusal_response(RefusalCode::Draining, None);
     }
     if let Some(missing) = state.readiness.unready_reason() {
-        return problem::refusal_response(Refusal::NotReady, Some(missing.into()));
+        return problem::refusal_response(RefusalCode::NotReady, Some(missing.into()));
     }
     let mut text = String::from("ready\n");
     let down = state.counters.exposition.as_ref().map(PrometheusExposition::failing_upstreams).unwrap_or_default();

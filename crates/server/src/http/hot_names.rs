@@ -49,7 +49,7 @@ impl SavedHotNames {
     }
 
     /// The next name to resolve. It stays on the list until it has a verdict.
-    pub(super) fn next(&self) -> Option<EnsName> {
+    pub(super) fn next_unresolved_name(&self) -> Option<EnsName> {
         let mut waiting = self.lock_unresolved();
         let name = waiting.cold.pop_front()?;
         waiting.undecided.push(name.clone());
@@ -70,7 +70,7 @@ impl SavedHotNames {
         let UnresolvedNames { cold, undecided } = std::mem::take(&mut *self.lock_unresolved());
         let mut known = HashSet::new();
         let all = hot.into_iter().chain(undecided).chain(cold).filter(|name| known.insert(name.clone()));
-        match replace_file(&self.path, all.take(MOST_NAMES)) {
+        match replace_hot_names_file(&self.path, all.take(MOST_NAMES)) {
             Ok(()) => tracing::info!(path = %self.path.display(), "the hot names are saved"),
             Err(error) => tracing::warn!(path = %self.path.display(), %error, "the hot names cannot be saved"),
         }
@@ -112,7 +112,7 @@ fn parse_names(bytes: &[u8]) -> VecDeque<EnsName> {
 }
 
 /// Atomically replaces the file. Only its owner can read the new one.
-fn replace_file(path: &Path, names: impl Iterator<Item = EnsName>) -> io::Result<()> {
+fn replace_hot_names_file(path: &Path, names: impl Iterator<Item = EnsName>) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     let text: String = names.flat_map(|name| [name.as_str().to_owned(), "\n".to_owned()]).collect();
     let mut file = NamedTempFile::new_in(folder)?;
@@ -131,7 +131,7 @@ mod tests {
         let path = folder.path().join("names");
         std::fs::write(&path, bytes).expect("the file is written");
         let hot = SavedHotNames::open(&path);
-        std::iter::from_fn(|| hot.next()).map(|name| name.as_str().to_owned()).collect()
+        std::iter::from_fn(|| hot.next_unresolved_name()).map(|name| name.as_str().to_owned()).collect()
     }
 
     #[test]
@@ -155,7 +155,7 @@ mod tests {
     fn what_cannot_be_read_is_no_list() {
         let folder = tempfile::tempdir().expect("a folder");
         for path in [folder.path().join("missing"), folder.path().to_owned()] {
-            assert_eq!(SavedHotNames::open(&path).next(), None);
+            assert_eq!(SavedHotNames::open(&path).next_unresolved_name(), None);
         }
     }
 
@@ -165,8 +165,8 @@ mod tests {
         let path = folder.path().join("names");
         std::fs::write(&path, "undecided.eth\nanswered.eth\nhot.eth\nunasked.eth\n").expect("the file is written");
         let hot = SavedHotNames::open(&path);
-        hot.next().expect("undecided.eth");
-        hot.remove_decided(&hot.next().expect("answered.eth"));
+        hot.next_unresolved_name().expect("undecided.eth");
+        hot.remove_decided(&hot.next_unresolved_name().expect("answered.eth"));
         let name = |text: &str| EnsName::parse(text).expect("a name");
         hot.save(vec![name("new.eth"), name("hot.eth")]);
         let kept = std::fs::read_to_string(&path).expect("it is there");

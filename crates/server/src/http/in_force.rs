@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use axum::Router;
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use clresolve_resolver::resolve::NameQuestion;
 
 use super::admission::ResolutionAndCacheUse;
@@ -38,18 +38,18 @@ impl CurrentService {
     /// Answers a question that was asked under the state `asked`. Returns the answer and the state in force at that
     /// time. If a reload tightened the configuration while the question was open, the new endpoints, rules and limits
     /// apply.
-    pub(super) async fn ask(
+    pub(super) async fn resolve_under_current_config(
         &self,
         asked: &AppState,
         client: ClientIdentity,
         question: NameQuestion,
-    ) -> Result<(Arc<AppState>, ResolutionAndCacheUse), Refusal> {
-        let answered = asked.admission.ask(client, question.clone()).await?;
+    ) -> Result<(Arc<AppState>, ResolutionAndCacheUse), RefusalCode> {
+        let answered = asked.admission.resolve_with_cache(client, question.clone()).await?;
         let latest = self.state();
         if std::ptr::eq(&*latest, asked) {
             return Ok((latest, answered));
         }
-        let answered = latest.admission.ask(client, question).await?;
+        let answered = latest.admission.resolve_with_cache(client, question).await?;
         Ok((latest, answered))
     }
 

@@ -7,9 +7,9 @@ use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 
-use super::caching::{matches_client_tag, not_modified};
+use super::caching::{matches_if_none_match, not_modified};
 use super::problem;
 use super::state::AppState;
 
@@ -18,9 +18,11 @@ use super::state::AppState;
 const KEYS_FRESH: &str = "public, max-age=600";
 
 pub(super) async fn serve_key_set(State(state): State<Arc<AppState>>, headers: HeaderMap) -> Response {
-    let Some(signatures) = &state.signatures else { return problem::refusal_response(Refusal::RouteUnknown, None) };
+    let Some(signatures) = &state.signatures else {
+        return problem::refusal_response(RefusalCode::RouteUnknown, None);
+    };
     let tag = signatures.keys_tag.clone();
-    let mut response = if matches_client_tag(&headers, tag.to_str().unwrap_or_default()) {
+    let mut response = if matches_if_none_match(&headers, tag.to_str().unwrap_or_default()) {
         not_modified()
     } else {
         let mut response = Response::new(Body::from(signatures.keys.clone()));

@@ -13,9 +13,9 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::activity::ConnectionActivity;
-use super::api_kind::ListenerRole;
+use super::api_kind::ListenerApiScope;
 use super::client_limits::ClientIdentity;
-use super::connection_set::{ConnectionSet, ConnectionSetMember};
+use super::connection_set::{BoundedConnectionSet, ConnectionSetMember};
 use super::in_force::CurrentService;
 use super::listener::{Listener, SocketStream};
 use super::{connection, request};
@@ -25,7 +25,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves on all listeners until `stop` completes, then drains.
 pub(super) async fn serve_listeners(
-    listeners: impl IntoIterator<Item = (Listener, ListenerRole)>,
+    listeners: impl IntoIterator<Item = (Listener, ListenerApiScope)>,
     in_force: Arc<CurrentService>,
     stop: impl Future<Output = ()>,
 ) {
@@ -33,9 +33,9 @@ pub(super) async fn serve_listeners(
     let (end, ended) = watch::channel(false);
     let mut open = JoinSet::new();
     for (listener, role) in listeners {
-        let set = ConnectionSet::new(&in_force.state().http);
-        let service = ConnectionContext { role, in_force: Arc::clone(&in_force), ended: ended.clone() };
-        open.spawn(serve_until_closed(listener, set, service, closed.clone()));
+        let set = BoundedConnectionSet::new(&in_force.state().http);
+        let service = ListenerContext { role, in_force: Arc::clone(&in_force), ended: ended.clone() };
+        open.spawn(accept_until_closed(listener, set, service, closed.clone()));
     }
     stop.await;
 
@@ -53,30 +53,30 @@ pub(super) async fn serve_listeners(
 
 /// What is needed to serve a connection.
 #[derive(Clone)]
-struct ConnectionContext {
-    role: ListenerRole,
+struct ListenerContext {
+    role: ListenerApiScope,
     in_force: Arc<CurrentService>,
     ended: watch::Receiver<bool>,
 }
 
 /// Accepts connections until the listener is closed, then waits for the open ones.
-async fn serve_until_closed(
+async fn accept_until_closed(
     listener: Listener,
-    set: ConnectionSet,
-    service: ConnectionContext,
+    set: BoundedConnectionSet,
+    service: ListenerContext,
     mut closed: watch::Receiver<bool>,
 ) {
     let mut open = JoinSet::new();
     {
         let mut closed = pin!(closed.wait_for(|closed| *closed));
-        let mut arriving = pin!(accept_client(&listener, &set));
+        let mut arriving = pin!(accept_admitted_connection(&listener, &set));
         loop {
             tokio::select! {
                 _ = &mut closed => break,
                 Some(_) = open.join_next() => {}
                 (stream, client, member) = &mut arriving => {
                     open.spawn(serve_stream(stream, client, member, service.clone()));
-                    arriving.set(accept_client(&listener, &set));
+                    arriving.set(accept_admitted_connection(&listener, &set));
                 }
             }
         }
@@ -86,9 +86,9 @@ async fn serve_until_closed(
 }
 
 /// The next connection, once the set has room for it.
-async fn accept_client(
+async fn accept_admitted_connection(
     listener: &Listener,
-    set: &ConnectionSet,
+    set: &BoundedConnectionSet,
 ) -> (SocketStream, ClientIdentity, ConnectionSetMember) {
     loop {
         let (stream, client) = match listener.accept().await {
@@ -99,7 +99,7 @@ async fn accept_client(
                 continue;
             }
         };
-        if let Some(member) = set.take_in(client).await {
+        if let Some(member) = set.admit_connection(client).await {
             return (stream, client, member);
         }
         telemetry::count_refused_connection();
@@ -111,23 +111,23 @@ async fn serve_stream(
     stream: SocketStream,
     client: ClientIdentity,
     member: ConnectionSetMember,
-    service: ConnectionContext,
+    service: ListenerContext,
 ) {
     match stream {
-        SocketStream::Tcp(stream) => serve_bytes(stream, client, member, service).await,
+        SocketStream::Tcp(stream) => serve_http_stream(stream, client, member, service).await,
         #[cfg(unix)]
-        SocketStream::Unix(stream) => serve_bytes(stream, client, member, service).await,
+        SocketStream::Unix(stream) => serve_http_stream(stream, client, member, service).await,
     }
 }
 
-async fn serve_bytes(
+async fn serve_http_stream(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     client: ClientIdentity,
     member: ConnectionSetMember,
-    service: ConnectionContext,
+    service: ListenerContext,
 ) {
     let _open = telemetry::track_open_connection();
-    let ConnectionContext { role, in_force, ended } = service;
+    let ListenerContext { role, in_force, ended } = service;
     let limits = in_force.state().http.clone();
     let activity: &Arc<ConnectionActivity> = &member.activity;
     let handle = |request: hyper::Request<Body>| {
@@ -136,7 +136,7 @@ async fn serve_bytes(
     };
     match connection::serve_connection(stream, &limits, activity, handle, ended).await {
         Err(error) if error.is_parse() => {
-            telemetry::count_refused_head();
+            telemetry::count_refused_request_head();
             tracing::info!(%error, client = %client, "the head of a request was refused");
         }
         // Any other error means that the client was too slow or disconnected.

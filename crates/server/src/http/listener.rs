@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::client_limits::ClientIdentity;
 #[cfg(unix)]
-use super::unix_socket::UnixSocket;
+use super::unix_socket::UnixSocketListener;
 
 /// File mode of a socket that proxies connect to: for its owner and its group.
 #[cfg(unix)]
@@ -16,7 +16,7 @@ const MODE: u32 = 0o660;
 pub(super) enum Listener {
     Tcp(TcpListener),
     #[cfg(unix)]
-    Unix(UnixSocket),
+    Unix(UnixSocketListener),
 }
 
 pub(super) enum SocketStream {
@@ -35,7 +35,7 @@ impl Listener {
                 Ok((Self::Tcp(listener), ListenAddress::Tcp(bound)))
             }
             #[cfg(unix)]
-            ListenAddress::Unix(path) => Ok((Self::Unix(UnixSocket::bind(path, MODE).await?), at.clone())),
+            ListenAddress::Unix(path) => Ok((Self::Unix(UnixSocketListener::bind(path, MODE).await?), at.clone())),
             #[cfg(not(unix))]
             ListenAddress::Unix(_) => Err(io::ErrorKind::Unsupported.into()),
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::http::{Method, Uri};
 use axum::response::Response;
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use clresolve_core::state::TrustState;
 use clresolve_core::text::UntrustedText;
 use clresolve_payment::check::SellerCheckDocument;
@@ -20,7 +20,7 @@ pub(super) struct ResponseLogFields {
     /// The name in a rejected request.
     name: Option<String>,
     code: Option<&'static str>,
-    refusal: Option<Refusal>,
+    refusal: Option<RefusalCode>,
 }
 
 impl ResponseLogFields {
@@ -34,7 +34,7 @@ impl ResponseLogFields {
         Self { name: check.name.clone(), code, ..Self::default() }
     }
 
-    pub(super) fn from_refusal(refusal: Refusal) -> Self {
+    pub(super) fn from_refusal(refusal: RefusalCode) -> Self {
         Self { code: Some(refusal.slug()), refusal: Some(refusal), ..Self::default() }
     }
 
@@ -56,7 +56,7 @@ impl ResponseLogFields {
     }
 
     /// The refusal, if the request was rejected.
-    pub(super) const fn refusal(&self) -> Option<Refusal> {
+    pub(super) const fn refusal(&self) -> Option<RefusalCode> {
         self.refusal
     }
 

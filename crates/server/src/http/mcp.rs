@@ -14,7 +14,7 @@ use axum::http::request::Parts;
 use axum::http::uri::Authority;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use clresolve_resolver::config::McpConfig;
 use clresolve_resolver::cpu_pool::CpuPoolFullError;
 use clresolve_resolver::cpu_share::{self, CpuJobUrgency, CpuTaskContext};
@@ -26,13 +26,15 @@ use rmcp::model::ServerJsonRpcMessage;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
-use super::admission::hold_while;
+use super::admission::run_while_holding;
 use super::body::{self, RequestBodyError};
 use super::client_limits::{ClientIdentity, SlotReservation};
 use super::in_force::CurrentService;
 use super::request_slot::RequestSlot;
 use super::state::AppState;
-use crate::mcp::{self, MAX_MESSAGE_BYTES, McpBackend, McpServer, McpToolAnswer, McpToolFailure, ResolverAnswer};
+use crate::mcp::{
+    self, MAX_MESSAGE_BYTES, McpBackend, McpServer, McpToolAnswer, McpToolFailure, ResolutionWithResolver,
+};
 
 /// The protocol's requirement on `Accept`.
 const ACCEPT_BOTH: &str = "accept both application/json and text/event-stream";
@@ -62,11 +64,11 @@ async fn answer_message(
     request: Request,
 ) -> Result<Response, RequestBodyError> {
     let (head, body) = request.into_parts();
-    if let Some(error) = head_rejection(head.clone(), &state.mcp).await {
+    if let Some(error) = mcp_head_rejection(head.clone(), &state.mcp).await {
         return Err(error);
     }
     let request = Request::from_parts(head.clone(), body);
-    let (bytes, slot) = body::read_document(request, &state, client, MAX_MESSAGE_BYTES).await?;
+    let (bytes, slot) = body::read_document_body(request, &state, client, MAX_MESSAGE_BYTES).await?;
     let (bytes, slot) = (Bytes::from(bytes), Arc::new(slot));
     let work = state.cpu_task_context(client, mcp::message_urgency(&bytes));
     cpu_share::run_in_context(work, run_message(state, in_force, client, permit, head, bytes, slot)).await
@@ -82,7 +84,7 @@ async fn run_message(
     bytes: Bytes,
     slot: Arc<SlotReservation>,
 ) -> Result<Response, RequestBodyError> {
-    let reading = state.resolver.pool().try_run({
+    let reading = state.resolver.cpu_pool().try_run({
         let (bytes, slot) = (bytes.clone(), Arc::clone(&slot));
         move || {
             let read = mcp::parse_message(&bytes).map(drop);
@@ -90,8 +92,8 @@ async fn run_message(
             read
         }
     });
-    if let Err(error) = reading.await.map_err(|CpuPoolFullError| Refusal::Overloaded)? {
-        return Ok(response_holding(invalid_message_response(&error), (permit, slot)));
+    if let Err(error) = reading.await.map_err(|CpuPoolFullError| RefusalCode::Overloaded)? {
+        return Ok(hold_until_body_sent(invalid_message_response(&error), (permit, slot)));
     }
     let (rules, resolver) = (transport_config(&state.mcp), state.resolver.clone());
     let server = McpServer::new(HttpMcpBackend { state, in_force, client, slot: Arc::clone(&slot) });
@@ -99,32 +101,32 @@ async fn run_message(
         StreamableHttpService::new(move || Ok(server.clone()), Arc::new(NeverSessionManager::default()), rules);
     // The transport parses the message again and serializes the response.
     let handle = async move { service.handle(Request::from_parts(head, Body::from(bytes))).await.map(Body::new) };
-    let response = resolver.pool().drive(handle).await;
+    let response = resolver.cpu_pool().poll_future_on_pool(handle).await;
     match transport_refusal(&response) {
         Some(refusal) => Err(refusal.into()),
-        None => Ok(response_holding(response, (permit, slot))),
+        None => Ok(hold_until_body_sent(response, (permit, slot))),
     }
 }
 
 /// The refusal that corresponds to a transport error whose body is not a JSON-RPC message.
-fn transport_refusal(response: &Response) -> Option<Refusal> {
+fn transport_refusal(response: &Response) -> Option<RefusalCode> {
     let is_message = response.headers().get(CONTENT_TYPE).is_some_and(|media| media == "application/json");
     match response.status() {
         status if is_message || status.is_success() => None,
-        status if status.is_server_error() => Some(Refusal::InternalError),
-        _ => Some(Refusal::RequestMalformed),
+        status if status.is_server_error() => Some(RefusalCode::InternalError),
+        _ => Some(RefusalCode::RequestMalformed),
     }
 }
 
 /// Wraps the response so that its body keeps `held` until the connection has consumed it. Memory used by a slow reader
 /// is thereby counted like the memory of its request. The body is split into pieces, since the connection consumes
 /// whole pieces.
-fn response_holding(response: Response, held: impl Send + 'static) -> Response {
+fn hold_until_body_sent(response: Response, held: impl Send + 'static) -> Response {
     let (mut head, body) = response.into_parts();
     if let Some(length) = body.size_hint().exact() {
         head.headers.insert(CONTENT_LENGTH, length.into());
     }
-    let pieces = body.into_data_stream().flat_map(|part| stream::iter(body_pieces(part)));
+    let pieces = body.into_data_stream().flat_map(|part| stream::iter(split_body_chunk(part)));
     let pieces = pieces.map(move |piece| {
         let _held = &held;
         piece
@@ -133,7 +135,7 @@ fn response_holding(response: Response, held: impl Send + 'static) -> Response {
 }
 
 /// Splits a part of a body into pieces.
-fn body_pieces(part: Result<Bytes, axum::Error>) -> impl Iterator<Item = Result<Bytes, axum::Error>> {
+fn split_body_chunk(part: Result<Bytes, axum::Error>) -> impl Iterator<Item = Result<Bytes, axum::Error>> {
     let (mut rest, error) = part.map_or_else(|error| (Bytes::new(), Some(error)), |bytes| (bytes, None));
     let pieces = iter::from_fn(move || (!rest.is_empty()).then(|| rest.split_to(rest.len().min(PIECE))));
     pieces.map(Ok).chain(error.map(Err))
@@ -141,17 +143,17 @@ fn body_pieces(part: Result<Bytes, axum::Error>) -> impl Iterator<Item = Result<
 
 /// Why the transport rejects any request with this head. `Host`, `Origin` and `Accept` are checked before the body is
 /// read, so that a page without permission cannot make the daemon read one.
-async fn head_rejection(head: Parts, config: &McpConfig) -> Option<RequestBodyError> {
+async fn mcp_head_rejection(head: Parts, config: &McpConfig) -> Option<RequestBodyError> {
     if !has_readable_host(&head) {
-        return Some(Refusal::HostUnexpected.into());
+        return Some(RefusalCode::HostUnexpected.into());
     }
     let service = StreamableHttpService::new(
-        || Ok(ToollessMcpServer),
+        || Ok(McpHeadCheckServer),
         Arc::new(NeverSessionManager::default()),
         transport_config(config),
     );
     match service.handle(Request::from_parts(head, Body::empty())).await.status() {
-        StatusCode::FORBIDDEN => Some(Refusal::HostUnexpected.into()),
+        StatusCode::FORBIDDEN => Some(RefusalCode::HostUnexpected.into()),
         StatusCode::NOT_ACCEPTABLE => Some(RequestBodyError::not_acceptable(ACCEPT_BOTH)),
         _ => None,
     }
@@ -168,9 +170,9 @@ fn has_readable_host(head: &Parts) -> bool {
 
 /// A server without tools, used to check heads.
 #[derive(Clone)]
-struct ToollessMcpServer;
+struct McpHeadCheckServer;
 
-impl ServerHandler for ToollessMcpServer {}
+impl ServerHandler for McpHeadCheckServer {}
 
 /// The response to a body that is not a JSON-RPC message.
 fn invalid_message_response(error: &ServerJsonRpcMessage) -> Response {
@@ -204,23 +206,23 @@ struct HttpMcpBackend {
 
 #[async_trait]
 impl McpBackend for HttpMcpBackend {
-    async fn ask(&self, question: NameQuestion) -> Result<ResolverAnswer, Refusal> {
-        let (state, answered) = self.in_force.ask(&self.state, self.client, question).await?;
-        Ok(ResolverAnswer { resolver: state.resolver.clone(), resolution: answered.resolution })
+    async fn resolve_question(&self, question: NameQuestion) -> Result<ResolutionWithResolver, RefusalCode> {
+        let (state, answered) = self.in_force.resolve_under_current_config(&self.state, self.client, question).await?;
+        Ok(ResolutionWithResolver { resolver: state.resolver.clone(), resolution: answered.resolution })
     }
 
-    async fn run_admitted(
+    async fn run_as_resolution(
         &self,
         work: BoxFuture<'static, Result<McpToolAnswer, McpToolFailure>>,
     ) -> Result<McpToolAnswer, McpToolFailure> {
-        self.state.admission.run_admitted(self.client, hold_while(Arc::clone(&self.slot), work)).await?
+        self.state.admission.run_as_resolution(self.client, run_while_holding(Arc::clone(&self.slot), work)).await?
     }
 
     fn message_permit(&self) -> Arc<dyn Any + Send + Sync> {
         Arc::clone(&self.slot) as _
     }
 
-    fn pool_work(&self, urgency: CpuJobUrgency) -> Option<CpuTaskContext> {
+    fn cpu_task_context(&self, urgency: CpuJobUrgency) -> Option<CpuTaskContext> {
         Some(self.state.cpu_task_context(self.client, urgency))
     }
 
@@ -241,7 +243,7 @@ mod tests {
     async fn an_answer_that_waits_to_be_written_keeps_its_place() {
         let witness = Arc::new(());
         let written = Response::new(Body::from(vec![b'x'; 4 * PIECE + 1]));
-        let response = response_holding(written, Arc::clone(&witness));
+        let response = hold_until_body_sent(written, Arc::clone(&witness));
         assert_eq!(response.headers()[CONTENT_LENGTH], (4 * PIECE + 1).to_string());
         let mut body = response.into_body().into_data_stream();
         let mut lengths = Vec::new();

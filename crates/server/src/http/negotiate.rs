@@ -14,7 +14,7 @@ const JSON: &str = "application/json";
 /// Whether `Accept` prefers events to the verdict as JSON or signed. The `q` of events is higher, or it is equal and
 /// the other media type is matched less exactly.
 pub(super) fn prefers_events(headers: &HeaderMap) -> bool {
-    let [plain, signed, events] = media_matches(headers);
+    let [plain, signed, events] = accept_media_matches(headers);
     is_explicit(events) && events > plain && events > signed
 }
 
@@ -23,7 +23,7 @@ const MAX_RANGES: usize = 32;
 
 /// The form in which a request wants a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NegotiatedForm {
+pub(super) enum RequestedVerdictForm {
     /// JSON. Also the form for a request that accepts neither.
     Plain,
     Signed,
@@ -33,11 +33,11 @@ pub(super) enum NegotiatedForm {
 /// The exactness of a range that contains the full media type.
 const BY_NAME: u8 = 3;
 
-impl NegotiatedForm {
+impl RequestedVerdictForm {
     /// The form that `Accept` asks for. The signed form wins if its `q` is higher, or if the `q` values are equal and
     /// its range matches more exactly.
     pub(super) fn from_accept(headers: &HeaderMap) -> Self {
-        let [plain, signed, _] = media_matches(headers);
+        let [plain, signed, _] = accept_media_matches(headers);
         if !is_explicit(signed) || plain >= signed {
             return Self::Plain;
         }
@@ -52,14 +52,14 @@ const fn is_explicit((q, exactness): (u16, u8)) -> bool {
 
 /// How well `Accept` matches JSON, the signed form and events, each by its most specific matching range: `q` in
 /// thousandths, and how exactly the range matches (0 for no match).
-fn media_matches(headers: &HeaderMap) -> [(u16, u8); 3] {
+fn accept_media_matches(headers: &HeaderMap) -> [(u16, u8); 3] {
     let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let mut fits = [(0, 0); 3];
     for range in values.flat_map(|value| value.split(',')).take(MAX_RANGES) {
         let mut parts = range.split(';').map(str::trim);
         let (range, quality) = (parts.next().unwrap_or_default(), parts.find_map(quality_thousandths).unwrap_or(1000));
         for (fit, media) in fits.iter_mut().zip([JSON, MEDIA_TYPE, EVENTS]) {
-            let exactness = range_exactness(range, media);
+            let exactness = media_range_specificity(range, media);
             if exactness > fit.1 {
                 *fit = (quality, exactness);
             }
@@ -69,7 +69,7 @@ fn media_matches(headers: &HeaderMap) -> [(u16, u8); 3] {
 }
 
 /// How exactly a range matches `media`.
-fn range_exactness(range: &str, media: &str) -> u8 {
+fn media_range_specificity(range: &str, media: &str) -> u8 {
     let kind = media.split('/').next().unwrap_or_default();
     match range {
         "*/*" => 1,
@@ -105,27 +105,27 @@ mod tests {
     #[test]
     fn the_signed_form_is_for_clients_that_name_it() {
         for (accept, form) in [
-            ("", NegotiatedForm::Plain),
-            ("*/*", NegotiatedForm::Plain),
-            ("text/html, application/*", NegotiatedForm::Plain),
-            ("application/json", NegotiatedForm::Plain),
-            ("application/json, application/jose", NegotiatedForm::Plain),
-            ("application/jose", NegotiatedForm::Signed),
-            ("Application/JOSE ; q=0.3", NegotiatedForm::Signed),
-            ("application/jose, */*;q=0.1", NegotiatedForm::SignedOrPlain),
-            ("application/jose, */*", NegotiatedForm::SignedOrPlain),
-            ("application/jose, application/json;q=0.9", NegotiatedForm::SignedOrPlain),
-            ("application/jose;q=0.8, application/json;q=0.9", NegotiatedForm::Plain),
-            ("application/jose, */*;q=0.5, application/json;q=0", NegotiatedForm::Signed),
-            ("application/jose;q=0, */*", NegotiatedForm::Plain),
-            ("application/jose;q=2", NegotiatedForm::Plain),
-            ("application/jose;q=x", NegotiatedForm::Plain),
+            ("", RequestedVerdictForm::Plain),
+            ("*/*", RequestedVerdictForm::Plain),
+            ("text/html, application/*", RequestedVerdictForm::Plain),
+            ("application/json", RequestedVerdictForm::Plain),
+            ("application/json, application/jose", RequestedVerdictForm::Plain),
+            ("application/jose", RequestedVerdictForm::Signed),
+            ("Application/JOSE ; q=0.3", RequestedVerdictForm::Signed),
+            ("application/jose, */*;q=0.1", RequestedVerdictForm::SignedOrPlain),
+            ("application/jose, */*", RequestedVerdictForm::SignedOrPlain),
+            ("application/jose, application/json;q=0.9", RequestedVerdictForm::SignedOrPlain),
+            ("application/jose;q=0.8, application/json;q=0.9", RequestedVerdictForm::Plain),
+            ("application/jose, */*;q=0.5, application/json;q=0", RequestedVerdictForm::Signed),
+            ("application/jose;q=0, */*", RequestedVerdictForm::Plain),
+            ("application/jose;q=2", RequestedVerdictForm::Plain),
+            ("application/jose;q=x", RequestedVerdictForm::Plain),
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT, HeaderValue::from_static(accept));
-            assert_eq!(NegotiatedForm::from_accept(&headers), form, "{accept}");
+            assert_eq!(RequestedVerdictForm::from_accept(&headers), form, "{accept}");
         }
-        assert_eq!(NegotiatedForm::from_accept(&HeaderMap::new()), NegotiatedForm::Plain);
+        assert_eq!(RequestedVerdictForm::from_accept(&HeaderMap::new()), RequestedVerdictForm::Plain);
     }
 
     #[test]
@@ -160,6 +160,6 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.append(ACCEPT, HeaderValue::from_static("application/json;q=0.5"));
         headers.append(ACCEPT, HeaderValue::from_static("application/jose"));
-        assert_eq!(NegotiatedForm::from_accept(&headers), NegotiatedForm::SignedOrPlain);
+        assert_eq!(RequestedVerdictForm::from_accept(&headers), RequestedVerdictForm::SignedOrPlain);
     }
 }

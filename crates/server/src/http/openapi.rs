@@ -21,16 +21,16 @@ pub(super) const DESCRIPTION: &str = "/openapi.json";
 
 /// The description of a set of routes, rendered once per configuration.
 #[derive(Clone)]
-pub(super) struct OpenApiDescription(Bytes);
+pub(super) struct RenderedOpenApiDocument(Bytes);
 
-impl OpenApiDescription {
+impl RenderedOpenApiDocument {
     /// Describes the given routes: each path with its methods.
     pub(super) fn from_routes<'a>(routes: impl Iterator<Item = (&'a str, Map<String, Value>)>) -> Self {
         // For OpenAPI, a wildcard segment at the end of a path is an ordinary parameter.
         let paths = routes.map(|(path, methods)| (path.replace("{*", "{"), methods.into()));
         let own = (
             DESCRIPTION.to_owned(),
-            Value::Object([operations::description_operation().method_and_object()].into_iter().collect()),
+            Value::Object([operations::openapi_operation().method_and_object()].into_iter().collect()),
         );
         let document = json!({
             "openapi": "3.1.0",
@@ -49,7 +49,7 @@ impl OpenApiDescription {
         Self(document.to_string().into())
     }
 
-    pub(super) fn description_response(&self) -> Response {
+    pub(super) fn openapi_response(&self) -> Response {
         let mut response = self.0.clone().into_response();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         response

@@ -10,7 +10,9 @@ use axum::extract::{Extension, Request, State};
 use axum::response::Response;
 use clresolve_core::json::object::deserialize_object;
 use clresolve_core::text::escape_unsafe_json;
-use clresolve_resolver::resolve::{DecisionLogEvent, EMPTY, NameQuestion, SellerProbe, SellerProbeDocument};
+use clresolve_resolver::resolve::{
+    DecisionLogEvent, EMPTY, NameQuestion, SellerProbeRequest, SellerProbeResultDocument,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -25,7 +27,7 @@ pub(super) const PATH: &str = "/v1/probes";
 /// The agent whose seller is queried, and the verb.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct SellerProbeQuestion {
+pub(super) struct AgentSellerProbeRequest {
     /// The agent's ENS name.
     name: String,
     /// The verb to invoke.
@@ -48,21 +50,23 @@ async fn answer_probe(
     client: ClientIdentity,
     request: Request,
 ) -> Result<Response, RequestBodyError> {
-    let (bytes, slot) = body::read_document(request, state, client, state.http.body_bytes).await?;
-    let SellerProbeQuestion { name, verb } =
+    let (bytes, slot) = body::read_document_body(request, state, client, state.http.body_bytes).await?;
+    let AgentSellerProbeRequest { name, verb } =
         deserialize_object(&bytes).map_err(|error| RequestBodyError::malformed(error.to_string()))?;
     drop(slot);
     let question = NameQuestion::new(&name);
-    let resolution = state.admission.ask(client, question.clone()).await?.resolution;
+    let resolution = state.admission.resolve_with_cache(client, question.clone()).await?.resolution;
     let resolver = state.resolver.clone();
-    let probe = SellerProbe { name, verb, body: Some(EMPTY), ignores_gate: false };
-    let asked =
-        state.admission.run_admitted(client, async move { resolver.probe_seller(&resolution, &probe).await }).await?;
+    let probe = SellerProbeRequest { name, verb, body: Some(EMPTY), ignores_gate: false };
+    let asked = state
+        .admission
+        .run_as_resolution(client, async move { resolver.probe_seller(&resolution, &probe).await })
+        .await?;
     let asked = Arc::new(asked);
-    let (state, answered) = in_force.ask(state, client, question).await?;
-    let (decision, resolution) = state.resolver.decide_unreported(answered.resolution, &asked).await;
-    DecisionLogEvent::of_decision(&decision).report();
-    let answer = SellerProbeDocument::new(asked.terms().as_ref().ok(), &decision);
+    let (state, answered) = in_force.resolve_under_current_config(state, client, question).await?;
+    let (decision, resolution) = state.resolver.decide_payment_unreported(answered.resolution, &asked).await;
+    DecisionLogEvent::from_decision(&decision).count_and_log();
+    let answer = SellerProbeResultDocument::new(asked.parse_terms().as_ref().ok(), &decision);
     let answer = serde_json::to_string(&answer).expect("an answer has a JSON form: its keys are strings");
     Ok(private_verdict_response(escape_unsafe_json(&answer).into_bytes(), JSON, resolution.verdict()))
 }

@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
-use clresolve_core::reason::{ReasonCode, Refusal};
+use clresolve_core::reason::{ReasonCode, RefusalCode};
 use clresolve_core::text::UntrustedText;
 use clresolve_verdict::verdict::Verdict;
 use serde_json::{Value, json};
@@ -21,30 +21,30 @@ const QUOTA_PAUSE: u64 = 60;
 const OVERLOAD_PAUSE: u64 = 1;
 
 /// A problem response with details beyond the title.
-pub(super) fn refusal_response(refusal: Refusal, detail: Option<Cow<'_, str>>) -> Response {
+pub(super) fn refusal_response(refusal: RefusalCode, detail: Option<Cow<'_, str>>) -> Response {
     let body = problem_document(refusal, detail);
     let mut response = problem_response(refusal_status(refusal), &body);
-    response.headers_mut().extend(retry_after(retry_seconds(refusal)));
+    response.headers_mut().extend(retry_after_header(retry_seconds(refusal)));
     response.extensions_mut().insert(ResponseLogFields::from_refusal(refusal));
     response
 }
 
 /// Seconds after which a client may retry.
-pub(super) const fn retry_seconds(refusal: Refusal) -> Option<u64> {
+pub(super) const fn retry_seconds(refusal: RefusalCode) -> Option<u64> {
     match refusal {
-        Refusal::ClientOverQuota => Some(QUOTA_PAUSE),
-        Refusal::Overloaded | Refusal::Draining | Refusal::NotReady => Some(OVERLOAD_PAUSE),
+        RefusalCode::ClientOverQuota => Some(QUOTA_PAUSE),
+        RefusalCode::Overloaded | RefusalCode::Draining | RefusalCode::NotReady => Some(OVERLOAD_PAUSE),
         _ => None,
     }
 }
 
 /// The header that announces when to retry.
-pub(super) fn retry_after(pause: Option<u64>) -> Option<(HeaderName, HeaderValue)> {
+pub(super) fn retry_after_header(pause: Option<u64>) -> Option<(HeaderName, HeaderValue)> {
     pause.map(|seconds| (RETRY_AFTER, seconds.into()))
 }
 
 /// The problem as JSON. It includes the retry time, since a problem in a batch or among events has no header.
-pub(super) fn problem_document(refusal: Refusal, detail: Option<Cow<'_, str>>) -> Value {
+pub(super) fn problem_document(refusal: RefusalCode, detail: Option<Cow<'_, str>>) -> Value {
     let mut body = json!({
         "type": refusal.uri(),
         "title": refusal.title(),
@@ -79,18 +79,18 @@ pub(super) fn too_complex_response(excess: Option<&str>) -> Response {
 
 /// The name is not trusted, so no card is returned (CL-66).
 pub(super) fn not_trusted_response(verdict: &Arc<Verdict>) -> Response {
-    let code = verdict.reasons.first().map_or(Refusal::InternalError.slug(), |reason| reason.code.slug());
-    objection_response(verdict, code)
+    let code = verdict.reasons.first().map_or(RefusalCode::InternalError.slug(), |reason| reason.code.slug());
+    verdict_objection_response(verdict, code)
 }
 
 /// Nothing is returned, because of the reason with this code.
-pub(super) fn objection_response(verdict: &Arc<Verdict>, code: &'static str) -> Response {
+pub(super) fn verdict_objection_response(verdict: &Arc<Verdict>, code: &'static str) -> Response {
     let codes: Vec<ReasonCode> = verdict.reasons.iter().map(|reason| reason.code).collect();
     let (uri, title) = match ReasonCode::from_slug(code) {
         Some(code) => (code.uri(), code.entry().title),
         None => {
-            let refusal = Refusal::ALL.into_iter().find(|refusal| refusal.slug() == code);
-            let refusal = refusal.unwrap_or(Refusal::InternalError);
+            let refusal = RefusalCode::ALL.into_iter().find(|refusal| refusal.slug() == code);
+            let refusal = refusal.unwrap_or(RefusalCode::InternalError);
             (refusal.uri(), refusal.title())
         }
     };
@@ -108,36 +108,36 @@ pub(super) fn objection_response(verdict: &Arc<Verdict>, code: &'static str) -> 
         body["retry_after"] = pause.into();
     }
     let mut response = problem_response(StatusCode::CONFLICT, &body);
-    response.headers_mut().extend(retry_after(verdict.freshness.retry_after));
+    response.headers_mut().extend(retry_after_header(verdict.freshness.retry_after));
     response.extensions_mut().insert(ResponseLogFields::from_verdict(verdict).with_code(Some(code)));
     response
 }
 
-pub(super) const fn refusal_status(refusal: Refusal) -> StatusCode {
+pub(super) const fn refusal_status(refusal: RefusalCode) -> StatusCode {
     match refusal {
-        Refusal::RequestMalformed | Refusal::ProfileUnknown => StatusCode::BAD_REQUEST,
-        Refusal::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
-        Refusal::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-        Refusal::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
-        Refusal::MediaTypeUnsupported => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        Refusal::RouteUnknown | Refusal::CardAbsent => StatusCode::NOT_FOUND,
-        Refusal::MethodUnsupported => StatusCode::METHOD_NOT_ALLOWED,
-        Refusal::ConfigurationRefused => StatusCode::CONFLICT,
-        Refusal::ClientOverQuota => StatusCode::TOO_MANY_REQUESTS,
-        Refusal::Overloaded | Refusal::Draining | Refusal::NotReady | Refusal::ResourcesUnreadable => {
+        RefusalCode::RequestMalformed | RefusalCode::ProfileUnknown => StatusCode::BAD_REQUEST,
+        RefusalCode::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
+        RefusalCode::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        RefusalCode::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
+        RefusalCode::MediaTypeUnsupported => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        RefusalCode::RouteUnknown | RefusalCode::CardAbsent => StatusCode::NOT_FOUND,
+        RefusalCode::MethodUnsupported => StatusCode::METHOD_NOT_ALLOWED,
+        RefusalCode::ConfigurationRefused => StatusCode::CONFLICT,
+        RefusalCode::ClientOverQuota => StatusCode::TOO_MANY_REQUESTS,
+        RefusalCode::Overloaded | RefusalCode::Draining | RefusalCode::NotReady | RefusalCode::ResourcesUnreadable => {
             StatusCode::SERVICE_UNAVAILABLE
         }
-        Refusal::RunOverdue => StatusCode::GATEWAY_TIMEOUT,
-        Refusal::DeadlinePassed
-        | Refusal::Unconfirmed
-        | Refusal::HeadStalled
-        | Refusal::ProofTooWeak
-        | Refusal::VerbNotImplemented
-        | Refusal::VerbWithoutEntry
-        | Refusal::NetworkNotListed
-        | Refusal::HostUnexpected
-        | Refusal::RequestAmbiguous => StatusCode::FORBIDDEN,
-        Refusal::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
+        RefusalCode::RunOverdue => StatusCode::GATEWAY_TIMEOUT,
+        RefusalCode::DeadlinePassed
+        | RefusalCode::Unconfirmed
+        | RefusalCode::HeadStalled
+        | RefusalCode::ProofTooWeak
+        | RefusalCode::VerbNotImplemented
+        | RefusalCode::VerbWithoutEntry
+        | RefusalCode::NetworkNotListed
+        | RefusalCode::HostUnexpected
+        | RefusalCode::RequestAmbiguous => StatusCode::FORBIDDEN,
+        RefusalCode::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 
@@ -156,11 +156,14 @@ mod tests {
 
     #[test]
     fn only_what_is_broken_or_overloaded_is_a_server_error() {
-        for refusal in Refusal::ALL {
+        for refusal in RefusalCode::ALL {
             let problem = refusal_response(refusal, None);
             assert_eq!(problem.headers()[CONTENT_TYPE], "application/problem+json");
-            let broken = matches!(refusal, Refusal::InternalError | Refusal::RunOverdue | Refusal::ResourcesUnreadable);
-            let busy = matches!(refusal, Refusal::Overloaded | Refusal::Draining | Refusal::NotReady);
+            let broken = matches!(
+                refusal,
+                RefusalCode::InternalError | RefusalCode::RunOverdue | RefusalCode::ResourcesUnreadable
+            );
+            let busy = matches!(refusal, RefusalCode::Overloaded | RefusalCode::Draining | RefusalCode::NotReady);
             assert_eq!(problem.status().is_server_error(), broken || busy, "{refusal}");
         }
     }

@@ -8,7 +8,10 @@ use url::form_urlencoded;
 ///
 /// # Errors
 /// A description of the unknown or repeated parameter.
-pub(super) fn read_parameters<const N: usize>(query: &str, names: [&str; N]) -> Result<[Option<String>; N], String> {
+pub(super) fn parse_query_parameters<const N: usize>(
+    query: &str,
+    names: [&str; N],
+) -> Result<[Option<String>; N], String> {
     let mut values = [const { None }; N];
     for (key, value) in form_urlencoded::parse(query.as_bytes()) {
         let Some(place) = names.iter().position(|name| *name == key) else {
@@ -28,9 +31,12 @@ mod tests {
     #[test]
     fn each_parameter_is_read_once_and_no_other() {
         let value = |text: &str| Some(text.to_owned());
-        assert_eq!(read_parameters("b=+1%2B&a=", ["a", "b"]), Ok([value(""), value(" 1+")]));
-        assert_eq!(read_parameters("", ["a", "b"]), Ok([None, None]));
-        assert_eq!(read_parameters("a=1&c=2", ["a", "b"]), Err("expected a or b, found the parameter c".to_owned()));
-        assert_eq!(read_parameters("a=1&a=1", ["a", "b"]), Err("a is given twice".to_owned()));
+        assert_eq!(parse_query_parameters("b=+1%2B&a=", ["a", "b"]), Ok([value(""), value(" 1+")]));
+        assert_eq!(parse_query_parameters("", ["a", "b"]), Ok([None, None]));
+        assert_eq!(
+            parse_query_parameters("a=1&c=2", ["a", "b"]),
+            Err("expected a or b, found the parameter c".to_owned())
+        );
+        assert_eq!(parse_query_parameters("a=1&a=1", ["a", "b"]), Err("a is given twice".to_owned()));
     }
 }

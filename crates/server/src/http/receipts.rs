@@ -11,7 +11,7 @@ use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, VARY};
 use axum::response::Response;
 use clresolve_bundle::signed::MEDIA_TYPE;
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use clresolve_messages::receipt::question::MAX_QUESTION_BYTES;
 use clresolve_messages::receipt::{ReceiptVerificationDocument, ReceiptVerificationRequest};
 use clresolve_resolver::cpu_pool::CpuPoolFullError;
@@ -20,11 +20,11 @@ use clresolve_resolver::sign;
 use clresolve_verdict::trust::Resolution;
 use clresolve_verdict::verdict::Verdict;
 
-use super::admission::hold_while;
+use super::admission::run_while_holding;
 use super::body::{self, RequestBodyError};
 use super::client_limits::ClientIdentity;
 use super::log::ResponseLogFields;
-use super::negotiate::NegotiatedForm;
+use super::negotiate::RequestedVerdictForm;
 use super::problem;
 use super::state::AppState;
 
@@ -45,10 +45,11 @@ async fn answer_receipt_verification(
     client: ClientIdentity,
     request: Request,
 ) -> Result<Response, RequestBodyError> {
-    let form = NegotiatedForm::from_accept(request.headers());
+    let form = RequestedVerdictForm::from_accept(request.headers());
     let (question, slot) =
-        body::read_question(request, state, client, MAX_QUESTION_BYTES, ReceiptVerificationRequest::from_json).await?;
-    let resolution = state.admission.ask(client, NameQuestion::new(&question.name)).await?.resolution;
+        body::read_document_question(request, state, client, MAX_QUESTION_BYTES, ReceiptVerificationRequest::from_json)
+            .await?;
+    let resolution = state.admission.resolve_with_cache(client, NameQuestion::new(&question.name)).await?.resolution;
     let verdict = Arc::clone(resolution.verdict());
     let judging = Arc::clone(state);
     let work = async move {
@@ -58,14 +59,20 @@ async fn answer_receipt_verification(
         } else {
             resolver.verify_receipt_with_resolution(&resolution, question).await
         };
-        resolver.pool().try_run(move || render_verification(&judging, form, &found, &resolution)).await
+        resolver.cpu_pool().try_run(move || render_verification(&judging, form, &found, &resolution)).await
     };
-    let work = hold_while(slot, work);
-    let mut response =
-        match state.admission.run_admitted(client, work).await?.map_err(|CpuPoolFullError| Refusal::Overloaded)? {
-            Ok((body, media)) => private_verdict_response(body, media, &verdict),
-            Err(detail) => return Ok(problem::refusal_response(Refusal::NotAcceptable, Some(detail.into()))),
-        };
+    let work = run_while_holding(slot, work);
+    let mut response = match state
+        .admission
+        .run_as_resolution(client, work)
+        .await?
+        .map_err(|CpuPoolFullError| RefusalCode::Overloaded)?
+    {
+        Ok((body, media)) => private_verdict_response(body, media, &verdict),
+        Err(detail) => {
+            return Ok(problem::refusal_response(RefusalCode::NotAcceptable, Some(detail.into())));
+        }
+    };
     response.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
     Ok(response)
 }
@@ -76,17 +83,17 @@ async fn answer_receipt_verification(
 /// Why the verification cannot be signed, if the client accepts only the signed form.
 fn render_verification(
     state: &AppState,
-    form: NegotiatedForm,
+    form: RequestedVerdictForm,
     found: &ReceiptVerificationDocument,
     resolution: &Resolution,
 ) -> Result<(Vec<u8>, &'static str), String> {
     let plain = || (serde_json::to_vec(found).unwrap_or_default(), JSON);
-    if form == NegotiatedForm::Plain {
+    if form == RequestedVerdictForm::Plain {
         return Ok(plain());
     }
     match sign_verification(state, found, resolution) {
         Ok(jws) => Ok((jws.into_bytes(), MEDIA_TYPE)),
-        Err(detail) if form == NegotiatedForm::Signed => Err(detail),
+        Err(detail) if form == RequestedVerdictForm::Signed => Err(detail),
         Err(_) => Ok(plain()),
     }
 }

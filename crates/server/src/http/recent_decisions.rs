@@ -152,14 +152,14 @@ mod tests {
         /// Returns the response to a question, and the number of pool jobs it took.
         async fn asked(&self, question: &Value) -> (Bytes, usize) {
             let state = self.in_force.state();
-            let before = state.resolver.pool().started_count();
+            let before = state.resolver.cpu_pool().started_count();
             let request = Request::post("/").header(CONTENT_TYPE, "application/json");
             let request = request.body(Body::from(question.to_string())).expect("a request");
             let (state_of_route, in_force) = (State(Arc::clone(&state)), Extension(Arc::clone(&self.in_force)));
             let response = decisions::serve_decision(state_of_route, in_force, Extension(CLIENT), request).await;
             assert_eq!(response.status(), 200);
             let body = to_bytes(response.into_body(), 1 << 20).await.expect("a body");
-            (body, state.resolver.pool().started_count() - before)
+            (body, state.resolver.cpu_pool().started_count() - before)
         }
     }
 

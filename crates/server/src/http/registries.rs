@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::{IntoResponse as _, Response};
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use serde_json::Value;
 
 use super::path::decoded_segment;
@@ -26,7 +26,7 @@ pub(super) async fn serve_reason(uri: Uri) -> Response {
         Some(entry) => Json(entry).into_response(),
         None => {
             let detail = format!("no reason code is called {slug}; /v1/reasons lists all");
-            problem::refusal_response(Refusal::RouteUnknown, Some(detail.into()))
+            problem::refusal_response(RefusalCode::RouteUnknown, Some(detail.into()))
         }
     }
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use clresolve_resolver::config::Config;
 
 use super::in_force::CurrentService;
-use super::serving::{ServeError, build_service, check_config};
+use super::serving::{DaemonStartError, build_service, check_serving_config};
 use super::state::AppState;
-use super::systems::OrlojCardSource;
+use super::systems::OrlojCardGenerator;
 
 /// Replaces the configuration in force.
 pub struct ConfigReloader {
@@ -49,7 +49,7 @@ pub enum ReloadError {
     OtherWorld,
     /// The daemon could not serve under the configuration.
     #[error(transparent)]
-    Serve(#[from] ServeError),
+    Serve(#[from] DaemonStartError),
 }
 
 impl ConfigReloader {
@@ -75,12 +75,13 @@ impl ConfigReloader {
             return Err(ReloadError::OtherWorld);
         }
         let mut next = config.clone();
-        let restart = StartupSetting::ALL.into_iter().filter(|keys| keys.carry_over(&self.config, &mut next)).collect();
+        let restart =
+            StartupSetting::ALL.into_iter().filter(|keys| keys.copy_setting(&self.config, &mut next)).collect();
         next.network.denied.clone_from(&self.config.network.denied);
-        check_config(&next)?;
+        check_serving_config(&next)?;
         let before = self.in_force.state();
-        let resolver = before.resolver.reconfigured(&next).await.map_err(ServeError::from)?;
-        let systems = OrlojCardSource::open(&next.orloj, resolver.now()).map_err(ServeError::from)?;
+        let resolver = before.resolver.reconfigured(&next).await.map_err(DaemonStartError::from)?;
+        let systems = OrlojCardGenerator::open(&next.orloj, resolver.now()).map_err(DaemonStartError::from)?;
         let state = AppState::after_reload(&before, resolver, &next, systems);
         self.in_force.replace_service(build_service(state));
         self.config = next;
@@ -102,7 +103,7 @@ impl StartupSetting {
     ];
 
     /// Copies the values of `before` into `next`. Returns whether they differed.
-    fn carry_over(self, before: &Config, next: &mut Config) -> bool {
+    fn copy_setting(self, before: &Config, next: &mut Config) -> bool {
         match self {
             Self::Listen => copy_if_different(&before.http.listen, &mut next.http.listen),
             Self::GateListen => copy_if_different(&before.gate.listen, &mut next.gate.listen),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::http::HeaderValue;
 use bytes::Bytes;
-use clresolve_verdict::verdict::{LastConfirmationPoint, Verdict, VerdictCopyKind};
+use clresolve_verdict::verdict::{Verdict, VerdictConfirmationSource, VerdictCopyKind};
 use moka::future::Cache;
 
 use super::caching::ResponseLifetime;
@@ -20,7 +20,7 @@ pub(super) struct RenderedVerdict {
 }
 
 impl RenderedVerdict {
-    pub(super) fn json(verdict: &Verdict, body: Bytes) -> Self {
+    pub(super) fn from_json_body(verdict: &Verdict, body: Bytes) -> Self {
         // Weak, because the same verdict contains `served: fresh` for the first client and `cached` for the next.
         let tag = ["W/\"", &verdict.id, "\""].concat();
         let tag = HeaderValue::try_from(tag).expect("an id is hex digits after a word");
@@ -35,7 +35,7 @@ pub(super) struct RenderedVerdictCache(Cache<String, CachedRenderedVerdict>);
 #[derive(Clone)]
 struct CachedRenderedVerdict {
     verdict: Arc<str>,
-    confirmed: Option<LastConfirmationPoint>,
+    confirmed: Option<VerdictConfirmationSource>,
     rendered: RenderedVerdict,
 }
 
@@ -89,7 +89,10 @@ mod tests {
         let mut is_made = false;
         let render = || {
             is_made = true;
-            Ok::<_, Infallible>(RenderedVerdict::json(verdict, serde_json::to_vec(verdict).expect("JSON").into()))
+            Ok::<_, Infallible>(RenderedVerdict::from_json_body(
+                verdict,
+                serde_json::to_vec(verdict).expect("JSON").into(),
+            ))
         };
         let Ok(rendered) = cache.get_or_render(verdict, render).await;
         (rendered.body, is_made)

@@ -10,14 +10,14 @@ use axum::http::header::{
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, Request};
 use axum::response::Response;
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use clresolve_resolver::cpu_share::{self, CpuJobUrgency};
 use futures_util::FutureExt as _;
 use tokio::time::Instant;
 use tower::Service as _;
 
 use super::activity::ConnectionActivity;
-use super::api_kind::{ApiKind, ListenerRole};
+use super::api_kind::{ListenerApiScope, RequestedApi};
 use super::client_limits::ClientIdentity;
 use super::gate_path;
 use super::head_scan::RequestHeadFindings;
@@ -33,29 +33,29 @@ const NOTHING_RUNS: &str = "default-src 'none'; frame-ancestors 'none'; sandbox"
 /// Answers one request. A panic becomes the refusal of the request's API.
 pub(super) async fn answer_request(
     in_force: &Arc<CurrentService>,
-    role: ListenerRole,
+    role: ListenerApiScope,
     client: ClientIdentity,
     activity: &ConnectionActivity,
     request: Request<Body>,
 ) -> Response {
     let started = Instant::now();
     let (method, uri) = (request.method().clone(), request.uri().clone());
-    let api = ApiKind::for_listener(role, uri.path());
-    let found = activity.begin_request(api == ApiKind::Gate);
+    let api = RequestedApi::for_listener(role, uri.path());
+    let found = activity.begin_request(api == RequestedApi::Gate);
     let serving = in_force.configured_service();
     let ConfiguredService { state, pages, .. } = &*serving;
-    let client = pages.client_behind_request(api, client, &request);
+    let client = pages.attributed_client(api, client, &request);
     let is_chunked = request.headers().contains_key(TRANSFER_ENCODING);
     let routed = async |request| {
         let routed = async {
-            match head_objection(api, found, &request) {
+            match request_head_refusal(api, found, &request) {
                 Some(refusal) => api.refusal_response(refusal),
                 None => route_request(in_force, &serving, client, api, request).await,
             }
         };
         let routed = AssertUnwindSafe(routed).catch_unwind().await;
-        let answer = routed.unwrap_or_else(|_| api.refusal_response(Refusal::InternalError));
-        if api != ApiKind::Report {
+        let answer = routed.unwrap_or_else(|_| api.refusal_response(RefusalCode::InternalError));
+        if api != RequestedApi::Report {
             return answer;
         }
         state.answers.reserve_slots(client, answer).unwrap_or_else(|refusal| api.refusal_response(refusal))
@@ -70,34 +70,34 @@ pub(super) async fn answer_request(
     log::write_request_log(
         &RequestLogFields { method: &method, uri: &uri, client, started },
         &response,
-        api == ApiKind::Health,
+        api == RequestedApi::Health,
     );
     response
 }
 
 /// Why the request must not be processed at all.
-fn head_objection(api: ApiKind, found: RequestHeadFindings, request: &Request<Body>) -> Option<Refusal> {
+fn request_head_refusal(api: RequestedApi, found: RequestHeadFindings, request: &Request<Body>) -> Option<RefusalCode> {
     let headers = request.headers();
     // The scan finds a length beside chunks, which hyper drops. The headers cover every request, including pipelined
     // ones that the scan did not reach.
     let two_lengths = found.two_lengths && !clresolve_core::mutant!("hidden-lengths-pass");
     if two_lengths || (headers.contains_key(CONTENT_LENGTH) && headers.contains_key(TRANSFER_ENCODING)) {
-        return Some(Refusal::RequestMalformed);
+        return Some(RefusalCode::RequestMalformed);
     }
-    if !names_one_host(request) {
-        return Some(Refusal::RequestMalformed);
+    if !has_unambiguous_host(request) {
+        return Some(RefusalCode::RequestMalformed);
     }
     match api {
         // A target that was not scanned for a fragment is refused like one with a fragment.
-        ApiKind::Gate if found.fragment || found.unseen => Some(Refusal::RequestAmbiguous),
-        ApiKind::Gate => gate_path::check_gate_path(request.uri().path()).err(),
-        ApiKind::DisguisedGate | ApiKind::Health | ApiKind::Report => None,
+        RequestedApi::Gate if found.fragment || found.unseen => Some(RefusalCode::RequestAmbiguous),
+        RequestedApi::Gate => gate_path::check_gate_path(request.uri().path()).err(),
+        RequestedApi::DisguisedGate | RequestedApi::Health | RequestedApi::Report => None,
     }
 }
 
 /// Whether every server derives the same host from the request (RFC 9112, 3.2). It has at most one `Host`, which must
 /// equal the target's authority if there is one, and no user information. A proxy may have joined two into `a,b`.
-fn names_one_host(request: &Request<Body>) -> bool {
+fn has_unambiguous_host(request: &Request<Body>) -> bool {
     let mut hosts = request.headers().get_all(HOST).iter().map(HeaderValue::as_bytes);
     let (host, is_one) = (hosts.next(), hosts.next().is_none());
     let target = request.uri().authority().map(|authority| authority.as_str().as_bytes());
@@ -110,14 +110,14 @@ async fn route_request(
     in_force: &Arc<CurrentService>,
     serving: &ConfiguredService,
     client: ClientIdentity,
-    api: ApiKind,
+    api: RequestedApi,
     request: Request<Body>,
 ) -> Response {
-    if api == ApiKind::DisguisedGate {
-        return api.refusal_response(Refusal::RouteUnknown);
+    if api == RequestedApi::DisguisedGate {
+        return api.refusal_response(RefusalCode::RouteUnknown);
     }
     if request.method() == Method::CONNECT {
-        return refuse_tunnel(api);
+        return refuse_connect_method(api);
     }
     let (head, body) = request.into_parts();
     if let Some(response) = answer_without_router(in_force, &serving.state, client, api, &head).await {
@@ -133,17 +133,17 @@ async fn answer_without_router(
     in_force: &CurrentService,
     state: &AppState,
     client: ClientIdentity,
-    api: ApiKind,
+    api: RequestedApi,
     head: &Parts,
 ) -> Option<Response> {
     match api {
-        ApiKind::Gate => {
+        RequestedApi::Gate => {
             let plain = gate_path::split_plain_path(&head.uri)?;
             let work = state.cpu_task_context(client, CpuJobUrgency::Gate);
             Some(cpu_share::run_in_context(work, gate::answer_plain_path(state, in_force, client, plain)).await)
         }
-        ApiKind::Report => verdicts::cached_response(state, client, head).await,
-        ApiKind::DisguisedGate | ApiKind::Health => None,
+        RequestedApi::Report => verdicts::cached_verdict_response(state, client, head).await,
+        RequestedApi::DisguisedGate | RequestedApi::Health => None,
     }
 }
 
@@ -151,11 +151,11 @@ async fn answer_by_router(
     in_force: &Arc<CurrentService>,
     ConfiguredService { state, router, .. }: &ConfiguredService,
     client: ClientIdentity,
-    api: ApiKind,
+    api: RequestedApi,
     mut request: Request<Body>,
 ) -> Response {
     let mut held = None;
-    if api == ApiKind::Report {
+    if api == RequestedApi::Report {
         let slot = held.insert(RequestSlot::new(Arc::clone(state), client));
         let has_body = !clresolve_core::mutant!("bodies-hold-slots")
             && request.method() == Method::POST
@@ -175,18 +175,18 @@ async fn answer_by_router(
 }
 
 /// The urgency of the request. Decisions and checks are urgent, since a purchase waits for them.
-fn request_urgency(api: ApiKind, path: &str) -> CpuJobUrgency {
+fn request_urgency(api: RequestedApi, path: &str) -> CpuJobUrgency {
     match path.strip_suffix('/').unwrap_or(path) {
-        _ if api == ApiKind::Gate => CpuJobUrgency::Gate,
+        _ if api == RequestedApi::Gate => CpuJobUrgency::Gate,
         "/v1/checks" | "/v1/decisions" | "/v1/decisions/signed" => CpuJobUrgency::Decision,
         _ => CpuJobUrgency::Document,
     }
 }
 
 /// The response to `CONNECT`. A successful status would turn the connection into a tunnel.
-fn refuse_tunnel(api: ApiKind) -> Response {
-    let mut response = api.refusal_response(Refusal::MethodUnsupported);
-    if matches!(api, ApiKind::Health | ApiKind::Report) {
+fn refuse_connect_method(api: RequestedApi) -> Response {
+    let mut response = api.refusal_response(RefusalCode::MethodUnsupported);
+    if matches!(api, RequestedApi::Health | RequestedApi::Report) {
         response.headers_mut().insert(ALLOW, HeaderValue::from_static(""));
     }
     response
@@ -230,7 +230,7 @@ mod tests {
             request.body(Body::empty()).expect("a request")
         };
         let both = async |method: &Method, path: &str, header: (HeaderName, &HeaderValue)| {
-            let ((head, body), api) = (request(method, path, header).into_parts(), ApiKind::from_path(path));
+            let ((head, body), api) = (request(method, path, header).into_parts(), RequestedApi::from_path(path));
             let without = answer_without_router(&in_force, &serving.state, client, api, &head).await;
             (without, answer_by_router(&in_force, &serving, client, api, Request::from_parts(head, body)).await)
         };

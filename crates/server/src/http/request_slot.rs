@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 
 use super::client_limits::{ClientIdentity, SlotReservation};
 use super::state::AppState;
@@ -26,7 +26,7 @@ impl RequestSlot {
     ///
     /// # Errors
     /// The client has used up its share, or no slot is free.
-    pub(super) fn take_slot(&self) -> Result<(), Refusal> {
+    pub(super) fn take_slot(&self) -> Result<(), RefusalCode> {
         if self.taken.get().is_none() {
             let slot = self.state.requests.reserve_slots(self.client, 1)?;
             // A request is handled by one task, so the slot cannot have been set in the meantime.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{MethodRouter, any, get, post};
 
-use super::openapi::{DESCRIPTION, OpenApiDescription, OpenApiOperation, operations};
+use super::openapi::{DESCRIPTION, OpenApiOperation, RenderedOpenApiDocument, operations};
 use super::state::AppState;
 use super::{
     agent_requests, agents, cards, checks, decisions, discover, events, explorer, fallback, gate, health, keys, lint,
@@ -31,11 +31,11 @@ impl HttpRoute {
 
 /// All routes that the configuration enables.
 pub(super) fn build_router(state: Arc<AppState>) -> Router {
-    let (gate, report, tools) = (gate_routes(), report_routes(&state), tool_routes(&state));
+    let (gate, report, tools) = (gate_routes(), report_routes(&state), mcp_route(&state));
     let described =
         |route: &HttpRoute| (route.path, route.operations.iter().map(OpenApiOperation::method_and_object).collect());
-    let description = OpenApiDescription::from_routes(gate.iter().chain(&report).chain(&tools).map(described));
-    let describe = get(move || async move { description.description_response() });
+    let description = RenderedOpenApiDocument::from_routes(gate.iter().chain(&report).chain(&tools).map(described));
+    let describe = get(move || async move { description.openapi_response() });
     let tools =
         tools.into_iter().fold(Router::new(), add_route).method_not_allowed_fallback(fallback::answer_wrong_method);
     let report = report
@@ -48,7 +48,7 @@ pub(super) fn build_router(state: Arc<AppState>) -> Router {
         .method_not_allowed_fallback(fallback::answer_wrong_method);
     report
         .merge(tools)
-        .merge(gate.into_iter().fold(Router::new(), add_route).route("/v1/gate/", any(gate::decide_for_name)))
+        .merge(gate.into_iter().fold(Router::new(), add_route).route("/v1/gate/", any(gate::serve_gate_for_name)))
         .fallback(fallback::answer_unknown_path)
         .with_state(state)
 }
@@ -69,18 +69,22 @@ pub(super) fn enabled_paths(state: &AppState) -> Vec<&'static str> {
 
 #[cfg(test)]
 fn enabled_routes(state: &AppState) -> impl Iterator<Item = HttpRoute> {
-    gate_routes().into_iter().chain(report_routes(state)).chain(tool_routes(state))
+    gate_routes().into_iter().chain(report_routes(state)).chain(mcp_route(state))
 }
 
 /// The gate routes, which treat all methods alike.
 fn gate_routes() -> Vec<HttpRoute> {
     vec![
-        HttpRoute::new("/v1/gate/{name}", any(gate::decide_for_name), operations::gate_for_name_operations()),
-        HttpRoute::new("/v1/gate/{name}/{verb}", any(gate::decide_for_verb), operations::gate_for_verb_operations()),
-        HttpRoute::new("/v1/envoy/{name}/{verb}", any(gate::decide_for_envoy), operations::envoy_operations()),
+        HttpRoute::new("/v1/gate/{name}", any(gate::serve_gate_for_name), operations::gate_for_name_operations()),
+        HttpRoute::new(
+            "/v1/gate/{name}/{verb}",
+            any(gate::serve_gate_for_verb),
+            operations::gate_for_verb_operations(),
+        ),
+        HttpRoute::new("/v1/envoy/{name}/{verb}", any(gate::serve_gate_for_envoy), operations::envoy_operations()),
         HttpRoute::new(
             "/v1/envoy/{name}/{verb}/{*ignored}",
-            any(gate::decide_for_envoy),
+            any(gate::serve_gate_for_envoy),
             operations::envoy_for_path_operations(),
         ),
     ]
@@ -147,7 +151,7 @@ fn report_routes(state: &AppState) -> Vec<HttpRoute> {
     routes
 }
 
-fn tool_routes(state: &AppState) -> Option<HttpRoute> {
+fn mcp_route(state: &AppState) -> Option<HttpRoute> {
     (!state.mcp.hosts.is_empty())
         .then(|| HttpRoute::new("/mcp", post(super::mcp::serve_mcp), [operations::mcp_operation()]))
 }
@@ -155,8 +159,8 @@ fn tool_routes(state: &AppState) -> Option<HttpRoute> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::http::signatures::VerdictSigner;
-    use crate::http::systems::OrlojCardSource;
+    use crate::http::signatures::CachingVerdictSigner;
+    use crate::http::systems::OrlojCardGenerator;
     use clresolve_bundle::signed::VerdictIssuer;
     use clresolve_jose::Ed25519SigningKey;
     use clresolve_resolver::config::Config;
@@ -183,10 +187,10 @@ a2a: {protocolVersion: '1.0'}
         config.orloj.base_url = Some("https://orloj.example".parse().expect("a URL"));
         config.orloj.resources = vec![resources.path().to_owned()];
         let resolver = Resolver::new(&config).await.expect("its configuration is good");
-        let systems = OrlojCardSource::open(&config.orloj, resolver.now()).expect("resources");
+        let systems = OrlojCardGenerator::open(&config.orloj, resolver.now()).expect("resources");
         let signer =
             VerdictIssuer::new(Ed25519SigningKey::generate().expect("a key"), "https://clresolve.example".to_owned());
-        AppState::new(resolver, &config, Some(Arc::new(VerdictSigner::new(signer))), systems)
+        AppState::new(resolver, &config, Some(Arc::new(CachingVerdictSigner::new(signer))), systems)
     }
 
     /// Otherwise a route without an operation would be served but missing from the description.

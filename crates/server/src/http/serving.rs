@@ -11,12 +11,12 @@ use super::cors::CrossOriginPolicy;
 use super::in_force::ConfiguredService;
 use super::router;
 use super::state::AppState;
-use super::systems::{self, OrlojCardsError};
+use super::systems::{self, OrlojCardGenerationError};
 
 /// Why the daemon does not start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ServeError {
+pub enum DaemonStartError {
     /// The configured block is a number.
     #[error(
         "block: expected finalized, safe or latest; the daemon offers no numbered block, because its verdicts never age"
@@ -43,7 +43,7 @@ pub enum ServeError {
     Key(#[from] KeyFileError),
     /// The resources in `[orloj]` define no cards.
     #[error("orloj.resources: {0}")]
-    Systems(#[from] OrlojCardsError),
+    Systems(#[from] OrlojCardGenerationError),
     /// The gate cannot enforce its configuration.
     #[error(transparent)]
     Gate(#[from] ConfigError),
@@ -57,20 +57,20 @@ pub enum ServeError {
 ///
 /// # Errors
 /// The configuration key that prevents serving.
-pub fn check_config(config: &Config) -> Result<(), ServeError> {
+pub fn check_serving_config(config: &Config) -> Result<(), DaemonStartError> {
     if config.chain.block.number().is_some() {
-        return Err(ServeError::NumericBlock);
+        return Err(DaemonStartError::NumericBlock);
     }
     for address in [Some(&config.http.listen), config.gate.listen.as_ref()].into_iter().flatten() {
         if config.chain.world == SANDBOX
             && address.is_beyond_loopback()
             && !clresolve_core::mutant!("sandbox-beyond-loopback")
         {
-            return Err(ServeError::SandboxBeyondLoopback(address.clone()));
+            return Err(DaemonStartError::SandboxBeyondLoopback(address.clone()));
         }
     }
     if config.chain.world == SANDBOX && config.sign.key.is_some() {
-        return Err(ServeError::SandboxSigns);
+        return Err(DaemonStartError::SandboxSigns);
     }
     config.check_gate()?;
     sign::open_signer(&config.sign)?;
@@ -93,12 +93,15 @@ mod tests {
     fn the_sandbox_stays_on_this_machine_and_numbered_blocks_stay_off_http() {
         let mut config = Config::default();
         config.http.listen = "0.0.0.0:0".parse().unwrap();
-        assert_eq!(check_config(&config), Ok(()));
+        assert_eq!(check_serving_config(&config), Ok(()));
         config.chain.world = SANDBOX.to_owned();
-        assert_eq!(check_config(&config), Err(ServeError::SandboxBeyondLoopback(config.http.listen.clone())));
+        assert_eq!(
+            check_serving_config(&config),
+            Err(DaemonStartError::SandboxBeyondLoopback(config.http.listen.clone()))
+        );
         config.http.listen = "[::1]:0".parse().unwrap();
-        assert_eq!(check_config(&config), Ok(()));
+        assert_eq!(check_serving_config(&config), Ok(()));
         config.chain.block = clresolve_resolver::config::BlockSelector::Number(5);
-        assert_eq!(check_config(&config), Err(ServeError::NumericBlock));
+        assert_eq!(check_serving_config(&config), Err(DaemonStartError::NumericBlock));
     }
 }

@@ -11,7 +11,7 @@ use super::caching::ResponseLifetime;
 use super::rendered::{RenderedVerdict, RenderedVerdictCache};
 
 /// The signer and its cached signatures.
-pub(super) struct VerdictSigner {
+pub(super) struct CachingVerdictSigner {
     signer: VerdictIssuer,
     /// Cached signed verdicts. They are stored apart from unsigned ones, so that neither kind evicts the other.
     signed: RenderedVerdictCache,
@@ -21,7 +21,7 @@ pub(super) struct VerdictSigner {
     pub(super) keys_tag: HeaderValue,
 }
 
-impl VerdictSigner {
+impl CachingVerdictSigner {
     pub(super) fn new(signer: VerdictIssuer) -> Self {
         let keys = Bytes::from(signer.published_keys().to_jwks().to_string());
         let keys_tag = header_value(&format!("\"{}\"", Digest::compute(&keys)));

@@ -12,13 +12,13 @@ use clresolve_resolver::resolve::{HeadFollower, Resolver};
 
 use super::admission::AdmissionControl;
 use super::answer_limits::ResponseMemorySlots;
-use super::client_limits::{BodyMemoryLimits, ClientIdentity, ClientJobShare, ClientJobSlots, SharedSlotPool};
+use super::client_limits::{BodyMemoryLimits, ClientCpuJobShare, ClientCpuJobSlots, ClientIdentity, SharedSlotPool};
 use super::counters::RequestCounters;
 use super::event_stream::EventStreamSlots;
 use super::readiness::Readiness;
 use super::recent_decisions::RecentDecisionCache;
-use super::signatures::VerdictSigner;
-use super::systems::OrlojCardSource;
+use super::signatures::CachingVerdictSigner;
+use super::systems::OrlojCardGenerator;
 
 /// The reciprocal of the share of all request slots that one client may use, so that it leaves room for others. A proxy
 /// counts as one client.
@@ -41,14 +41,14 @@ pub(super) struct AppState {
     /// Decisions from the last second.
     pub(super) recent_decisions: RecentDecisionCache,
     /// Signs verdicts, if a key is configured.
-    pub(super) signatures: Option<Arc<VerdictSigner>>,
+    pub(super) signatures: Option<Arc<CachingVerdictSigner>>,
     /// Orloj's agent cards, if resources are configured.
-    pub(super) systems: Option<OrlojCardSource>,
+    pub(super) systems: Option<OrlojCardGenerator>,
     pub(super) remembers_receipts: bool,
     /// Permits for event streams, which survive a reload.
     pub(super) event_streams: Arc<EventStreamSlots>,
     /// Each client's share of the pool's queue.
-    job_slots: Arc<ClientJobSlots>,
+    job_slots: Arc<ClientCpuJobSlots>,
     /// Memory for documents to judge.
     pub(super) documents: BodyMemoryLimits,
     /// Memory for responses that are not written yet.
@@ -67,15 +67,15 @@ impl AppState {
     pub(super) fn new(
         resolver: Resolver,
         config: &Config,
-        signatures: Option<Arc<VerdictSigner>>,
-        systems: Option<OrlojCardSource>,
+        signatures: Option<Arc<CachingVerdictSigner>>,
+        systems: Option<OrlojCardGenerator>,
     ) -> Self {
         Self {
             // First, because counts before the recorder is installed are lost.
             counters: RequestCounters::new(),
             admission: AdmissionControl::new(resolver.clone(), config),
             following: resolver.follow_heads(),
-            job_slots: Arc::new(ClientJobSlots::new(resolver.pool().permits_per_client())),
+            job_slots: Arc::new(ClientCpuJobSlots::new(resolver.cpu_pool().permits_per_client())),
             resolver,
             http: config.http.clone(),
             cors: config.cors.clone(),
@@ -104,7 +104,7 @@ impl AppState {
         earlier: &Self,
         resolver: Resolver,
         config: &Config,
-        systems: Option<OrlojCardSource>,
+        systems: Option<OrlojCardGenerator>,
     ) -> Self {
         earlier.following.stop();
         let signatures = earlier.signatures.clone();
@@ -121,7 +121,7 @@ impl AppState {
 
     /// A handle for work on behalf of `client`, within its share of the pool's queue.
     pub(super) fn cpu_task_context(&self, client: ClientIdentity, urgency: CpuJobUrgency) -> CpuTaskContext {
-        CpuTaskContext::new(Arc::new(ClientJobShare { client, slots: Arc::clone(&self.job_slots) }), urgency)
+        CpuTaskContext::new(Arc::new(ClientCpuJobShare { client, slots: Arc::clone(&self.job_slots) }), urgency)
     }
 
     pub(super) fn is_draining(&self) -> bool {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use bytes::Bytes;
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use clresolve_resolver::resolve::{StepEvent, StepEventSubscription, StepTransition};
 use clresolve_verdict::verdict::Verdict;
 use futures_util::future::BoxFuture;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::request_slot::RequestSlot;
 use super::{event_stream, problem};
 
-type VerdictResult = Result<Arc<Verdict>, Refusal>;
+type VerdictResult = Result<Arc<Verdict>, RefusalCode>;
 
 /// Streams the steps as they happen, and then the verdict. A refusal before the first event is a problem response, as
 /// it is without events.
@@ -28,9 +28,9 @@ pub(super) async fn stream_steps(
     verdict: BoxFuture<'static, VerdictResult>,
     permit: RequestSlot,
 ) -> Response {
-    let mut walk = WatchedResolution { watch, verdict, has_ended: false };
-    let first = walk.next().await;
-    if let ResolutionEvent::Verdict(Err(refusal)) = first {
+    let mut walk = StepStreamedResolution { watch, verdict, has_ended: false };
+    let first = walk.next_event().await;
+    if let ResolutionStreamEvent::Verdict(Err(refusal)) = first {
         return problem::refusal_response(refusal, None);
     }
     let events = walk.serialized_events(first).map(move |event| {
@@ -41,20 +41,20 @@ pub(super) async fn stream_steps(
 }
 
 /// A resolution with a subscriber.
-struct WatchedResolution {
+struct StepStreamedResolution {
     /// `None` for a name without a normal form, which is not resolved.
     watch: Option<StepEventSubscription>,
     verdict: BoxFuture<'static, VerdictResult>,
     has_ended: bool,
 }
 
-enum ResolutionEvent {
+enum ResolutionStreamEvent {
     Step(StepEvent),
     Verdict(VerdictResult),
 }
 
-impl WatchedResolution {
-    async fn next(&mut self) -> ResolutionEvent {
+impl StepStreamedResolution {
+    async fn next_event(&mut self) -> ResolutionStreamEvent {
         let seen = async {
             match &mut self.watch {
                 Some(watch) => watch.next().await,
@@ -64,28 +64,28 @@ impl WatchedResolution {
         tokio::select! {
             // Steps first, since the verdict ends the response.
             biased;
-            Some(seen) = seen => ResolutionEvent::Step(seen),
-            verdict = &mut self.verdict => ResolutionEvent::Verdict(verdict),
+            Some(seen) = seen => ResolutionStreamEvent::Step(seen),
+            verdict = &mut self.verdict => ResolutionStreamEvent::Verdict(verdict),
         }
     }
 
     /// All serialized events, starting with `first`. The last one is the verdict or a refusal.
-    fn serialized_events(self, first: ResolutionEvent) -> impl Stream<Item = Bytes> {
+    fn serialized_events(self, first: ResolutionStreamEvent) -> impl Stream<Item = Bytes> {
         stream::unfold((self, Some(first)), |(mut walk, first)| async move {
             if walk.has_ended {
                 return None;
             }
             let event = match first {
                 Some(first) => first,
-                None => walk.next().await,
+                None => walk.next_event().await,
             };
-            walk.has_ended = matches!(event, ResolutionEvent::Verdict(_));
+            walk.has_ended = matches!(event, ResolutionStreamEvent::Verdict(_));
             Some((event.serialize_event(), (walk, None)))
         })
     }
 }
 
-impl ResolutionEvent {
+impl ResolutionStreamEvent {
     fn serialize_event(&self) -> Bytes {
         match self {
             Self::Step(seen) => event_stream::format_event("step", step_json(*seen).to_string().as_bytes()),
@@ -122,15 +122,16 @@ mod tests {
     /// The status is sent before the first step, so a later refusal can only be an event.
     #[tokio::test]
     async fn a_refusal_after_a_step_is_a_problem_and_ends_the_answer() {
-        for (refusal, status, pause) in [(Refusal::RunOverdue, 504, Value::Null), (Refusal::Overloaded, 503, json!(1))]
+        for (refusal, status, pause) in
+            [(RefusalCode::RunOverdue, 504, Value::Null), (RefusalCode::Overloaded, 503, json!(1))]
         {
-            let walk = WatchedResolution {
+            let walk = StepStreamedResolution {
                 watch: None,
                 verdict: Box::pin(ready(VerdictResult::Err(refusal))),
                 has_ended: false,
             };
             let began = StepEvent { step: ResolutionStep::Records, moment: StepTransition::Began };
-            let told: Vec<Bytes> = walk.serialized_events(ResolutionEvent::Step(began)).collect().await;
+            let told: Vec<Bytes> = walk.serialized_events(ResolutionStreamEvent::Step(began)).collect().await;
             let [step, end] = &told[..] else { panic!("{told:?}") };
             assert!(step.starts_with(b"event: step\n"), "{step:?}");
             let data = end.strip_prefix(b"event: problem\ndata: ").and_then(|rest| rest.strip_suffix(b"\n\n"));

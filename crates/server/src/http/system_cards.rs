@@ -10,9 +10,9 @@ use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::response::Response;
 use clresolve_cards::generate::{GeneratedOrlojCard, GeneratedOrlojCards};
 use clresolve_core::digest::Digest;
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 
-use super::caching::{matches_client_tag, not_modified};
+use super::caching::{matches_if_none_match, not_modified};
 use super::path::decoded_segment;
 use super::problem;
 use super::query;
@@ -40,9 +40,11 @@ pub(super) async fn serve_root_card(State(state): State<Arc<AppState>>, headers:
 /// `GET /v1/agent-systems/{name}/.well-known/agent-card.json` `?namespace=`
 pub(super) async fn serve_system_card(State(state): State<Arc<AppState>>, headers: HeaderMap, uri: Uri) -> Response {
     let name = decoded_segment(&uri, 0);
-    let namespace = match query::read_parameters(uri.query().unwrap_or_default(), PARAMETERS) {
+    let namespace = match query::parse_query_parameters(uri.query().unwrap_or_default(), PARAMETERS) {
         Ok([namespace]) => namespace,
-        Err(detail) => return problem::refusal_response(Refusal::RequestMalformed, Some(detail.into())),
+        Err(detail) => {
+            return problem::refusal_response(RefusalCode::RequestMalformed, Some(detail.into()));
+        }
     };
     answer_with_card(&state, &headers, |cards| {
         cards.get(namespace.as_deref(), &name).ok_or_else(|| "no AgentSystem of this name is exposed".into())
@@ -55,7 +57,9 @@ async fn answer_with_card(
     headers: &HeaderMap,
     choose: impl FnOnce(&GeneratedOrlojCards) -> Result<&GeneratedOrlojCard, Cow<'static, str>>,
 ) -> Response {
-    let Some(systems) = &state.systems else { return problem::refusal_response(Refusal::RouteUnknown, None) };
+    let Some(systems) = &state.systems else {
+        return problem::refusal_response(RefusalCode::RouteUnknown, None);
+    };
     let now = state.resolver.now();
     let computed = match systems.current_cards(now).await {
         Ok(computed) => computed,
@@ -63,10 +67,10 @@ async fn answer_with_card(
     };
     let card = match choose(&computed.cards) {
         Ok(card) => card,
-        Err(detail) => return problem::refusal_response(Refusal::CardAbsent, Some(detail)),
+        Err(detail) => return problem::refusal_response(RefusalCode::CardAbsent, Some(detail)),
     };
-    let tag = format!("\"{}\"", Digest::compute(card.text().as_bytes()).hex());
-    let mut response = if matches_client_tag(headers, &tag) {
+    let tag = format!("\"{}\"", Digest::compute(card.text().as_bytes()).to_hex());
+    let mut response = if matches_if_none_match(headers, &tag) {
         not_modified()
     } else {
         let mut response = Response::new(Body::from(card.text().to_owned()));

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clresolve_cards::generate::{CardGenerationError, GeneratedOrlojCards, MAX_BYTES, OrlojResourceFile};
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use clresolve_core::text::UntrustedText;
-use clresolve_resolver::config::OrlojCardConfig;
+use clresolve_resolver::config::OrlojCardGenerationConfig;
 use jiff::Timestamp;
 use tokio::sync::Mutex;
 
@@ -22,7 +22,7 @@ const REREAD_SECONDS: i64 = 10;
 /// Why no cards can be generated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum OrlojCardsError {
+pub enum OrlojCardGenerationError {
     /// A file cannot be read.
     #[error("cannot read {file}: {detail}")]
     Unreadable {
@@ -37,40 +37,43 @@ pub enum OrlojCardsError {
 }
 
 /// The cards, regenerated when the resources change.
-pub(super) struct OrlojCardSource {
-    config: OrlojCardConfig,
-    latest: Mutex<OrlojCardSnapshot>,
+pub(super) struct OrlojCardGenerator {
+    config: OrlojCardGenerationConfig,
+    latest: Mutex<GeneratedCardsSnapshot>,
 }
 
 /// The cards as last generated.
 #[derive(Clone)]
-pub(super) struct OrlojCardSnapshot {
+pub(super) struct GeneratedCardsSnapshot {
     pub(super) cards: Arc<GeneratedOrlojCards>,
     at: Timestamp,
     /// When the resources were last read, successfully or not.
     tried: Timestamp,
 }
 
-impl OrlojCardSnapshot {
+impl GeneratedCardsSnapshot {
     /// Whole seconds since the cards were generated.
     pub(super) fn age(&self, now: Timestamp) -> i64 {
         now.duration_since(self.at).as_secs().max(0)
     }
 }
 
-impl OrlojCardSource {
+impl OrlojCardGenerator {
     /// Reads the resources. Returns `None` if none are configured.
-    pub(super) fn open(config: &OrlojCardConfig, now: Timestamp) -> Result<Option<Self>, OrlojCardsError> {
+    pub(super) fn open(
+        config: &OrlojCardGenerationConfig,
+        now: Timestamp,
+    ) -> Result<Option<Self>, OrlojCardGenerationError> {
         if config.resources.is_empty() {
             return Ok(None);
         }
-        let computed = OrlojCardSnapshot { cards: Arc::new(generate_cards(config)?), at: now, tried: now };
+        let computed = GeneratedCardsSnapshot { cards: Arc::new(generate_cards(config)?), at: now, tried: now };
         Ok(Some(Self { config: config.clone(), latest: Mutex::new(computed) }))
     }
 
     /// The cards at the time `now`. If the resources have become unreadable, the last good cards are served until they
     /// are stale.
-    pub(super) async fn current_cards(&self, now: Timestamp) -> Result<OrlojCardSnapshot, Refusal> {
+    pub(super) async fn current_cards(&self, now: Timestamp) -> Result<GeneratedCardsSnapshot, RefusalCode> {
         let mut latest = self.latest.lock().await;
         if now.duration_since(latest.tried).as_secs() >= REREAD_SECONDS {
             latest.tried = now;
@@ -81,25 +84,28 @@ impl OrlojCardSource {
                 Err(error) => tracing::warn!(%error, "reading the resources of [orloj] ended early"),
             }
         }
-        if latest.age(now) >= FRESH_SECONDS { Err(Refusal::ResourcesUnreadable) } else { Ok(latest.clone()) }
+        if latest.age(now) >= FRESH_SECONDS { Err(RefusalCode::ResourcesUnreadable) } else { Ok(latest.clone()) }
     }
 }
 
 /// Reads the resources and generates their cards.
-pub(super) fn generate_cards(config: &OrlojCardConfig) -> Result<GeneratedOrlojCards, OrlojCardsError> {
+pub(super) fn generate_cards(
+    config: &OrlojCardGenerationConfig,
+) -> Result<GeneratedOrlojCards, OrlojCardGenerationError> {
     let files = config.resources.iter().map(|file| read_file(file)).collect::<Result<Vec<_>, _>>()?;
     let sources: Vec<_> = files.iter().map(|(file, bytes)| OrlojResourceFile { file, bytes }).collect();
     Ok(GeneratedOrlojCards::generate_cards(&sources, config.base_url.clone())?)
 }
 
-fn read_file(path: &Path) -> Result<(String, Vec<u8>), OrlojCardsError> {
+fn read_file(path: &Path) -> Result<(String, Vec<u8>), OrlojCardGenerationError> {
     let file = path.display().to_string();
     let mut bytes = Vec::new();
     let opened = File::open(path).and_then(|opened| opened.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes));
     match opened {
         Ok(_) => Ok((file, bytes)),
-        Err(error) => {
-            Err(OrlojCardsError::Unreadable { file: UntrustedText::new(&file).to_string(), detail: error.to_string() })
-        }
+        Err(error) => Err(OrlojCardGenerationError::Unreadable {
+            file: UntrustedText::new(&file).to_string(),
+            detail: error.to_string(),
+        }),
     }
 }

@@ -24,21 +24,21 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
 /// A Unix socket that is listened on.
-pub(super) struct UnixSocket {
+pub(super) struct UnixSocketListener {
     // Declared before the listener, so that it is dropped first. While the listener is open, no other daemon considers
     // the file stale, and its inode is not reused.
     _file: SocketFile,
     listener: UnixListener,
 }
 
-impl UnixSocket {
+impl UnixSocketListener {
     /// Binds `path` with `mode`. An existing file is removed if it is a socket of this user that nobody is listening
     /// on.
     pub(super) async fn bind(path: &SocketPath, mode: u32) -> io::Result<Self> {
-        refuse_replaceable(path.folder())?;
+        check_socket_folder_safety(path.folder())?;
         // Otherwise two daemons that start at once could each consider the other's socket stale while it is bound but
         // not yet listening.
-        let _only_one_starts = lock_file(&lock_path(path.as_path())).await?;
+        let _only_one_starts = open_and_lock_file(&socket_lock_file_path(path.as_path())).await?;
         remove_stale_socket(path.as_path()).await?;
         let socket = tokio::net::UnixSocket::new_stream()?;
         socket.bind(path.as_path())?;
@@ -87,10 +87,10 @@ impl Drop for SocketFile {
 
 /// Rejects a directory in which another user could replace the socket and answer for the gate, and a path that another
 /// user could redirect.
-fn refuse_replaceable(folder: &Path) -> io::Result<()> {
+fn check_socket_folder_safety(folder: &Path) -> io::Result<()> {
     for above in folders_along_path(folder)? {
         let found = fs::metadata(&above)?;
-        if let Some(why) = folder_objection(found.mode(), found.uid(), process_user()) {
+        if let Some(why) = unsafe_folder_reason(found.mode(), found.uid(), process_user()) {
             return Err(io::Error::other(format!("{}: {why}, who could replace the socket", above.display())));
         }
     }
@@ -98,7 +98,7 @@ fn refuse_replaceable(folder: &Path) -> io::Result<()> {
 }
 
 /// Why a directory with this mode and owner is unsafe for a socket of `user`.
-fn folder_objection(mode: u32, owner: u32, user: u32) -> Option<&'static str> {
+fn unsafe_folder_reason(mode: u32, owner: u32, user: u32) -> Option<&'static str> {
     let may_others_write = mode & WRITABLE_BY_OTHERS != 0 && mode & STICKY == 0;
     if may_others_write && !clresolve_core::mutant!("loose-socket-folders") {
         return Some("the directory is writable by other users (chmod go-w)");
@@ -111,7 +111,7 @@ fn folder_objection(mode: u32, owner: u32, user: u32) -> Option<&'static str> {
 }
 
 /// The lock file that guards binding the socket.
-fn lock_path(socket: &Path) -> PathBuf {
+fn socket_lock_file_path(socket: &Path) -> PathBuf {
     let mut name = socket.as_os_str().to_owned();
     name.push(".lock");
     name.into()
@@ -119,7 +119,7 @@ fn lock_path(socket: &Path) -> PathBuf {
 
 /// Locks a file that only this user may open. If others could read it, they could hold the lock. The file is not
 /// removed, since a waiting process has it open.
-async fn lock_file(path: &Path) -> io::Result<File> {
+async fn open_and_lock_file(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?);
     let found = file.metadata()?;
@@ -173,7 +173,7 @@ mod tests {
         for (mode, owner, is_good) in
             [(0o755, 0, true), (0o755, 33, true), (0o755, 34, false), (0o1777, 34, false), (0o775, 33, false)]
         {
-            assert_eq!(folder_objection(mode, owner, 33).is_none(), is_good, "{mode:o} of {owner}");
+            assert_eq!(unsafe_folder_reason(mode, owner, 33).is_none(), is_good, "{mode:o} of {owner}");
         }
     }
 }

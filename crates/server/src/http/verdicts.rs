@@ -14,7 +14,7 @@ use bytes::Bytes;
 use clresolve_bundle::signed::MEDIA_TYPE;
 use clresolve_core::json::object::deserialize_object;
 use clresolve_core::name::EnsName;
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use clresolve_core::state;
 use clresolve_core::text::UntrustedText;
 use clresolve_resolver::cpu_share::{self, CpuJobUrgency};
@@ -28,10 +28,10 @@ use serde::Deserialize;
 
 use super::admission::{CacheUseOutcome, ResolutionAndCacheUse};
 use super::body::{self, RequestBodyError};
-use super::caching::{matches_client_tag, not_modified};
+use super::caching::{matches_if_none_match, not_modified};
 use super::client_limits::ClientIdentity;
 use super::log::ResponseLogFields;
-use super::negotiate::{NegotiatedForm, prefers_events};
+use super::negotiate::{RequestedVerdictForm, prefers_events};
 use super::path::decoded_segment;
 use super::rendered::RenderedVerdict;
 use super::request_slot::RequestSlot;
@@ -58,23 +58,25 @@ pub(super) async fn serve_verdict(
     headers: HeaderMap,
     uri: Uri,
 ) -> Response {
-    let question = match parse_question(decoded_segment(&uri, 0), uri.query().unwrap_or_default()) {
+    let question = match parse_verdict_question(decoded_segment(&uri, 0), uri.query().unwrap_or_default()) {
         Ok(question) => question,
-        Err(detail) => return problem::refusal_response(Refusal::RequestMalformed, Some(detail.into())),
+        Err(detail) => {
+            return problem::refusal_response(RefusalCode::RequestMalformed, Some(detail.into()));
+        }
     };
     if prefers_events(&headers) {
         return add_vary_accept(stream_resolution(state, client, permit, question).await);
     }
-    let answer = if demands_run(&headers) {
-        state.admission.ask_anew(client, question.clone()).await
+    let answer = if demands_fresh_resolution(&headers) {
+        state.admission.force_resolution(client, question.clone()).await
     } else {
-        state.admission.ask(client, question.clone()).await
+        state.admission.resolve_with_cache(client, question.clone()).await
     };
     let response = match answer {
         Ok(answered) => verdict_response(&state, &question, &answered, &headers).await,
         Err(refusal) => problem::refusal_response(
             refusal,
-            question.profile.filter(|_| refusal == Refusal::ProfileUnknown).map(Cow::Owned),
+            question.profile.filter(|_| refusal == RefusalCode::ProfileUnknown).map(Cow::Owned),
         ),
     };
     add_vary_accept(response)
@@ -84,17 +86,25 @@ pub(super) async fn serve_verdict(
 /// route. A cached verdict that is not stale needs no request slot, so even an overloaded daemon returns it: nothing is
 /// resolved or signed, and all responses share its bytes. They contain only the name in normal form, so other spellings
 /// need the route.
-pub(super) async fn cached_response(state: &AppState, client: ClientIdentity, head: &Parts) -> Option<Response> {
+pub(super) async fn cached_verdict_response(
+    state: &AppState,
+    client: ClientIdentity,
+    head: &Parts,
+) -> Option<Response> {
     let Parts { method, uri, headers, .. } = head;
     let name = uri.path().strip_prefix("/v1/verdicts/")?;
     let is_one = !name.strip_suffix('/').unwrap_or(name).contains('/');
     let is_read = matches!(*method, Method::GET | Method::HEAD);
-    if !is_one || !is_read || NegotiatedForm::from_accept(headers) != NegotiatedForm::Plain || prefers_events(headers) {
+    if !is_one
+        || !is_read
+        || RequestedVerdictForm::from_accept(headers) != RequestedVerdictForm::Plain
+        || prefers_events(headers)
+    {
         return None;
     }
-    let question = parse_question(decoded_segment(uri, 0), uri.query().unwrap_or_default()).ok()?;
+    let question = parse_verdict_question(decoded_segment(uri, 0), uri.query().unwrap_or_default()).ok()?;
     let is_normal = EnsName::parse(&question.input).is_ok_and(|name| name.as_str() == question.input);
-    let is_forced = demands_run(headers);
+    let is_forced = demands_fresh_resolution(headers);
     if !is_normal || is_forced && state.requests.reserve_slots(client, 1).is_ok() {
         return None;
     }
@@ -120,12 +130,12 @@ async fn stream_resolution(
     question: NameQuestion,
 ) -> Response {
     if state.is_draining() {
-        return problem::refusal_response(Refusal::Draining, None);
+        return problem::refusal_response(RefusalCode::Draining, None);
     }
-    let watch = state.resolver.watch(&question);
+    let watch = state.resolver.subscribe_to_steps(&question);
     let work = state.cpu_task_context(client, CpuJobUrgency::Document);
     let verdict = async move {
-        let answered = state.admission.ask(client, question.clone()).await?;
+        let answered = state.admission.resolve_with_cache(client, question.clone()).await?;
         Ok(current_verdict(&state, &question, &answered).await)
     };
     steps::stream_steps(watch, cpu_share::run_in_context(work, verdict).boxed(), permit).await
@@ -144,13 +154,13 @@ pub(super) async fn serve_batch(
     Extension(permit): Extension<RequestSlot>,
     request: Request,
 ) -> Response {
-    let batch = match VerdictBatchDocument::read_batch(request, &state, client).await {
+    let batch = match VerdictBatchRequest::from_request(request, &state, client).await {
         Ok(batch) => batch,
         Err(error) => return error.into_response(),
     };
-    let VerdictBatchDocument { names, profile, depth } = batch;
+    let VerdictBatchRequest { names, profile, depth } = batch;
     if let Some(unknown) = profile.as_ref().filter(|id| state.resolver.profiles().get(id).is_none()) {
-        return problem::refusal_response(Refusal::ProfileUnknown, Some(Cow::Borrowed(unknown)));
+        return problem::refusal_response(RefusalCode::ProfileUnknown, Some(Cow::Borrowed(unknown)));
     }
     let lines = stream::iter(names)
         .map(move |name| {
@@ -160,7 +170,7 @@ pub(super) async fn serve_batch(
             question.depth = depth;
             // The lines are produced after this handler has returned.
             let work = state.cpu_task_context(client, CpuJobUrgency::Document);
-            async move { cpu_share::run_in_context(work, verdict_line(&state, client, question)).await }
+            async move { cpu_share::run_in_context(work, verdict_json_line(&state, client, question)).await }
         })
         .buffer_unordered(AT_ONCE)
         .map(move |line| {
@@ -175,13 +185,13 @@ pub(super) async fn serve_batch(
 }
 
 /// A verdict on one line. A refused name gets a problem with the additional member `name`.
-async fn verdict_line(state: &AppState, client: ClientIdentity, question: NameQuestion) -> Bytes {
+async fn verdict_json_line(state: &AppState, client: ClientIdentity, question: NameQuestion) -> Bytes {
     let name = question.input.clone();
-    let mut line = match state.admission.ask_patiently(client, question.clone()).await {
+    let mut line = match state.admission.resolve_waiting_for_permit(client, question.clone()).await {
         Ok(answered) => serde_json::to_vec(&*current_verdict(state, &question, &answered).await).unwrap_or_default(),
         Err(refusal) => {
             tracing::info!(name = %UntrustedText::new(&name), code = refusal.slug(), "a name of a batch was refused");
-            telemetry::count_refusal(refusal);
+            telemetry::count_refused_request(refusal);
             let mut problem = problem::problem_document(refusal, None);
             problem["name"] = name.into();
             problem.to_string().into_bytes()
@@ -200,7 +210,7 @@ async fn current_verdict(state: &AppState, question: &NameQuestion, answered: &R
 /// The body of a batch.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct VerdictBatchDocument {
+pub(super) struct VerdictBatchRequest {
     /// The agents' ENS names.
     #[schemars(length(min = 1, max = MAX_NAMES))]
     names: Vec<String>,
@@ -211,8 +221,12 @@ pub(super) struct VerdictBatchDocument {
     depth: Option<ResolutionDepth>,
 }
 
-impl VerdictBatchDocument {
-    async fn read_batch(request: Request, state: &AppState, client: ClientIdentity) -> Result<Self, RequestBodyError> {
+impl VerdictBatchRequest {
+    async fn from_request(
+        request: Request,
+        state: &AppState,
+        client: ClientIdentity,
+    ) -> Result<Self, RequestBodyError> {
         let (bytes, _slot) = body::read_reserved_body(request, state, client, state.http.body_bytes).await?;
         let batch: Self = deserialize_object(&bytes).map_err(|error| RequestBodyError::malformed(error.to_string()))?;
         if batch.names.is_empty() || batch.names.len() > MAX_NAMES {
@@ -226,8 +240,8 @@ impl VerdictBatchDocument {
 }
 
 /// The question in a name and a query.
-fn parse_question(name: String, query: &str) -> Result<NameQuestion, String> {
-    apply_parameters(NameQuestion::new(name), query::read_parameters(query, PARAMETERS)?)
+fn parse_verdict_question(name: String, query: &str) -> Result<NameQuestion, String> {
+    apply_parameters(NameQuestion::new(name), query::parse_query_parameters(query, PARAMETERS)?)
 }
 
 /// Applies the parameters to a question. An empty value chooses nothing.
@@ -236,17 +250,17 @@ pub(super) fn apply_parameters(
     parameters: [Option<String>; 2],
 ) -> Result<NameQuestion, String> {
     let [profile, depth] = parameters.map(|value| value.filter(|value| !value.is_empty()));
-    question.depth = depth.as_deref().map(read_depth).transpose()?;
+    question.depth = depth.as_deref().map(parse_resolution_depth).transpose()?;
     question.profile = profile;
     Ok(question)
 }
 
-fn read_depth(text: &str) -> Result<ResolutionDepth, String> {
+fn parse_resolution_depth(text: &str) -> Result<ResolutionDepth, String> {
     let depth = ResolutionDepth::ALL.into_iter().find(|depth| depth.as_str() == text);
     depth.ok_or_else(|| "expected the depth identity or schemas".to_owned())
 }
 
-fn demands_run(headers: &HeaderMap) -> bool {
+fn demands_fresh_resolution(headers: &HeaderMap) -> bool {
     let values = headers.get_all(CACHE_CONTROL).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|directive| directive.trim().eq_ignore_ascii_case("no-cache"))
 }
@@ -269,7 +283,7 @@ async fn stale_verdict(
 /// copy that it has cached.
 fn stale_response(state: &AppState, stale: &StaleVerdict, failure: &Verdict) -> Response {
     let body = serde_json::to_vec(stale.verdict()).unwrap_or_default().into();
-    let RenderedVerdict { body, lease, .. } = RenderedVerdict::json(stale.verdict(), body);
+    let RenderedVerdict { body, lease, .. } = RenderedVerdict::from_json_body(stale.verdict(), body);
     let mut response = Response::new(Body::from(body));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -287,16 +301,16 @@ async fn verdict_response(
     answered: &ResolutionAndCacheUse,
     request: &HeaderMap,
 ) -> Response {
-    let form = NegotiatedForm::from_accept(request);
+    let form = RequestedVerdictForm::from_accept(request);
     // Only verdicts of the current resolution are signed.
-    if let (NegotiatedForm::Plain, Some(stale)) = (form, stale_verdict(state, question, answered).await) {
+    if let (RequestedVerdictForm::Plain, Some(stale)) = (form, stale_verdict(state, question, answered).await) {
         return stale_response(state, &stale, answered.resolution.verdict());
     }
     let ResolutionAndCacheUse { resolution, cache_use } = answered;
-    match signed_if_asked(state, resolution, form).await {
+    match sign_if_requested(state, resolution, form).await {
         Ok(Some(signed)) => cacheable_response(state, resolution.verdict(), signed, MEDIA_TYPE, *cache_use, request),
         Ok(None) => json_response(state, resolution, *cache_use, request),
-        Err(detail) => problem::refusal_response(Refusal::NotAcceptable, Some(detail.into())),
+        Err(detail) => problem::refusal_response(RefusalCode::NotAcceptable, Some(detail.into())),
     }
 }
 
@@ -308,7 +322,7 @@ fn json_response(
     request: &HeaderMap,
 ) -> Response {
     let verdict = resolution.verdict();
-    let rendered = RenderedVerdict::json(verdict, resolution.json().clone());
+    let rendered = RenderedVerdict::from_json_body(verdict, resolution.json().clone());
     cacheable_response(state, verdict, rendered, "application/json", cache_use, request)
 }
 
@@ -320,7 +334,7 @@ fn cacheable_response(
     cache_use: CacheUseOutcome,
     request: &HeaderMap,
 ) -> Response {
-    let mut response = if matches_client_tag(request, tag.to_str().unwrap_or_default()) {
+    let mut response = if matches_if_none_match(request, tag.to_str().unwrap_or_default()) {
         not_modified()
     } else {
         let mut response = Response::new(Body::from(body));
@@ -338,12 +352,12 @@ fn cacheable_response(
 }
 
 /// The signed form, if the request asks for it. Returns `Ok(None)` if plain JSON is acceptable.
-async fn signed_if_asked(
+async fn sign_if_requested(
     state: &AppState,
     resolution: &Resolution,
-    form: NegotiatedForm,
+    form: RequestedVerdictForm,
 ) -> Result<Option<RenderedVerdict>, String> {
-    if form == NegotiatedForm::Plain {
+    if form == RequestedVerdictForm::Plain {
         return Ok(None);
     }
     let signed = match &state.signatures {
@@ -353,7 +367,7 @@ async fn signed_if_asked(
         None => Err("this daemon has no key to sign with".to_owned()),
     };
     match signed {
-        Err(_) if form == NegotiatedForm::SignedOrPlain => Ok(None),
+        Err(_) if form == RequestedVerdictForm::SignedOrPlain => Ok(None),
         signed => signed.map(Some),
     }
 }
@@ -363,7 +377,7 @@ mod tests {
     use std::net::{IpAddr, Ipv4Addr};
 
     use super::*;
-    use clresolve_resolver::resolve::CacheKeyStatus;
+    use clresolve_resolver::resolve::VerdictCacheKeyStatus;
     use clresolve_resolver::sandbox::Sandbox;
 
     /// A slow or disconnected reader causes no resolutions for lines that it does not read.
@@ -384,7 +398,7 @@ mod tests {
             let mut known = 0;
             for name in &names {
                 let status = resolver.cache_status(&NameQuestion::new(name)).await.expect("the profile exists");
-                known += usize::from(matches!(status, CacheKeyStatus::Fresh(_)));
+                known += usize::from(matches!(status, VerdictCacheKeyStatus::Fresh(_)));
             }
             known
         };
@@ -404,12 +418,12 @@ mod tests {
     #[test]
     fn profile_and_depth_may_be_chosen_and_nothing_else() {
         let question =
-            parse_question("a.eth".to_owned(), "profile=agent-cards%2F1.0.0%2Breleased&depth=schemas").unwrap();
+            parse_verdict_question("a.eth".to_owned(), "profile=agent-cards%2F1.0.0%2Breleased&depth=schemas").unwrap();
         assert_eq!(question.profile.as_deref(), Some("agent-cards/1.0.0+released"));
         assert_eq!(question.depth, Some(ResolutionDepth::Schemas));
-        assert_eq!(parse_question("a.eth".to_owned(), "profile=&depth=").unwrap(), NameQuestion::new("a.eth"));
+        assert_eq!(parse_verdict_question("a.eth".to_owned(), "profile=&depth=").unwrap(), NameQuestion::new("a.eth"));
         for bad in ["block=5", "depth=deep", "depth=identity&depth=schemas", "profile=a&profile=b", "&&x"] {
-            assert!(parse_question("a.eth".to_owned(), bad).is_err(), "{bad}");
+            assert!(parse_verdict_question("a.eth".to_owned(), bad).is_err(), "{bad}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The answer of a tool: sentences of this program, and a document.
 
-use clresolve_core::reason::{ReasonCode, Refusal};
+use clresolve_core::reason::{ReasonCode, RefusalCode};
 use clresolve_core::text::excerpt_text;
 use clresolve_resolver::cpu_pool::CpuPoolFullError;
 use clresolve_resolver::resolve::Resolver;
@@ -45,7 +45,7 @@ fn registered_code(slug: &str) -> Option<(&'static str, &'static str)> {
     if let Some(code) = ReasonCode::from_slug(slug) {
         return Some((code.slug(), code.entry().title));
     }
-    let refusal = Refusal::ALL.into_iter().find(|refusal| refusal.slug() == slug)?;
+    let refusal = RefusalCode::ALL.into_iter().find(|refusal| refusal.slug() == slug)?;
     Some((refusal.slug(), refusal.title()))
 }
 
@@ -64,8 +64,9 @@ impl McpToolAnswer {
         form: &'static McpToolOutputSchema,
         document: T,
     ) -> Result<Self, McpToolFailure> {
-        let filled = move || form.fill_document(serde_json::to_value(document).unwrap_or_default());
-        let structured = resolver.pool().try_run(filled).await.map_err(|CpuPoolFullError| Refusal::Overloaded)?;
+        let filled = move || form.wrap_document(serde_json::to_value(document).unwrap_or_default());
+        let structured =
+            resolver.cpu_pool().try_run(filled).await.map_err(|CpuPoolFullError| RefusalCode::Overloaded)?;
         Ok(Self { said, structured })
     }
 
@@ -81,7 +82,7 @@ impl McpToolAnswer {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct McpToolFailure {
-    refusal: Refusal,
+    refusal: RefusalCode,
     /// What is wrong with the arguments. Only an excerpt, since it may repeat them.
     detail: Option<String>,
 }
@@ -89,11 +90,11 @@ pub(crate) struct McpToolFailure {
 impl McpToolFailure {
     /// The arguments do not match the tool's schema.
     pub(super) fn malformed(detail: &str) -> Self {
-        Self::from_refusal(Refusal::RequestMalformed, detail)
+        Self::from_refusal(RefusalCode::RequestMalformed, detail)
     }
 
     /// A refusal, with details that its title does not contain.
-    pub(super) fn from_refusal(refusal: Refusal, detail: &str) -> Self {
+    pub(super) fn from_refusal(refusal: RefusalCode, detail: &str) -> Self {
         Self { refusal, detail: Some(excerpt_text(detail)) }
     }
 
@@ -112,8 +113,8 @@ impl McpToolFailure {
     }
 }
 
-impl From<Refusal> for McpToolFailure {
-    fn from(refusal: Refusal) -> Self {
+impl From<RefusalCode> for McpToolFailure {
+    fn from(refusal: RefusalCode) -> Self {
         Self { refusal, detail: None }
     }
 }

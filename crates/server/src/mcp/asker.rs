@@ -4,7 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use clresolve_resolver::cpu_pool::CpuPoolFullError;
 use clresolve_resolver::cpu_share::{CpuJobUrgency, CpuTaskContext};
 use clresolve_resolver::resolve::{NameQuestion, Resolver};
@@ -17,10 +17,10 @@ use super::answer::{McpToolAnswer, McpToolFailure};
 #[async_trait]
 pub(crate) trait McpBackend: Send + Sync {
     /// Resolves a question within the client's limits.
-    async fn ask(&self, question: NameQuestion) -> Result<ResolverAnswer, Refusal>;
+    async fn resolve_question(&self, question: NameQuestion) -> Result<ResolutionWithResolver, RefusalCode>;
 
     /// Runs `work` as a resolution of the client. It continues if the client gives up.
-    async fn run_admitted(
+    async fn run_as_resolution(
         &self,
         work: BoxFuture<'static, Result<McpToolAnswer, McpToolFailure>>,
     ) -> Result<McpToolAnswer, McpToolFailure>;
@@ -29,7 +29,7 @@ pub(crate) trait McpBackend: Send + Sync {
     fn message_permit(&self) -> Arc<dyn Any + Send + Sync>;
 
     /// Work of the client within its share of the CPU pool; `None` if the pool is not shared.
-    fn pool_work(&self, urgency: CpuJobUrgency) -> Option<CpuTaskContext>;
+    fn cpu_task_context(&self, urgency: CpuJobUrgency) -> Option<CpuTaskContext>;
 
     /// The resolver whose profiles and rules apply.
     fn resolver(&self) -> &Resolver;
@@ -39,21 +39,21 @@ pub(crate) trait McpBackend: Send + Sync {
 }
 
 /// An answer, and the resolver whose configuration produced it.
-pub(crate) struct ResolverAnswer {
+pub(crate) struct ResolutionWithResolver {
     pub(crate) resolver: Resolver,
     pub(crate) resolution: Resolution,
 }
 
 /// Runs `read` on a message outside the threads that answer. A cancelled call keeps its permit until `read` ends.
-pub(super) async fn parse_on_pool<T: Send + 'static>(
+pub(super) async fn parse_message_on_cpu_pool<T: Send + 'static>(
     asker: &dyn McpBackend,
     read: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Refusal> {
+) -> Result<T, RefusalCode> {
     let permit = asker.message_permit();
     let read = move || {
         let read = read();
         drop(permit);
         read
     };
-    asker.resolver().pool().try_run(read).await.map_err(|CpuPoolFullError| Refusal::Overloaded)
+    asker.resolver().cpu_pool().try_run(read).await.map_err(|CpuPoolFullError| RefusalCode::Overloaded)
 }

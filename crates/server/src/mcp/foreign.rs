@@ -8,40 +8,42 @@ use std::mem;
 
 use serde_json::{Map, Value};
 
-use clresolve_core::text::{UntrustedText, unsafe_character};
+use clresolve_core::text::{UntrustedText, first_unsafe_character};
 
 /// The `$comment` in the schema of text that only this program writes.
 const OWN_TEXT: &str = "own text";
 
 /// Escapes the foreign text of a document. Returns pointers at or below which all of it is.
-pub(super) fn mark_foreign_text(document: &mut Value, schema: &Value) -> Vec<String> {
-    let mut marker = ForeignTextMarker { schema, path: String::new(), found: Vec::new() };
-    marker.mark_value(document, Some(schema));
+pub(super) fn escape_foreign_text(document: &mut Value, schema: &Value) -> Vec<String> {
+    let mut marker = ForeignTextEscaper { schema, path: String::new(), found: Vec::new() };
+    marker.escape_foreign_in_value(document, Some(schema));
     marker.found
 }
 
-struct ForeignTextMarker<'s> {
+struct ForeignTextEscaper<'s> {
     schema: &'s Value,
     path: String,
     found: Vec<String>,
 }
 
-impl<'s> ForeignTextMarker<'s> {
+impl<'s> ForeignTextEscaper<'s> {
     /// Recursion is bounded: a document is nested as deep as its schema, and free parts at most as deep as the strict
     /// JSON reader permits for cards.
-    fn mark_value(&mut self, value: &mut Value, schema: Option<&'s Value>) {
+    fn escape_foreign_in_value(&mut self, value: &mut Value, schema: Option<&'s Value>) {
         let kinds = schema.map(|schema| self.schema_alternatives(schema)).unwrap_or_default();
         let part = |key| kinds.iter().find_map(|kind| kind.get(key));
         match value {
-            Value::String(_) if is_text_restricted(&kinds) => {}
+            Value::String(_) if is_text_fully_restricted(&kinds) => {}
             Value::Object(members) if let Some(known) = part("properties") => {
                 for (name, member) in members {
-                    self.with_path_segment(name, |marker| marker.mark_value(member, known.get(name)));
+                    self.visit_path_segment(name, |marker| marker.escape_foreign_in_value(member, known.get(name)));
                 }
             }
             Value::Array(items) if let Some(each) = part("items") => {
                 for (index, item) in items.iter_mut().enumerate() {
-                    self.with_path_segment(&index.to_string(), |marker| marker.mark_value(item, Some(each)));
+                    self.visit_path_segment(&index.to_string(), |marker| {
+                        marker.escape_foreign_in_value(item, Some(each))
+                    });
                 }
             }
             free => {
@@ -52,7 +54,7 @@ impl<'s> ForeignTextMarker<'s> {
         }
     }
 
-    fn with_path_segment(&mut self, name: &str, visit: impl FnOnce(&mut Self)) {
+    fn visit_path_segment(&mut self, name: &str, visit: impl FnOnce(&mut Self)) {
         let length = self.path.len();
         self.path.push('/');
         self.path.push_str(&name.replace('~', "~0").replace('/', "~1"));
@@ -74,7 +76,7 @@ impl<'s> ForeignTextMarker<'s> {
 }
 
 /// Whether every alternative that permits a text restricts it completely.
-fn is_text_restricted(kinds: &[&Value]) -> bool {
+fn is_text_fully_restricted(kinds: &[&Value]) -> bool {
     let mut of_text = kinds.iter().filter(|kind| permits_text(kind)).peekable();
     of_text.peek().is_some() && of_text.all(|kind| is_fixed_text(kind))
 }
@@ -124,7 +126,7 @@ fn escape_text(text: &str) -> Option<String> {
     if clresolve_core::mutant!("mcp-foreign-unescaped") {
         return None;
     }
-    unsafe_character(text).map(|_| UntrustedText::new(text).with_limit(usize::MAX).to_string())
+    first_unsafe_character(text).map(|_| UntrustedText::new(text).with_limit(usize::MAX).to_string())
 }
 
 #[cfg(test)]
@@ -153,7 +155,7 @@ mod tests {
             "own": "ours", "list": [{"a/b": "one"}, {"a/b": null}], "free": {"k\u{202e}": ["\u{1b}[2J"]}, "count": 3,
             "new": "a member that the schema does not know",
         });
-        let found = mark_foreign_text(&mut document, &schema);
+        let found = escape_foreign_text(&mut document, &schema);
         assert_eq!(found, ["/free", "/list/0/a~1b", "/new", "/url"]);
         assert_eq!(document["free"], json!({"k\\u{202e}": ["\\u{1b}[2J"]}));
         assert_eq!(document["state"], "trusted");

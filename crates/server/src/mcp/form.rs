@@ -72,17 +72,17 @@ impl McpToolOutputSchema {
     }
 
     /// A document, with its foreign text escaped and listed.
-    pub(super) fn fill_document(&self, document: Value) -> Value {
-        self.add_foreign_list(json!({ self.key: document }))
+    pub(super) fn wrap_document(&self, document: Value) -> Value {
+        self.escape_and_list_foreign_text(json!({ self.key: document }))
     }
 
     /// An error in place of a document.
     pub(super) fn error_document(&self, error: Value) -> Value {
-        self.add_foreign_list(json!({ "error": error }))
+        self.escape_and_list_foreign_text(json!({ "error": error }))
     }
 
-    fn add_foreign_list(&self, mut whole: Value) -> Value {
-        whole["foreign"] = foreign::mark_foreign_text(&mut whole, &self.schema).into();
+    fn escape_and_list_foreign_text(&self, mut whole: Value) -> Value {
+        whole["foreign"] = foreign::escape_foreign_text(&mut whole, &self.schema).into();
         whole
     }
 }

@@ -3,7 +3,7 @@
 use clresolve_core::json::{self, JsonError, JsonLimits};
 use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage};
 
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 
 /// Maximum size of a message: two documents of 256 KiB as JSON strings, in which a quote takes two bytes.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 4 * JsonLimits::CARD.bytes;
@@ -19,7 +19,7 @@ const BOUNDS: JsonLimits = JsonLimits { bytes: MAX_MESSAGE_BYTES, ..JsonLimits::
 /// The response to input that is not a message.
 pub(crate) fn parse_message(bytes: &[u8]) -> Result<ClientJsonRpcMessage, Box<ServerJsonRpcMessage>> {
     let bounds = if clresolve_core::mutant!("mcp-messages-unbounded") { JsonLimits::DOCUMENT } else { BOUNDS };
-    let value = json::parse(bytes, bounds).map_err(|error| match error {
+    let value = json::parse_strict_json(bytes, bounds).map_err(|error| match error {
         JsonError::TooLarge { .. } => too_long_response(),
         _ => rejection_response(ErrorCode::PARSE_ERROR, "expected one strict JSON object within its bounds", None),
     })?;
@@ -31,12 +31,13 @@ pub(crate) fn parse_message(bytes: &[u8]) -> Result<ClientJsonRpcMessage, Box<Se
 
 /// The response to a message that is too long.
 pub(crate) fn too_long_response() -> Box<ServerJsonRpcMessage> {
-    let error = ErrorData::invalid_request("the message is too long", Some(super::refusal_code(Refusal::BodyTooLarge)));
+    let error =
+        ErrorData::invalid_request("the message is too long", Some(super::refusal_code(RefusalCode::BodyTooLarge)));
     Box::new(ServerJsonRpcMessage::error(error, None))
 }
 
 fn rejection_response(code: ErrorCode, message: &'static str, id: Option<RequestId>) -> Box<ServerJsonRpcMessage> {
-    let error = ErrorData::new(code, message, Some(super::refusal_code(Refusal::RequestMalformed)));
+    let error = ErrorData::new(code, message, Some(super::refusal_code(RefusalCode::RequestMalformed)));
     Box::new(ServerJsonRpcMessage::error(error, id))
 }
 

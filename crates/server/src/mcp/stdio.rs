@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use clresolve_resolver::cpu_share::{CpuJobUrgency, CpuTaskContext};
 use clresolve_resolver::resolve::{NameQuestion, Resolver, SetupError};
 use futures_util::future::BoxFuture;
@@ -21,7 +21,7 @@ use tokio::io::{
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::message::{self, MAX_MESSAGE_BYTES};
-use super::{McpBackend, McpServer, McpToolAnswer, McpToolFailure, ResolverAnswer};
+use super::{McpBackend, McpServer, McpToolAnswer, McpToolFailure, ResolutionWithResolver};
 
 /// Maximum number of concurrent calls, as for one client of the daemon.
 const CALLS: usize = 16;
@@ -37,13 +37,13 @@ struct StdioMcpBackend {
 
 #[async_trait]
 impl McpBackend for StdioMcpBackend {
-    async fn ask(&self, question: NameQuestion) -> Result<ResolverAnswer, Refusal> {
-        let resolution = self.resolver.ask(&question).await;
-        let resolution = resolution.map_err(|_: SetupError| Refusal::ProfileUnknown)?;
-        Ok(ResolverAnswer { resolver: self.resolver.clone(), resolution })
+    async fn resolve_question(&self, question: NameQuestion) -> Result<ResolutionWithResolver, RefusalCode> {
+        let resolution = self.resolver.resolve_question(&question).await;
+        let resolution = resolution.map_err(|_: SetupError| RefusalCode::ProfileUnknown)?;
+        Ok(ResolutionWithResolver { resolver: self.resolver.clone(), resolution })
     }
 
-    async fn run_admitted(
+    async fn run_as_resolution(
         &self,
         work: BoxFuture<'static, Result<McpToolAnswer, McpToolFailure>>,
     ) -> Result<McpToolAnswer, McpToolFailure> {
@@ -54,7 +54,7 @@ impl McpBackend for StdioMcpBackend {
         Arc::new(())
     }
 
-    fn pool_work(&self, _: CpuJobUrgency) -> Option<CpuTaskContext> {
+    fn cpu_task_context(&self, _: CpuJobUrgency) -> Option<CpuTaskContext> {
         None
     }
 

@@ -3,7 +3,7 @@
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::ClOwnerReading;
 
-use super::state_proof::{ProvenReading, StateProof, StateProofError};
+use super::state_proof::{ProvenNameReading, StateProof, StateProofError};
 
 /// A state proof that was verified against its header. It cannot exist in this build.
 pub enum StateProofReplay {}
@@ -21,7 +21,7 @@ impl StateProofReplay {
     ///
     /// # Errors
     /// None, because no context can exist.
-    pub fn replay_reading(&self, _name: &EnsName) -> Result<ProvenReading, StateProofError> {
+    pub fn replay_reading(&self, _name: &EnsName) -> Result<ProvenNameReading, StateProofError> {
         match *self {}
     }
 
@@ -37,13 +37,13 @@ impl StateProofReplay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{EnsContractAddresses, ProofNodes};
+    use crate::{EnsContractAddresses, StateWitness};
 
     #[test]
     fn a_state_proof_is_refused_by_name() {
         let proof = StateProof {
             contracts: EnsContractAddresses::default(),
-            state: ProofNodes::default(),
+            state: StateWitness::default(),
             coins: None,
             name_look_ups: Vec::new(),
             payment_look_ups: Vec::new(),

@@ -26,8 +26,8 @@ use clresolve_core::state::TrustState;
 use clresolve_resolver::config::{Config, RpcEndpointConfig};
 use clresolve_resolver::sandbox::Sandbox;
 use clresolve_sandbox::agents::ExpectedAgentVerdict;
-use clresolve_traffic::documents::{self, DocumentAnswer, WorstDocumentRequest};
-use clresolve_traffic::{Daemon, client, ensure_clients};
+use clresolve_traffic::documents::{self, DocumentResponseClass, WorstCaseDocumentRequest};
+use clresolve_traffic::{DaemonProcess, client_address, ensure_client_addresses};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -82,17 +82,17 @@ fn main() -> anyhow::Result<()> {
     let mut number = |default: u32| arguments.next().map_or(Ok(default), |text| text.parse());
     let (rate, seconds) = (number(10_000)?, number(60)?);
     ensure!(rate >= MIN_RATE && seconds > 0, "expected: load [REQUESTS A SECOND, AT LEAST {MIN_RATE}] [SECONDS]");
-    ensure_clients()?;
+    ensure_client_addresses()?;
 
     // The network has its own threads, so that building a block never delays a client.
     let network = Runtime::new()?;
     let sandbox = network.block_on(Sandbox::start())?;
     let config = sandbox.config();
     network.spawn(sandbox.run_with_block_interval(BLOCK_INTERVAL));
-    Runtime::new()?.block_on(load(config, rate, seconds))
+    Runtime::new()?.block_on(run_load_test(config, rate, seconds))
 }
 
-async fn load(mut config: Config, rate: u32, seconds: u32) -> anyhow::Result<()> {
+async fn run_load_test(mut config: Config, rate: u32, seconds: u32) -> anyhow::Result<()> {
     let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let folder = tempfile::tempdir()?;
     config.chain.endpoints.insert(0, silent_endpoint(silent.local_addr()?)?);
@@ -103,15 +103,18 @@ async fn load(mut config: Config, rate: u32, seconds: u32) -> anyhow::Result<()>
     let path = folder.path().join("clresolve.toml");
     config.save(&path)?;
 
-    let mut daemon = Daemon::start(&path).await?;
-    let run = Arc::new(Run {
+    let mut daemon = DaemonProcess::start(&path).await?;
+    let run = Arc::new(LoadTestRun {
         to: daemon.address,
         names: Sandbox::expected_verdicts(),
-        worst_cards: documents::questions().into_iter().filter(|question| question.to.starts_with("lint")).collect(),
-        counts: LoadCounts::default(),
+        worst_cards: documents::document_requests()
+            .into_iter()
+            .filter(|question| question.to.starts_with("lint"))
+            .collect(),
+        counts: LoadTestCounts::default(),
     });
     run.warm_up().await?;
-    let memory = run.drive(rate, Duration::from_secs(seconds.into()), &mut daemon).await?;
+    let memory = run.run_clients(rate, Duration::from_secs(seconds.into()), &mut daemon).await?;
     daemon.stop().await?;
 
     let counts = &run.counts;
@@ -143,15 +146,15 @@ async fn load(mut config: Config, rate: u32, seconds: u32) -> anyhow::Result<()>
     Ok(())
 }
 
-struct Run {
+struct LoadTestRun {
     to: SocketAddr,
     names: Vec<ExpectedAgentVerdict>,
-    worst_cards: Vec<WorstDocumentRequest>,
-    counts: LoadCounts,
+    worst_cards: Vec<WorstCaseDocumentRequest>,
+    counts: LoadTestCounts,
 }
 
 #[derive(Default)]
-struct LoadCounts {
+struct LoadTestCounts {
     gate: AtomicU64,
     steady: AtomicU64,
     flood: AtomicU64,
@@ -167,7 +170,7 @@ struct LoadCounts {
     shown: Mutex<Vec<String>>,
 }
 
-impl LoadCounts {
+impl LoadTestCounts {
     fn print_gate_times(&self) -> anyhow::Result<()> {
         let mut times = self.gate_times.lock().expect("no panic").clone();
         times.sort_unstable();
@@ -180,7 +183,7 @@ impl LoadCounts {
         Ok(())
     }
 
-    fn judge(&self, counter: &AtomicU64, what: &str, judged: Result<(), String>) {
+    fn record_result(&self, counter: &AtomicU64, what: &str, judged: Result<(), String>) {
         counter.fetch_add(1, Ordering::Relaxed);
         let Err(why) = judged else { return };
         self.wrong.fetch_add(1, Ordering::Relaxed);
@@ -192,17 +195,17 @@ impl LoadCounts {
     }
 }
 
-impl Run {
+impl LoadTestRun {
     /// Requests each name until trusted ones are cached and confirmed. The first requests wait for the silent endpoint.
     async fn warm_up(&self) -> anyhow::Result<()> {
-        let mut line = Line::open(Ipv4Addr::LOCALHOST, self.to).await?;
+        let mut line = KeepAliveConnection::open(Ipv4Addr::LOCALHOST, self.to).await?;
         let end = Instant::now() + PATIENCE;
         for expected in &self.names {
-            let name = segment(&expected.name);
-            let answer = line.ask(&get(&format!("/v1/verdicts/{name}"))).await?;
-            is_report(&answer, expected).map_err(|why| anyhow::anyhow!("{name}: {why}"))?;
+            let name = encode_path_segment(&expected.name);
+            let answer = line.send_request(&get_request_text(&format!("/v1/verdicts/{name}"))).await?;
+            check_verdict(&answer, expected).map_err(|why| anyhow::anyhow!("{name}: {why}"))?;
             while expected.state == TrustState::Trusted
-                && line.ask(&get(&format!("/v1/gate/{name}"))).await?.status != 200
+                && line.send_request(&get_request_text(&format!("/v1/gate/{name}"))).await?.status != 200
             {
                 ensure!(Instant::now() < end, "{name} is not confirmed");
                 sleep(WARM_UP_PAUSE).await;
@@ -212,154 +215,156 @@ impl Run {
     }
 
     /// Runs all connections. Returns the daemon's memory in MiB: after a tenth of the time, at the end, and the peak.
-    async fn drive(
+    async fn run_clients(
         self: &Arc<Self>,
         rate: u32,
         time: Duration,
-        daemon: &mut Daemon,
+        daemon: &mut DaemonProcess,
     ) -> anyhow::Result<(f64, f64, f64)> {
         let start = Instant::now();
         let end = start + time;
         // The requests of a kind are spread evenly over time.
         let pace = |percent: u32, workers: u32, number: u32| {
             let step = Duration::from_secs(100) * workers / rate / percent;
-            Pace { due: start + step * number / workers, end, step }
+            RequestPacer { due: start + step * number / workers, end, step }
         };
         let rest = 100 - GATE_SHARE - STEADY_SHARE - FLOOD_SHARE;
         let mut work = JoinSet::new();
         for number in 0..GATE {
-            work.spawn(Arc::clone(self).gate(number, pace(GATE_SHARE, GATE, number)));
+            work.spawn(Arc::clone(self).send_gate_requests(number, pace(GATE_SHARE, GATE, number)));
         }
         for number in 0..STEADY {
-            work.spawn(Arc::clone(self).steady(number, pace(STEADY_SHARE, STEADY, number)));
+            work.spawn(Arc::clone(self).send_mixed_requests(number, pace(STEADY_SHARE, STEADY, number)));
         }
         for number in 0..FLOOD {
-            work.spawn(Arc::clone(self).flood(number, pace(FLOOD_SHARE, FLOOD, number)));
+            work.spawn(Arc::clone(self).flood_unknown_names(number, pace(FLOOD_SHARE, FLOOD, number)));
         }
         for number in 0..HOSTILE {
-            work.spawn(Arc::clone(self).hostile(number, pace(rest, HOSTILE, number)));
+            work.spawn(Arc::clone(self).send_hostile_requests(number, pace(rest, HOSTILE, number)));
         }
         for number in 0..SLOW {
-            work.spawn(Arc::clone(self).slow(number, end));
+            work.spawn(Arc::clone(self).send_slow_requests(number, end));
         }
         for number in 0..SENDERS {
-            work.spawn(Arc::clone(self).send_documents(number, end));
+            work.spawn(Arc::clone(self).post_worst_cards(number, end));
         }
         let mut samples = Vec::new();
         let step = time / 60;
         for number in 1..=60 {
             sleep_until(start + step * number).await;
-            daemon.is_alive()?;
-            samples.push(daemon.memory("VmRSS:")? as f64 / 1024.0);
+            daemon.ensure_alive()?;
+            samples.push(daemon.memory_kib("VmRSS:")? as f64 / 1024.0);
         }
         while let Some(done) = work.join_next().await {
             done?;
         }
-        daemon.is_alive()?;
+        daemon.ensure_alive()?;
         let most = samples.iter().copied().fold(0.0, f64::max);
         Ok((samples[5], samples[samples.len() - 1], most))
     }
 
     /// Requests decisions for the trusted names of the sandbox, which are cached.
-    async fn gate(self: Arc<Self>, number: u32, mut pace: Pace) {
+    async fn send_gate_requests(self: Arc<Self>, number: u32, mut pace: RequestPacer) {
         let trusted = self.names.iter().filter(|expected| expected.state == TrustState::Trusted);
         let mut names = trusted.cycle().skip(number as usize);
         let mut line = None;
-        while let (Some(due), Some(expected)) = (pace.next().await, names.next()) {
-            let path = format!("/v1/gate/{}", segment(&expected.name));
-            let answer = ask_on(&mut line, Ipv4Addr::LOCALHOST, self.to, &path).await;
+        while let (Some(due), Some(expected)) = (pace.wait_for_next().await, names.next()) {
+            let path = format!("/v1/gate/{}", encode_path_segment(&expected.name));
+            let answer = get_on_connection(&mut line, Ipv4Addr::LOCALHOST, self.to, &path).await;
             let latency = due.elapsed();
             self.counts.gate_times.lock().expect("no panic").push(latency);
-            let judged = answer.map_err(|error| error.to_string()).and_then(|answer| is_decision(&answer, true));
-            self.counts.judge(&self.counts.gate, &path, judged);
+            let judged =
+                answer.map_err(|error| error.to_string()).and_then(|answer| check_gate_decision(&answer, true));
+            self.counts.record_result(&self.counts.gate, &path, judged);
         }
     }
 
     /// Requests reports and decisions for all names of the sandbox.
-    async fn steady(self: Arc<Self>, number: u32, mut pace: Pace) {
+    async fn send_mixed_requests(self: Arc<Self>, number: u32, mut pace: RequestPacer) {
         let mut line = None;
         let mut turn = number as usize * 7;
-        while pace.next().await.is_some() {
+        while pace.wait_for_next().await.is_some() {
             turn += 1;
             let expected = &self.names[turn / 2 % self.names.len()];
             let is_gate = turn.is_multiple_of(2);
-            let path = format!("/v1/{}/{}", if is_gate { "gate" } else { "verdicts" }, segment(&expected.name));
-            let judged = match ask_on(&mut line, Ipv4Addr::LOCALHOST, self.to, &path).await {
-                Ok(answer) if is_gate => is_decision(&answer, expected.state == TrustState::Trusted),
-                Ok(answer) if expected.state != TrustState::Trusted && is_refusal(&answer) => {
+            let path =
+                format!("/v1/{}/{}", if is_gate { "gate" } else { "verdicts" }, encode_path_segment(&expected.name));
+            let judged = match get_on_connection(&mut line, Ipv4Addr::LOCALHOST, self.to, &path).await {
+                Ok(answer) if is_gate => check_gate_decision(&answer, expected.state == TrustState::Trusted),
+                Ok(answer) if expected.state != TrustState::Trusted && is_overload_refusal(&answer) => {
                     self.counts.refused.fetch_add(1, Ordering::Relaxed);
                     Ok(())
                 }
-                Ok(answer) => is_report(&answer, expected),
+                Ok(answer) => check_verdict(&answer, expected),
                 Err(error) => Err(error.to_string()),
             };
-            self.counts.judge(&self.counts.steady, &path, judged);
+            self.counts.record_result(&self.counts.steady, &path, judged);
         }
     }
 
     /// Requests names that do not exist, each once. They may be refused, but never pass.
-    async fn flood(self: Arc<Self>, number: u32, mut pace: Pace) {
+    async fn flood_unknown_names(self: Arc<Self>, number: u32, mut pace: RequestPacer) {
         let mut line = None;
         let mut turn = 0_u64;
-        while pace.next().await.is_some() {
+        while pace.wait_for_next().await.is_some() {
             turn += 1;
             let is_gate = turn.is_multiple_of(2);
             let path = format!("/v1/{}/none-{number}-{turn}.eth", if is_gate { "gate" } else { "verdicts" });
-            let judged = match ask_on(&mut line, client(0, 2), self.to, &path).await {
-                Ok(answer) if is_gate => is_decision(&answer, false),
-                Ok(answer) if is_refusal(&answer) => {
+            let judged = match get_on_connection(&mut line, client_address(0, 2), self.to, &path).await {
+                Ok(answer) if is_gate => check_gate_decision(&answer, false),
+                Ok(answer) if is_overload_refusal(&answer) => {
                     self.counts.refused.fetch_add(1, Ordering::Relaxed);
                     Ok(())
                 }
-                Ok(answer) if answer.status == 200 && answer.state() != Some("trusted") => Ok(()),
-                Ok(answer) => Err(answer.brief()),
+                Ok(answer) if answer.status == 200 && answer.verdict_state() != Some("trusted") => Ok(()),
+                Ok(answer) => Err(answer.excerpt()),
                 Err(error) => Err(error.to_string()),
             };
-            self.counts.judge(&self.counts.flood, &path, judged);
+            self.counts.record_result(&self.counts.flood, &path, judged);
         }
     }
 
     /// Sends malformed, oversized, smuggling, endless, half-closed, truncated and pipelined requests, one connection
     /// each.
-    async fn hostile(self: Arc<Self>, number: u32, mut pace: Pace) {
-        let attacks = attacks();
+    async fn send_hostile_requests(self: Arc<Self>, number: u32, mut pace: RequestPacer) {
+        let attacks = hostile_requests();
         let mut turn = number as usize * 5;
-        while pace.next().await.is_some() {
+        while pace.wait_for_next().await.is_some() {
             turn += 1;
             let attack = &attacks[turn % attacks.len()];
-            let from = client(1, u8::try_from(1 + turn % 200).unwrap_or(1));
+            let from = client_address(1, u8::try_from(1 + turn % 200).unwrap_or(1));
             let judged = timeout(PATIENCE, attack.run(from, self.to)).await;
             let judged = judged.unwrap_or_else(|_| Err("no end".to_owned()));
-            self.counts.judge(&self.counts.hostile, attack.what, judged);
+            self.counts.record_result(&self.counts.hostile, attack.what, judged);
         }
     }
 
     /// Posts the worst cards to `/v1/lint`.
-    async fn send_documents(self: Arc<Self>, number: u8, end: Instant) {
-        let from = client(3, 1 + number);
+    async fn post_worst_cards(self: Arc<Self>, number: u8, end: Instant) {
+        let from = client_address(3, 1 + number);
         let mut line = None;
         let first = usize::from(number) * self.worst_cards.len() / usize::from(SENDERS);
         for card in self.worst_cards.iter().cycle().skip(first) {
             if Instant::now() > end {
                 return;
             }
-            let answer = send_on(&mut line, from, self.to, &card.request).await;
-            let judged = match answer.map(|answer| card.classify(&answer.text())) {
-                Ok(DocumentAnswer::Judged) => Ok(()),
-                Ok(DocumentAnswer::Full) => {
+            let answer = send_on_connection(&mut line, from, self.to, &card.request).await;
+            let judged = match answer.map(|answer| card.classify(&answer.to_text())) {
+                Ok(DocumentResponseClass::Judged) => Ok(()),
+                Ok(DocumentResponseClass::Full) => {
                     self.counts.refused.fetch_add(1, Ordering::Relaxed);
                     sleep(SENDER_PAUSE).await;
                     continue;
                 }
                 other => Err(format!("{other:?}")),
             };
-            self.counts.judge(&self.counts.documents, card.to, judged);
+            self.counts.record_result(&self.counts.documents, card.to, judged);
             sleep(SENDER_PAUSE).await;
         }
     }
 
     /// Sends heads and bodies slowly or reads slowly, until the daemon's timeout.
-    async fn slow(self: Arc<Self>, number: u32, end: Instant) {
+    async fn send_slow_requests(self: Arc<Self>, number: u32, end: Instant) {
         let batch = "POST /v1/verdicts HTTP/1.1\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{";
         let kinds = [
             ("a slow head", "GET /v1/gate/summarizeagent.eth HTTP/1.1\r\nhost: "),
@@ -367,21 +372,26 @@ impl Run {
             ("a slow body", batch),
             ("a slow line", "GET"),
         ];
-        let from = client(2, u8::try_from(1 + number).unwrap_or(1));
+        let from = client_address(2, u8::try_from(1 + number).unwrap_or(1));
         for (what, sent) in kinds.into_iter().cycle().skip(number as usize) {
             if Instant::now() + 3 * DAEMON_WAITS > end {
                 return;
             }
-            let attack = Attack { what, sent: sent.to_owned(), then: Then::Wait, wants: vec!["408"] };
+            let attack = HostileRequest { what, sent: sent.to_owned(), then: AfterSend::Wait, wants: vec!["408"] };
             let judged = timeout(PATIENCE, attack.run(from, self.to)).await;
-            self.counts.judge(&self.counts.slow, what, judged.unwrap_or_else(|_| Err("no end".to_owned())));
+            self.counts.record_result(&self.counts.slow, what, judged.unwrap_or_else(|_| Err("no end".to_owned())));
         }
     }
 }
 
 fn silent_endpoint(address: SocketAddr) -> anyhow::Result<RpcEndpointConfig> {
     let url: Url = format!("http://{address}").parse()?;
-    Ok(RpcEndpointConfig { label: "silent".to_owned(), operator: RpcEndpointConfig::operator_of(&url), url, own: true })
+    Ok(RpcEndpointConfig {
+        label: "silent".to_owned(),
+        operator: RpcEndpointConfig::operator_from_url(&url),
+        url,
+        own: true,
+    })
 }
 
 /// Accepts connections and never answers.
@@ -393,15 +403,15 @@ async fn hold_connections(listener: TcpListener) {
 }
 
 /// Schedules the next request. A late client sends at once.
-struct Pace {
+struct RequestPacer {
     due: Instant,
     end: Instant,
     step: Duration,
 }
 
-impl Pace {
+impl RequestPacer {
     /// When the next request is due, after waiting for it. `None` at the end of the run.
-    async fn next(&mut self) -> Option<Instant> {
+    async fn wait_for_next(&mut self) -> Option<Instant> {
         let due = self.due;
         if due >= self.end || Instant::now() >= self.end + PATIENCE {
             return None;
@@ -412,17 +422,17 @@ impl Pace {
     }
 }
 
-struct Attack {
+struct HostileRequest {
     what: &'static str,
     sent: String,
-    then: Then,
+    then: AfterSend,
     /// The expected statuses, in order.
     wants: Vec<&'static str>,
 }
 
 /// What the client does after it has sent the request.
 #[derive(Clone, Copy)]
-enum Then {
+enum AfterSend {
     /// Closes its sending side, and reads.
     HalfClose,
     Wait,
@@ -431,20 +441,21 @@ enum Then {
     Leave,
 }
 
-fn attacks() -> Vec<Attack> {
+fn hostile_requests() -> Vec<HostileRequest> {
     let gate = format!("/v1/gate/{GOOD}");
     let post = "POST /v1/verdicts HTTP/1.1\r\ncontent-type: application/json\r\n";
     let long = "y".repeat(20_000);
-    let attack = |what, sent: String, then, wants: &[&'static str]| Attack { what, sent, then, wants: wants.to_vec() };
-    let shut = |what, sent: String| attack(what, sent, Then::Wait, &["403"]);
-    let malformed = |what, sent: String| attack(what, sent, Then::Wait, &["400"]);
-    let too_large = |what, sent: String| attack(what, sent, Then::Wait, &["431"]);
+    let attack =
+        |what, sent: String, then, wants: &[&'static str]| HostileRequest { what, sent, then, wants: wants.to_vec() };
+    let shut = |what, sent: String| attack(what, sent, AfterSend::Wait, &["403"]);
+    let malformed = |what, sent: String| attack(what, sent, AfterSend::Wait, &["400"]);
+    let too_large = |what, sent: String| attack(what, sent, AfterSend::Wait, &["431"]);
     vec![
         malformed("a malformed header", format!("GET {gate} HTTP/1.1\r\nno header\r\n\r\n")),
         too_large("a huge head", format!("GET {gate} HTTP/1.1\r\nx: {long}\r\n\r\n")),
         too_large("many headers", format!("GET {gate} HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(65))),
         malformed("a greeting of TLS", "\u{16}\u{3}\u{1}\u{2}\0\u{1}\0\u{1}".to_owned()),
-        attack("HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(), Then::Wait, &[]),
+        attack("HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(), AfterSend::Wait, &[]),
         malformed("an unknown version", format!("GET {gate} HTTP/7.1\r\n\r\n")),
         shut("a tunnel", format!("CONNECT {gate} HTTP/1.1\r\nconnection: close\r\n\r\n")),
         shut("a double slash", format!("GET /{gate} HTTP/1.1\r\nconnection: close\r\n\r\n")),
@@ -459,67 +470,82 @@ fn attacks() -> Vec<Attack> {
             format!(
                 "POST {gate} HTTP/1.1\r\ncontent-length: 4\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nGET {gate} HTTP/1.1\r\n\r\n"
             ),
-            Then::Wait,
+            AfterSend::Wait,
             &["403"],
         ),
-        attack("smuggling", format!("{post}content-length: 5\r\ncontent-length: 6\r\n\r\n{{}}"), Then::Wait, &["400"]),
+        attack(
+            "smuggling",
+            format!("{post}content-length: 5\r\ncontent-length: 6\r\n\r\n{{}}"),
+            AfterSend::Wait,
+            &["400"],
+        ),
         attack(
             "a huge head of a report",
             format!("GET /v1/verdicts/a HTTP/1.1\r\nx: {long}\r\n\r\n"),
-            Then::Wait,
+            AfterSend::Wait,
             &["431"],
         ),
-        attack("a huge body, announced", format!("{post}content-length: 9999999999\r\n\r\n"), Then::Endless, &["413"]),
+        attack(
+            "a huge body, announced",
+            format!("{post}content-length: 9999999999\r\n\r\n"),
+            AfterSend::Endless,
+            &["413"],
+        ),
         attack(
             "a huge body in chunks",
             format!("{post}transfer-encoding: chunked\r\n\r\nfffffff\r\n"),
-            Then::Endless,
+            AfterSend::Endless,
             &["413"],
         ),
-        attack("malformed chunks", format!("{post}transfer-encoding: chunked\r\n\r\nwhat\r\n"), Then::Wait, &["400"]),
-        attack("a body cut off", format!("{post}content-length: 99\r\n\r\n{{"), Then::HalfClose, &["400"]),
+        attack(
+            "malformed chunks",
+            format!("{post}transfer-encoding: chunked\r\n\r\nwhat\r\n"),
+            AfterSend::Wait,
+            &["400"],
+        ),
+        attack("a body cut off", format!("{post}content-length: 99\r\n\r\n{{"), AfterSend::HalfClose, &["400"]),
         attack(
             "an endless body for the gate",
             format!("POST {gate} HTTP/1.1\r\ncontent-length: 9999999999\r\n\r\n"),
-            Then::Endless,
+            AfterSend::Endless,
             &["200"],
         ),
         attack(
             "endless chunks for the gate",
             format!("POST {gate} HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nfffffff\r\n"),
-            Then::Endless,
+            AfterSend::Endless,
             &["200"],
         ),
-        attack("half-closed", format!("GET {gate} HTTP/1.1\r\n\r\n"), Then::HalfClose, &["200"]),
-        attack("half-closed in its head", format!("GET {gate} HTTP/1.1\r\nhost:"), Then::HalfClose, &[]),
-        attack("silence", String::new(), Then::HalfClose, &[]),
-        attack("gone in its head", format!("GET {gate} HTTP/1.1\r\nhost:"), Then::Leave, &[]),
-        attack("gone in its body", format!("{post}content-length: 99\r\n\r\n{{"), Then::Leave, &[]),
-        attack("gone before its answers", format!("GET {gate} HTTP/1.1\r\n\r\n").repeat(50), Then::Leave, &[]),
+        attack("half-closed", format!("GET {gate} HTTP/1.1\r\n\r\n"), AfterSend::HalfClose, &["200"]),
+        attack("half-closed in its head", format!("GET {gate} HTTP/1.1\r\nhost:"), AfterSend::HalfClose, &[]),
+        attack("silence", String::new(), AfterSend::HalfClose, &[]),
+        attack("gone in its head", format!("GET {gate} HTTP/1.1\r\nhost:"), AfterSend::Leave, &[]),
+        attack("gone in its body", format!("{post}content-length: 99\r\n\r\n{{"), AfterSend::Leave, &[]),
+        attack("gone before its answers", format!("GET {gate} HTTP/1.1\r\n\r\n").repeat(50), AfterSend::Leave, &[]),
         attack(
             "pipelined",
             format!("GET {gate} HTTP/1.1\r\n\r\nGET /v1/gate/no%20name HTTP/1.1\r\n\r\n").repeat(10),
-            Then::HalfClose,
+            AfterSend::HalfClose,
             &["200", "403"].repeat(10),
         ),
     ]
 }
 
-impl Attack {
+impl HostileRequest {
     async fn run(&self, from: Ipv4Addr, to: SocketAddr) -> Result<(), String> {
         let text = |error: io::Error| error.to_string();
-        let mut stream = connect(from, to).await.map_err(text)?;
+        let mut stream = connect_from(from, to).await.map_err(text)?;
         // The daemon may close the connection before everything is sent.
         let _ = stream.write_all(self.sent.as_bytes()).await;
         let mut said = Vec::new();
         match self.then {
-            Then::Leave => return Ok(()),
-            Then::HalfClose => {
+            AfterSend::Leave => return Ok(()),
+            AfterSend::HalfClose => {
                 let _ = stream.shutdown().await;
                 let _ = stream.read_to_end(&mut said).await;
             }
-            Then::Wait => drop(stream.read_to_end(&mut said).await),
-            Then::Endless => {
+            AfterSend::Wait => drop(stream.read_to_end(&mut said).await),
+            AfterSend::Endless => {
                 let (mut reader, mut writer) = stream.split();
                 let send = async {
                     let mut sent = 0;
@@ -542,7 +568,7 @@ impl Attack {
 }
 
 /// A persistent connection.
-struct Line {
+struct KeepAliveConnection {
     stream: TcpStream,
     buffer: Vec<u8>,
 }
@@ -553,7 +579,7 @@ struct HttpResponse {
     body: Vec<u8>,
 }
 
-async fn connect(from: Ipv4Addr, to: SocketAddr) -> io::Result<TcpStream> {
+async fn connect_from(from: Ipv4Addr, to: SocketAddr) -> io::Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
     if from != Ipv4Addr::LOCALHOST {
         socket.bind((from, 0).into())?;
@@ -563,30 +589,41 @@ async fn connect(from: Ipv4Addr, to: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Sends a GET request for `path`, see [`send_on`].
-async fn ask_on(line: &mut Option<Line>, from: Ipv4Addr, to: SocketAddr, path: &str) -> io::Result<HttpResponse> {
-    send_on(line, from, to, &get(path)).await
+/// Sends a GET request for `path`, see [`send_on_connection`].
+async fn get_on_connection(
+    line: &mut Option<KeepAliveConnection>,
+    from: Ipv4Addr,
+    to: SocketAddr,
+    path: &str,
+) -> io::Result<HttpResponse> {
+    send_on_connection(line, from, to, &get_request_text(path)).await
 }
 
 /// Sends a request on the open connection, or else on a new one.
-async fn send_on(line: &mut Option<Line>, from: Ipv4Addr, to: SocketAddr, request: &str) -> io::Result<HttpResponse> {
+async fn send_on_connection(
+    line: &mut Option<KeepAliveConnection>,
+    from: Ipv4Addr,
+    to: SocketAddr,
+    request: &str,
+) -> io::Result<HttpResponse> {
     let mut open = match line.take() {
         Some(open) => open,
-        None => Line::open(from, to).await?,
+        None => KeepAliveConnection::open(from, to).await?,
     };
-    let answer = timeout(PATIENCE, open.ask(request)).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+    let answer =
+        timeout(PATIENCE, open.send_request(request)).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
     if !answer.head.contains("connection: close\r\n") {
         *line = Some(open);
     }
     Ok(answer)
 }
 
-fn get(path: &str) -> String {
+fn get_request_text(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nhost: load\r\n\r\n")
 }
 
 /// A name as a path segment.
-fn segment(name: &str) -> String {
+fn encode_path_segment(name: &str) -> String {
     let encoded = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' => char::from(byte).to_string(),
         _ => format!("%{byte:02X}"),
@@ -594,24 +631,24 @@ fn segment(name: &str) -> String {
     name.bytes().map(encoded).collect()
 }
 
-impl Line {
+impl KeepAliveConnection {
     async fn open(from: Ipv4Addr, to: SocketAddr) -> io::Result<Self> {
-        Ok(Self { stream: connect(from, to).await?, buffer: Vec::new() })
+        Ok(Self { stream: connect_from(from, to).await?, buffer: Vec::new() })
     }
 
-    async fn ask(&mut self, request: &str) -> io::Result<HttpResponse> {
+    async fn send_request(&mut self, request: &str) -> io::Result<HttpResponse> {
         self.stream.write_all(request.as_bytes()).await?;
         let end = loop {
             if let Some(end) = self.buffer.windows(4).position(|window| window == b"\r\n\r\n") {
                 break end + 4;
             }
-            self.more().await?;
+            self.read_more().await?;
         };
         let head = String::from_utf8_lossy(&self.buffer[..end]).into_owned();
         let length: usize =
             head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok()).unwrap_or(0);
         while self.buffer.len() < end + length {
-            self.more().await?;
+            self.read_more().await?;
         }
         let body = self.buffer[end..end + length].to_vec();
         self.buffer.drain(..end + length);
@@ -619,7 +656,7 @@ impl Line {
         Ok(HttpResponse { status, head, body })
     }
 
-    async fn more(&mut self) -> io::Result<()> {
+    async fn read_more(&mut self) -> io::Result<()> {
         if self.stream.read_buf(&mut self.buffer).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -628,35 +665,35 @@ impl Line {
 }
 
 impl HttpResponse {
-    fn state(&self) -> Option<&str> {
+    fn verdict_state(&self) -> Option<&str> {
         let body = std::str::from_utf8(&self.body).ok()?;
         let (_, rest) = body.split_once("\"state\":\"")?;
         rest.split('"').next()
     }
 
-    fn text(&self) -> String {
+    fn to_text(&self) -> String {
         format!("{}{}", self.head, String::from_utf8_lossy(&self.body))
     }
 
-    fn brief(&self) -> String {
+    fn excerpt(&self) -> String {
         let body: String = String::from_utf8_lossy(&self.body).chars().take(300).collect();
         format!("{} {body}", self.head.lines().next().unwrap_or_default())
     }
 }
 
-fn is_refusal(answer: &HttpResponse) -> bool {
+fn is_overload_refusal(answer: &HttpResponse) -> bool {
     matches!(answer.status, 429 | 503) && answer.head.contains("application/problem+json")
 }
 
-fn is_decision(answer: &HttpResponse, allow: bool) -> Result<(), String> {
+fn check_gate_decision(answer: &HttpResponse, allow: bool) -> Result<(), String> {
     let opens = answer.status == 200 && answer.head.contains("clresolve-state: trusted\r\n");
     let closes = answer.status == 403 && answer.head.contains("clresolve-code: ");
     if answer.body.is_empty() && opens == allow && closes != allow { Ok(()) } else { Err(answer.head.clone()) }
 }
 
-fn is_report(answer: &HttpResponse, expected: &ExpectedAgentVerdict) -> Result<(), String> {
+fn check_verdict(answer: &HttpResponse, expected: &ExpectedAgentVerdict) -> Result<(), String> {
     let verdict: Value =
-        serde_json::from_slice(&answer.body).map_err(|error| format!("{error}: {}", answer.brief()))?;
+        serde_json::from_slice(&answer.body).map_err(|error| format!("{error}: {}", answer.excerpt()))?;
     let reasons = verdict["reasons"].as_array().map(Vec::as_slice).unwrap_or_default();
     let codes: BTreeSet<&str> = reasons.iter().filter_map(|reason| reason["code"].as_str()).collect();
     let wanted: BTreeSet<&str> = expected.codes.iter().map(|code| code.slug()).collect();

@@ -22,7 +22,7 @@ use clresolve_resolver::sandbox::CustomSandbox;
 use clresolve_sandbox::chain::SandboxRpcFault;
 use clresolve_sandbox::spec::{SandboxAgentSpec, SandboxSpec};
 use clresolve_sandbox::{ServedChainState, agents};
-use clresolve_traffic::{memory, program};
+use clresolve_traffic::{daemon_program_path, process_memory_kib};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
@@ -92,22 +92,22 @@ async fn main() -> anyhow::Result<()> {
     let count = std::env::args().nth(1).map_or(Ok(300), |text| text.parse::<usize>())?;
     ensure!(count >= 10 * LOOPED, "expected: registry [NAMES], at least {}", 10 * LOOPED);
     let sandbox = agents::sandbox_spec();
-    let others = others(&sandbox);
-    let spec = registry(&sandbox, count, &others)?;
-    let expected: Vec<Expected> = spec.agents.iter().map(Expected::of).collect();
+    let others = other_defective_agents(&sandbox);
+    let spec = registry_sandbox_spec(&sandbox, count, &others)?;
+    let expected: Vec<ExpectedAuditRow> = spec.agents.iter().map(ExpectedAuditRow::from_spec).collect();
     let world = CustomSandbox::start(&spec).await?;
     let folder = tempfile::tempdir()?;
     let config = folder.path().join("clresolve.toml");
     world.config().save(&config)?;
     let quorum = folder.path().join("quorum.toml");
-    quorum_of(&world).await?.save(&quorum)?;
+    quorum_config(&world).await?.save(&quorum)?;
 
-    let tenth = audited(&world, &config, folder.path(), &expected[..count / 10]).await?;
-    let whole = audited(&world, &config, folder.path(), &expected[..count]).await?;
-    let beside = audited(&world, &config, folder.path(), &expected[count..]).await?;
+    let tenth = run_audit(&world, &config, folder.path(), &expected[..count / 10]).await?;
+    let whole = run_audit(&world, &config, folder.path(), &expected[..count]).await?;
+    let beside = run_audit(&world, &config, folder.path(), &expected[count..]).await?;
     let agreed = count.min(MOST_AGREED);
-    let by_quorum = audited(&world, &quorum, folder.path(), &expected[..agreed]).await?;
-    let looped = looped(&config, &expected[..LOOPED])?;
+    let by_quorum = run_audit(&world, &quorum, folder.path(), &expected[..agreed]).await?;
+    let looped = time_verify_loop(&config, &expected[..LOOPED])?;
 
     let growth = whole.peak_kib * 100 / tenth.peak_kib.max(1);
     let rate = count as f64 / whole.took.as_secs_f64();
@@ -134,13 +134,17 @@ async fn main() -> anyhow::Result<()> {
 }
 
 /// The other agents with findings at depth `identity`.
-fn others(sandbox: &SandboxSpec) -> Vec<&SandboxAgentSpec> {
+fn other_defective_agents(sandbox: &SandboxSpec) -> Vec<&SandboxAgentSpec> {
     let is_told = |name: &str| DEFECTS.contains(&name) || LEFT_OUT.contains(&name);
     sandbox.agents.iter().filter(|agent| !agent.codes.is_empty() && !is_told(&agent.name)).collect()
 }
 
 /// A network with `count` names, where each defect affects one in [`ONE_IN`], followed by names with other defects.
-fn registry(sandbox: &SandboxSpec, count: usize, others: &[&SandboxAgentSpec]) -> anyhow::Result<SandboxSpec> {
+fn registry_sandbox_spec(
+    sandbox: &SandboxSpec,
+    count: usize,
+    others: &[&SandboxAgentSpec],
+) -> anyhow::Result<SandboxSpec> {
     let good = SandboxSpec::parse("[[agent]]\nname = \"good.eth\"\nabout = \"Good.\"\nstate = \"trusted\"\n");
     let good = good.map_err(anyhow::Error::msg)?.agents.remove(0);
     let find = |name: &&str| sandbox.agents.iter().find(|agent| agent.name == *name).context("no such agent");
@@ -156,7 +160,7 @@ fn registry(sandbox: &SandboxSpec, count: usize, others: &[&SandboxAgentSpec]) -
 }
 
 /// A configuration with these endpoints and a quorum of two.
-async fn quorum_of(world: &CustomSandbox) -> anyhow::Result<Config> {
+async fn quorum_config(world: &CustomSandbox) -> anyhow::Result<Config> {
     let mut config = world.config();
     config.chain.endpoints.clear();
     for _ in 0..OF_A_QUORUM {
@@ -169,21 +173,21 @@ async fn quorum_of(world: &CustomSandbox) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-struct Expected {
+struct ExpectedAuditRow {
     name: String,
     state: Option<TrustState>,
     codes: Vec<ReasonCode>,
 }
 
-impl Expected {
-    fn of(agent: &SandboxAgentSpec) -> Self {
+impl ExpectedAuditRow {
+    fn from_spec(agent: &SandboxAgentSpec) -> Self {
         let mut codes = agent.codes.clone();
         codes.sort_by_key(|code| code.slug());
         Self { name: agent.name.clone(), state: agent.state, codes }
     }
 
     /// How its row differs from the expected one.
-    fn held_against(&self, row: &Value) -> Option<String> {
+    fn describe_difference(&self, row: &Value) -> Option<String> {
         let reasons = row["reasons"].as_array().into_iter().flatten();
         let mut codes: Vec<&str> = reasons.filter_map(|reason| reason["code"].as_str()).collect();
         codes.sort_unstable();
@@ -196,25 +200,25 @@ impl Expected {
 }
 
 /// The results and costs of an audit.
-struct Audited {
+struct AuditRunResult {
     wrong: Vec<String>,
     took: Duration,
     requests: u64,
     peak_kib: u64,
 }
 
-async fn audited(
+async fn run_audit(
     world: &CustomSandbox,
     config: &Path,
     folder: &Path,
-    expected: &[Expected],
-) -> anyhow::Result<Audited> {
+    expected: &[ExpectedAuditRow],
+) -> anyhow::Result<AuditRunResult> {
     let (names, report) = (folder.join("names.txt"), folder.join("report.json"));
     let list: Vec<&str> = expected.iter().map(|expected| expected.name.as_str()).collect();
     std::fs::write(&names, list.join("\n"))?;
-    let asked = || world.counts().rpc + world.counts().further_rpc;
+    let asked = || world.request_counts().rpc + world.request_counts().further_rpc;
     let (before, began) = (asked(), Instant::now());
-    let mut command = Command::new(program()?);
+    let mut command = Command::new(daemon_program_path()?);
     command.arg("audit").arg("--config").arg(config).arg("--names").arg(&names).arg("--out").arg(&report);
     let mut child = command.args(["--depth", "identity", "--json", "--timeout", "2m"]).stderr(Stdio::null()).spawn()?;
     let mut peak_kib = 0;
@@ -222,7 +226,7 @@ async fn audited(
         if let Some(status) = child.try_wait()? {
             break status;
         }
-        peak_kib = peak_kib.max(memory(child.id(), "VmHWM:").unwrap_or(0));
+        peak_kib = peak_kib.max(process_memory_kib(child.id(), "VmHWM:").unwrap_or(0));
         sleep(PAUSE).await;
     };
     let (took, requests) = (began.elapsed(), asked() - before);
@@ -230,18 +234,18 @@ async fn audited(
     let report: Value = serde_json::from_slice(&std::fs::read(&report)?)?;
     let rows = report["rows"].as_array().context("a report without rows")?;
     let mut wrong: Vec<_> =
-        expected.iter().zip(rows).filter_map(|(expected, row)| expected.held_against(row)).collect();
+        expected.iter().zip(rows).filter_map(|(expected, row)| expected.describe_difference(row)).collect();
     if rows.len() != expected.len() {
         wrong.push(format!("{} rows for {} names", rows.len(), expected.len()));
     }
-    Ok(Audited { wrong, took, requests, peak_kib })
+    Ok(AuditRunResult { wrong, took, requests, peak_kib })
 }
 
 /// Names per second of consecutive `verify` processes.
-fn looped(config: &Path, expected: &[Expected]) -> anyhow::Result<f64> {
+fn time_verify_loop(config: &Path, expected: &[ExpectedAuditRow]) -> anyhow::Result<f64> {
     let began = Instant::now();
-    for Expected { name, .. } in expected {
-        let mut command = Command::new(program()?);
+    for ExpectedAuditRow { name, .. } in expected {
+        let mut command = Command::new(daemon_program_path()?);
         command.args(["verify", name.as_str(), "--timeout", "2m", "--config"]).arg(config);
         let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status()?;
         ensure!(status.code().is_some_and(|code| matches!(code, 0 | 1 | 3)), "verify ended with {status}");

@@ -8,7 +8,7 @@ mod kinds;
 use std::hint::black_box;
 use std::process::ExitCode;
 
-use clresolve_traffic::worst::{self, Worst};
+use clresolve_traffic::worst::{self, WorstCaseDocument};
 use documents::World;
 use kinds::Kind;
 
@@ -16,7 +16,7 @@ fn main() -> ExitCode {
     worst::main::<Kind>("worst-decisions")
 }
 
-impl Worst for Kind {
+impl WorstCaseDocument for Kind {
     const KNOWN: &'static [Self] = &Self::ALL;
 
     fn judge(self) -> usize {
@@ -26,7 +26,7 @@ impl Worst for Kind {
         question.len()
     }
 
-    fn prepared(self) -> impl Fn() {
+    fn prepare_judge(self) -> impl Fn() {
         let (world, question) = (World::new(), self.question());
         move || {
             black_box(world.judge(&question));

@@ -6,7 +6,7 @@ mod documents;
 use std::hint::black_box;
 use std::process::ExitCode;
 
-use clresolve_traffic::worst::{self, Worst};
+use clresolve_traffic::worst::{self, WorstCaseDocument};
 use documents::World;
 use documents::kinds::Kind;
 
@@ -14,7 +14,7 @@ fn main() -> ExitCode {
     worst::main::<Kind>("worst-requests")
 }
 
-impl Worst for Kind {
+impl WorstCaseDocument for Kind {
     const KNOWN: &'static [Self] = &Self::ALL;
 
     fn judge(self) -> usize {
@@ -24,7 +24,7 @@ impl Worst for Kind {
         question.len()
     }
 
-    fn prepared(self) -> impl Fn() {
+    fn prepare_judge(self) -> impl Fn() {
         let (world, question) = (World::new(), self.question("agent.eth", "sum"));
         move || {
             black_box(world.judge(&question));

@@ -11,7 +11,7 @@ use super::{ReasonCollector, content, entry, home, licence, verbs};
 use crate::card::{AgentCard, parse_instant};
 use crate::profile::ConformanceProfile;
 use crate::schema::{MAX_OBJECTIONS, SchemaViolation};
-use clresolve_core::characters::{HiddenCharacter, hidden_in_name, unsafe_in_value};
+use clresolve_core::characters::{HiddenCharacter, find_hidden_character, first_unsafe_character_in_value};
 use clresolve_core::json::json_type;
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
 use clresolve_core::text::excerpt_text;
@@ -25,10 +25,10 @@ const ENTRY: &str = "/entry";
 /// All findings on the card as a document.
 pub fn check_card(card: &AgentCard, profile: &ConformanceProfile) -> Vec<Reason> {
     let mut found = ReasonCollector::default();
-    check_members(card, profile, &mut found);
-    check_identity(card, &mut found);
+    check_required_members(card, profile, &mut found);
+    check_id_slug_and_version(card, &mut found);
     check_class(card, profile, &mut found);
-    check_status(card, profile, &mut found);
+    check_lifecycle_status(card, profile, &mut found);
     check_implements(card, &mut found);
     check_networks(card, &mut found);
     check_characters(card, &mut found);
@@ -38,15 +38,15 @@ pub fn check_card(card: &AgentCard, profile: &ConformanceProfile) -> Vec<Reason>
     check_duplicates(card, &mut found);
     content::add_content_findings(card, &mut found);
     let mut reasons = found.with_effects(profile);
-    reasons.extend(home::check_home(card, profile));
-    home::drop_schema_rejected(&mut reasons);
+    reasons.extend(home::check_id_folder_and_schema_url(card, profile));
+    home::drop_schema_rejected_findings(&mut reasons);
     reasons
 }
 
 /// CL-3, CL-4: required members are present, and no required text is blank. If a member is missing or of the wrong
 /// type, its children are not reported as well.
-fn check_members(card: &AgentCard, profile: &ConformanceProfile, found: &mut ReasonCollector) {
-    for member in profile.members() {
+fn check_required_members(card: &AgentCard, profile: &ConformanceProfile, found: &mut ReasonCollector) {
+    for member in profile.required_members() {
         let holder = member.rsplit_once('/').map_or("", |(holder, _)| holder);
         if !card.value_at(holder).is_some_and(Value::is_object) {
             continue;
@@ -62,16 +62,16 @@ fn check_members(card: &AgentCard, profile: &ConformanceProfile, found: &mut Rea
 }
 
 /// CL-5, CL-6, CL-7. An id or slug with confusable characters has its own code.
-fn check_identity(card: &AgentCard, found: &mut ReasonCollector) {
+fn check_id_slug_and_version(card: &AgentCard, found: &mut ReasonCollector) {
     if let (Some(id), Some(ens)) = (card.id(), card.ens())
         && id != ens
-        && !is_deceptive(ID, id)
+        && !has_deceptive_characters(ID, id)
     {
         found.add(difference_reason(ReasonCode::IdDiffersFromEns, ID, ens, id));
     }
-    if let Some(slug) = card.text(SLUG)
+    if let Some(slug) = card.text_at(SLUG)
         && !is_url_safe(slug)
-        && !is_deceptive(SLUG, slug)
+        && !has_deceptive_characters(SLUG, slug)
     {
         found.add(observed_reason(ReasonCode::SlugNotUrlSafe, SLUG, slug));
     }
@@ -90,7 +90,7 @@ pub fn is_url_safe(slug: &str) -> bool {
 /// CL-8.
 fn check_class(card: &AgentCard, profile: &ConformanceProfile, found: &mut ReasonCollector) {
     if let Some(class) = card.class()
-        && profile.layer(class).is_none()
+        && profile.class_rules(class).is_none()
     {
         let known: Vec<_> = profile.classes().collect();
         found.add(difference_reason(ReasonCode::ClassUnknown, "/class", &known.join(" or "), class));
@@ -99,10 +99,10 @@ fn check_class(card: &AgentCard, profile: &ConformanceProfile, found: &mut Reaso
 
 /// CL-9. Case does not matter for words of withdrawal: a variant must not pass as an unknown status. They do not apply
 /// if the profile lists words of revocation.
-fn check_status(card: &AgentCard, profile: &ConformanceProfile, found: &mut ReasonCollector) {
+fn check_lifecycle_status(card: &AgentCard, profile: &ConformanceProfile, found: &mut ReasonCollector) {
     let Some(status) = card.status() else { return };
     let among = |words: &[String]| words.iter().any(|word| word == status);
-    let words = profile.status();
+    let words = profile.lifecycle_statuses();
     if among(&words.revoked) {
         found.add(observed_reason(ReasonCode::StatusRevoked, "/status", status));
     } else if words.revoked.is_empty() && is_withdrawn(status, &words.withdrawn) {
@@ -180,8 +180,8 @@ fn check_duplicates(card: &AgentCard, found: &mut ReasonCollector) {
 
 /// CL-73: texts that identify the agent and contain confusable characters.
 fn check_characters(card: &AgentCard, found: &mut ReasonCollector) {
-    if let Some(text) = card.text(DISPLAY_NAME)
-        && let Some(hidden) = hidden_in_name(text)
+    if let Some(text) = card.text_at(DISPLAY_NAME)
+        && let Some(hidden) = find_hidden_character(text)
         && !clresolve_core::mutant!("lookalikes-pass")
     {
         let mut reason = observed_reason(ReasonCode::CardUnsafeCharacters, DISPLAY_NAME, text);
@@ -192,8 +192,8 @@ fn check_characters(card: &AgentCard, found: &mut ReasonCollector) {
         found.add(reason);
     }
     for place in [SLUG, ID, OWNER, ENTRY] {
-        if let Some(text) = card.text(place)
-            && is_deceptive(place, text)
+        if let Some(text) = card.text_at(place)
+            && has_deceptive_characters(place, text)
             && !clresolve_core::mutant!("lookalikes-pass")
         {
             found.add(observed_reason(ReasonCode::CardUnsafeCharacters, place, text));
@@ -203,17 +203,17 @@ fn check_characters(card: &AgentCard, found: &mut ReasonCollector) {
 
 /// Whether the text at `place` contains unsafe characters, or is a slug that a path reads as a folder. Control
 /// characters in the entry are reported by [`entry`] alone.
-fn is_deceptive(place: &str, text: &str) -> bool {
+fn has_deceptive_characters(place: &str, text: &str) -> bool {
     if place == ENTRY && text.contains(char::is_control) {
         return false;
     }
-    unsafe_in_value(text).is_some() || place == SLUG && matches!(text, "." | "..")
+    first_unsafe_character_in_value(text).is_some() || place == SLUG && matches!(text, "." | "..")
 }
 
 /// CL-27, CL-28.
 fn check_timestamps(card: &AgentCard, found: &mut ReasonCollector) {
     let [created, updated] = ["/created_at", "/updated_at"].map(|place| {
-        let text = card.text(place)?;
+        let text = card.text_at(place)?;
         let instant = parse_instant(text);
         if instant.is_none() {
             found.add(observed_reason(ReasonCode::TimestampMalformed, place, text));
@@ -244,19 +244,19 @@ fn check_base_schema(card: &AgentCard, profile: &ConformanceProfile, found: &mut
         if found.is_full(ReasonCode::CardSchemaInvalid) {
             break;
         }
-        if !has_own_code(&violation, card, profile, found) {
+        if !is_reported_by_own_rule(&violation, card, profile, found) {
             let reason = Reason::new(ReasonCode::CardSchemaInvalid)
                 .observed(violation.detail)
                 .at_place(excerpt_text(&violation.pointer));
             let free = ["/capabilities", "/meta"].contains(&violation.pointer.as_str());
-            found.add(if free { reason.requirement("CL-23") } else { reason });
+            found.add(if free { reason.with_requirement("CL-23") } else { reason });
         }
     }
 }
 
 /// Whether a rule with its own code reports this violation: a finding in `found` at the member or one of its parents,
 /// or one of the steps entry and verbs, which report every text that the schema rejects there.
-fn has_own_code(
+fn is_reported_by_own_rule(
     violation: &SchemaViolation,
     card: &AgentCard,
     profile: &ConformanceProfile,
@@ -264,8 +264,8 @@ fn has_own_code(
 ) -> bool {
     let place = violation.pointer.as_str();
     found.has_specific_reason(place, ReasonCode::CardSchemaInvalid)
-        || entry::is_rejection_reported(card, place)
-        || verbs::is_rejection_reported(card, profile, place)
+        || entry::reports_schema_rejection_at(card, place)
+        || verbs::reports_schema_rejection_at(card, profile, place)
 }
 
 fn observed_reason(code: ReasonCode, place: &str, text: &str) -> Reason {

@@ -20,8 +20,8 @@ use self::addresses::PrivateAddressMatch;
 use self::personal::PersonalDataSearchBudget;
 use self::secrets::SeedPhraseSearch;
 use self::text::{
-    MarkerCharacters, TokenSeparators, colon_positions, contains_ignore_case, ends_with_ignore_case, last_fitting_run,
-    last_word, split_at_mark, starts_with_ignore_case, texts_after_schemes,
+    CharacterClasses, TokenSeparators, colon_positions, contains_ignore_case, ends_with_ignore_case, last_word,
+    longest_matching_suffix, split_at_mark, starts_with_ignore_case, texts_after_schemes,
 };
 use super::{MAX_REASONS_PER_CODE, ReasonCollector};
 use crate::card::AgentCard;
@@ -39,7 +39,7 @@ pub(super) fn add_content_findings(card: &AgentCard, found: &mut ReasonCollector
 /// The findings in every string and every member name of a document.
 fn content_findings(document: &Value) -> Vec<Reason> {
     let mut found = ReasonCollector::default();
-    let mut walk = CardTraversal {
+    let mut walk = ForbiddenContentScanner {
         path: Vec::new(),
         found: &mut found,
         mentioned: Vec::new(),
@@ -48,7 +48,7 @@ fn content_findings(document: &Value) -> Vec<Reason> {
         data: PersonalDataSearchBudget::new(),
     };
     walk.scan_value(document);
-    let CardTraversal { mentioned, .. } = walk;
+    let ForbiddenContentScanner { mentioned, .. } = walk;
     for reason in mentioned {
         found.add_once(reason);
     }
@@ -65,7 +65,7 @@ pub fn scan_secrets(card: &AgentCard, requirement: &str, found: &mut ReasonColle
     }
 }
 
-struct CardTraversal<'c, 'f> {
+struct ForbiddenContentScanner<'c, 'f> {
     path: Vec<PointerSegment<'c>>,
     found: &'f mut ReasonCollector,
     /// Addresses mentioned in prose. They are only warnings, so they must not use up the limit for failures.
@@ -83,31 +83,31 @@ enum PointerSegment<'c> {
     Item(usize),
 }
 
-impl<'c> CardTraversal<'c, '_> {
+impl<'c> ForbiddenContentScanner<'c, '_> {
     /// The parser bounds the depth of a card and therefore the recursion.
     fn scan_value(&mut self, value: &'c Value) {
         match value {
             Value::String(text) => self.scan_text(text),
             Value::Number(number) => {
-                self.add_credential(secrets::find_in_number(self.member(), number));
+                self.add_credential(secrets::find_password_in_number(self.property_name(), number));
                 if self.has_room_for(ReasonCode::PiiInCard) && !self.is_in_contact() {
-                    let name = self.own_member();
-                    let found = personal::find_in_number(name, number, &mut self.data);
+                    let name = self.enclosing_member_name();
+                    let found = personal::find_personal_data_in_number(name, number, &mut self.data);
                     self.add_finding(ReasonCode::PiiInCard, found);
                 }
             }
             Value::Array(items) => {
-                let found = secrets::find_in_list(self.member(), items, &mut self.phrases);
+                let found = secrets::find_secret_in_list(self.property_name(), items, &mut self.phrases);
                 self.add_credential(found);
                 for (at, item) in items.iter().enumerate() {
-                    self.walk_segment(PointerSegment::Item(at), |walk| walk.scan_value(item));
+                    self.visit_below_segment(PointerSegment::Item(at), |walk| walk.scan_value(item));
                 }
             }
             Value::Object(members) => {
-                self.add_credential(secrets::find_in_object(self.member(), members));
+                self.add_credential(secrets::find_secret_in_object(self.property_name(), members));
                 for (name, member) in members {
-                    self.walk_segment(PointerSegment::Member(name), |walk| {
-                        walk.scan_patterns("", name, MarkerCharacters::from_text(name));
+                    self.visit_below_segment(PointerSegment::Member(name), |walk| {
+                        walk.scan_raw_and_decoded_text("", name, CharacterClasses::from_text(name));
                         walk.scan_value(member);
                     });
                 }
@@ -117,34 +117,35 @@ impl<'c> CardTraversal<'c, '_> {
     }
 
     fn scan_text(&mut self, text: &str) {
-        let marks = MarkerCharacters::from_text(text);
+        let marks = CharacterClasses::from_text(text);
         if self.has_room_for(ReasonCode::SecretInCard) {
-            if !self.is_dependent_member(text) {
-                self.add_credential(secrets::find_in_member(self.member(), text));
+            if !self.is_dependent_required_name(text) {
+                self.add_credential(secrets::find_secret_in_member(self.property_name(), text));
             }
             let found = secrets::find_seed_phrase(text, &mut self.phrases);
             self.add_credential(found);
         }
-        self.scan_patterns(self.member(), text, marks);
+        self.scan_raw_and_decoded_text(self.property_name(), text, marks);
         if self.has_room_for(ReasonCode::PiiInCard) && !self.is_in_contact() {
-            let name = self.own_member();
+            let name = self.enclosing_member_name();
             let found = personal::find_personal_datum(text, marks, &mut self.data);
-            let named = if found.is_none() { personal::find_in_member(name, text, &mut self.data) } else { None };
+            let named =
+                if found.is_none() { personal::find_personal_data_in_member(name, text, &mut self.data) } else { None };
             self.add_finding(ReasonCode::PiiInCard, found.as_deref().or(named));
         }
     }
 
     /// The patterns that apply to both values and names; `member` is empty for a name.
-    fn scan_patterns(&mut self, member: &str, text: &str, marks: MarkerCharacters) {
-        self.scan_plain_patterns(member, text, marks);
-        if let Some(plain) = decode::decode_text(text, marks) {
-            self.scan_plain_patterns(member, &plain, MarkerCharacters::from_text(&plain));
+    fn scan_raw_and_decoded_text(&mut self, member: &str, text: &str, marks: CharacterClasses) {
+        self.scan_forbidden_patterns(member, text, marks);
+        if let Some(plain) = decode::decode_escaped_text(text, marks) {
+            self.scan_forbidden_patterns(member, &plain, CharacterClasses::from_text(&plain));
         }
     }
 
-    fn scan_plain_patterns(&mut self, member: &str, text: &str, marks: MarkerCharacters) {
+    fn scan_forbidden_patterns(&mut self, member: &str, text: &str, marks: CharacterClasses) {
         if self.has_room_for(ReasonCode::SecretInCard) {
-            self.add_credential(secrets::find_in_text(text, marks));
+            self.add_credential(secrets::find_secret_in_text(text, marks));
         }
         if self.has_room_for(ReasonCode::PrivateAddressInCard) {
             match addresses::find_private_address(member, text, marks) {
@@ -187,7 +188,7 @@ impl<'c> CardTraversal<'c, '_> {
         }
     }
 
-    fn walk_segment(&mut self, segment: PointerSegment<'c>, walk: impl FnOnce(&mut Self)) {
+    fn visit_below_segment(&mut self, segment: PointerSegment<'c>, walk: impl FnOnce(&mut Self)) {
         self.path.push(segment);
         walk(self);
         self.path.pop();
@@ -195,7 +196,7 @@ impl<'c> CardTraversal<'c, '_> {
 
     /// Whether the text is a member name listed in `dependentRequired` of a skill's JSON Schema, which may resemble a
     /// key.
-    fn is_dependent_member(&self, text: &str) -> bool {
+    fn is_dependent_required_name(&self, text: &str) -> bool {
         let is_name = !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_');
         let is_listed = matches!(
             self.path.as_slice(),
@@ -209,7 +210,7 @@ impl<'c> CardTraversal<'c, '_> {
 
     /// The name of the member that holds the value, directly or in a list. In a JSON Schema, a property's `default`,
     /// `const`, `enum` and `examples` count as values of the property.
-    fn member(&self) -> &'c str {
+    fn property_name(&self) -> &'c str {
         let mut names = self.path.iter().rev().filter_map(|segment| match segment {
             PointerSegment::Member(name) => Some(*name),
             PointerSegment::Item(_) => None,
@@ -221,7 +222,7 @@ impl<'c> CardTraversal<'c, '_> {
     }
 
     /// The name of the member that holds the value, directly or in a list.
-    fn own_member(&self) -> &'c str {
+    fn enclosing_member_name(&self) -> &'c str {
         let mut names = self.path.iter().rev();
         names
             .find_map(|segment| match segment {
@@ -245,9 +246,9 @@ impl<'c> CardTraversal<'c, '_> {
         for segment in &self.path {
             match segment {
                 PointerSegment::Member(name) => {
-                    pointer::push_segment(&mut place, &truncate_bytes(name, MAX_PLACE_BYTES))
+                    pointer::push_pointer_segment(&mut place, &truncate_bytes(name, MAX_PLACE_BYTES))
                 }
-                PointerSegment::Item(at) => pointer::push_segment(&mut place, &at.to_string()),
+                PointerSegment::Item(at) => pointer::push_pointer_segment(&mut place, &at.to_string()),
             }
             if place.len() > MAX_PLACE_BYTES {
                 break;

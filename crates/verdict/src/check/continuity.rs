@@ -6,8 +6,10 @@ use semver::Version;
 use crate::card::AgentCard;
 use crate::check::edition;
 use crate::evidence::ResolutionEvidence;
-use crate::evidence::continuity::{FirstSeenVersion, HistoryOutcome, NameHistory, parse_version, record_digests};
-use crate::evidence::edition::CardEdition;
+use crate::evidence::continuity::{
+    FirstSeenVersion, HistoryOutcome, NameHistory, parse_version_without_build, record_digests,
+};
+use crate::evidence::edition::CardSuccessionFacts;
 use crate::verdict::StepStatus;
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::{Reason, ReasonCode};
@@ -27,13 +29,13 @@ pub fn check_continuity(evidence: &ResolutionEvidence, proven: Option<&AgentCard
     let block = reading.block.number;
     reasons.extend(check_recent_records(evidence, history, block, rest));
     if let Some(card) = proven {
-        reasons.extend(check_versions(evidence, card, history, block));
+        reasons.extend(check_version_history(evidence, card, history, block));
     }
     reasons
 }
 
 /// The status before reasons are considered. This step cannot fail.
-pub(super) const fn initial_status(continuity: &HistoryOutcome) -> StepStatus {
+pub(super) const fn initial_continuity_status(continuity: &HistoryOutcome) -> StepStatus {
     match continuity {
         HistoryOutcome::NotAsked => StepStatus::Skip,
         HistoryOutcome::Unavailable(_) => StepStatus::Unknown,
@@ -41,13 +43,18 @@ pub(super) const fn initial_status(continuity: &HistoryOutcome) -> StepStatus {
     }
 }
 
-fn check_versions(evidence: &ResolutionEvidence, card: &AgentCard, history: &NameHistory, block: u64) -> Vec<Reason> {
+fn check_version_history(
+    evidence: &ResolutionEvidence,
+    card: &AgentCard,
+    history: &NameHistory,
+    block: u64,
+) -> Vec<Reason> {
     let (Some(bytes), Some(version)) = (evidence.card_bytes(), card.version()) else { return Vec::new() };
     // Observations after the resolution's block are not part of its past.
     let past: Vec<&FirstSeenVersion> = history.versions.iter().filter(|seen| seen.block <= block).collect();
     let digest = Digest::compute(bytes).to_string();
-    let Some(now) = parse_version(version) else { return Vec::new() };
-    let same = || past.iter().filter(|seen| parse_version(&seen.version).as_ref() == Some(&now));
+    let Some(now) = parse_version_without_build(version) else { return Vec::new() };
+    let same = || past.iter().filter(|seen| parse_version_without_build(&seen.version).as_ref() == Some(&now));
     let is_known = same().any(|seen| seen.card == digest);
     let changed = same().next().filter(|_| !is_known && !clresolve_core::mutant!("silent-change")).map(|seen| {
         Reason::new(ReasonCode::CardChangedSilently)
@@ -69,11 +76,13 @@ fn check_versions(evidence: &ResolutionEvidence, card: &AgentCard, history: &Nam
 /// CL-69, compared with the latest card that validly followed its predecessor.
 fn check_succession(card: &AgentCard, digest: Digest, history: &NameHistory, block: u64) -> Vec<Reason> {
     let latest = history.latest.as_ref().filter(|_| history.last_block <= block);
-    latest.map(|before| edition::check_succession(before, &CardEdition::from_card(card, digest))).unwrap_or_default()
+    latest
+        .map(|before| edition::check_succession(before, &CardSuccessionFacts::from_card(card, digest)))
+        .unwrap_or_default()
 }
 
 fn check_rollback(version: &str, now: &Version, past: &[&FirstSeenVersion]) -> Option<Reason> {
-    let parsed = past.iter().filter_map(|seen| Some((parse_version(&seen.version)?, seen)));
+    let parsed = past.iter().filter_map(|seen| Some((parse_version_without_build(&seen.version)?, seen)));
     let (highest, seen) = parsed.max_by(|(a, _), (b, _)| a.cmp_precedence(b))?;
     now.cmp_precedence(&highest).is_lt().then(|| {
         Reason::new(ReasonCode::VersionRollback)

@@ -1,12 +1,12 @@
 //! Compares a card with an earlier card of the same name: CL-69.
 
-use crate::evidence::edition::CardEdition;
+use crate::evidence::edition::CardSuccessionFacts;
 use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::text::excerpt_text;
 
 /// All violations of the rules by which the card `now` may follow the card `before`. A card with the same bytes is not
 /// a later card. Unusable values are reported under other codes.
-pub fn check_succession(before: &CardEdition, now: &CardEdition) -> Vec<Reason> {
+pub fn check_succession(before: &CardSuccessionFacts, now: &CardSuccessionFacts) -> Vec<Reason> {
     if before.card == now.card {
         return Vec::new();
     }
@@ -36,9 +36,12 @@ mod tests {
     use crate::sample::{distinct_codes, good_card};
     use clresolve_core::digest::Digest;
 
-    fn edition(document: &Value) -> CardEdition {
+    fn edition(document: &Value) -> CardSuccessionFacts {
         let bytes = document.to_string();
-        CardEdition::from_card(&AgentCard::parse(bytes.as_bytes()).expect("a card"), Digest::compute(bytes.as_bytes()))
+        CardSuccessionFacts::from_card(
+            &AgentCard::parse(bytes.as_bytes()).expect("a card"),
+            Digest::compute(bytes.as_bytes()),
+        )
     }
 
     /// The codes for a successor of the valid card with these members.

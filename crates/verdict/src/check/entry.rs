@@ -16,7 +16,7 @@ const SCHEME: &str = "x402://";
 /// [`super::card::check_card`].
 pub fn check_entry(card: &AgentCard, profile: &ConformanceProfile) -> Vec<Reason> {
     let mut found = ReasonCollector::default();
-    if let (Some(entry), Some(rule)) = (card.entry(), profile.entry(card.class())) {
+    if let (Some(entry), Some(rule)) = (card.entry(), profile.entry_rule(card.class())) {
         match rule {
             EntryRule::X402 { routes } => check_x402(card, entry, routes, &mut found),
             EntryRule::Literal { value } => check_literal(entry, value, &mut found),
@@ -26,7 +26,7 @@ pub fn check_entry(card: &AgentCard, profile: &ConformanceProfile) -> Vec<Reason
 }
 
 /// Whether this step reports every text that the base schema rejects at `place`.
-pub(super) fn is_rejection_reported(card: &AgentCard, place: &str) -> bool {
+pub(super) fn reports_schema_rejection_at(card: &AgentCard, place: &str) -> bool {
     place == PLACE && card.entry().is_some()
 }
 

@@ -32,7 +32,7 @@ impl ReasonCollector {
     /// Whether a reason with a code other than `general` concerns `place` or one of its parents.
     pub fn has_specific_reason(&self, place: &str, general: ReasonCode) -> bool {
         let others = self.0.iter().filter(|reason| reason.code != general);
-        others.filter_map(|reason| reason.place.as_deref()).any(|objected| pointer::is_within(place, objected))
+        others.filter_map(|reason| reason.place.as_deref()).any(|objected| pointer::is_pointer_within(place, objected))
     }
 
     /// Whether the limit for this code is reached.

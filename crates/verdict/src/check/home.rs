@@ -8,7 +8,7 @@ use crate::card::AgentCard;
 use crate::evidence::{HttpsOutcome, RecordUsability, ResolutionEvidence, is_https_url};
 use crate::profile::ConformanceProfile;
 use clresolve_core::reason::{Reason, ReasonCode};
-use clresolve_core::records::RecordKey;
+use clresolve_core::records::TextRecordKey;
 use clresolve_core::text::excerpt_text;
 use clresolve_core::uri;
 
@@ -16,40 +16,40 @@ const ID: &str = "/$id";
 const SCHEMA: &str = "/$schema";
 
 /// Checks the card alone: the folder of its `$id` is its class, and its `$schema` is the profile's base schema.
-pub fn check_home(card: &AgentCard, profile: &ConformanceProfile) -> Vec<Reason> {
+pub fn check_id_folder_and_schema_url(card: &AgentCard, profile: &ConformanceProfile) -> Vec<Reason> {
     let mut found = ReasonCollector::default();
     if let (Some(id), Some(class)) = (well_placed_id(card, profile), card.class())
-        && profile.layer(class).is_some()
+        && profile.class_rules(class).is_some()
         && last_folder(id) != Some(class)
     {
-        found.add(difference_reason(ID, &format!("a URL in the folder {class}"), id));
+        found.add(card_id_mismatch_reason(ID, &format!("a URL in the folder {class}"), id));
     }
-    if let (Some(schema), Some(known)) = (card.text(SCHEMA), profile.card_schema())
-        && !uri::are_equivalent(schema, known)
+    if let (Some(schema), Some(known)) = (card.text_at(SCHEMA), profile.card_schema_url())
+        && !uri::are_equivalent_uris(schema, known)
     {
-        found.add(difference_reason(SCHEMA, known, schema));
+        found.add(card_id_mismatch_reason(SCHEMA, known, schema));
     }
     found.with_effects(profile)
 }
 
 /// Whether the card's `$id` is the URL under which its name publishes it. A forbidden URL is reported elsewhere.
-pub fn compare_with_record(
+pub fn compare_id_with_card_url(
     evidence: &ResolutionEvidence,
     card: &AgentCard,
     profile: &ConformanceProfile,
 ) -> Option<Reason> {
-    let url = RecordUsability::from_record(&evidence.resolved_records()?.records, RecordKey::Agentcard)
+    let url = RecordUsability::from_record(&evidence.resolved_records()?.records, TextRecordKey::Agentcard)
         .text()
         .filter(|url| is_https_url(url))?;
     if matches!(evidence.https, HttpsOutcome::Forbidden(_)) {
         return None;
     }
     let id = well_placed_id(card, profile)?;
-    (!uri::are_equivalent(id, url)).then(|| profile.assign_effect(difference_reason(ID, url, id)))
+    (!uri::are_equivalent_uris(id, url)).then(|| profile.assign_effect(card_id_mismatch_reason(ID, url, id)))
 }
 
 /// Drops this file's findings on members that the base schema rejects.
-pub fn drop_schema_rejected(reasons: &mut Vec<Reason>) {
+pub fn drop_schema_rejected_findings(reasons: &mut Vec<Reason>) {
     let refused: Vec<_> = reasons
         .iter()
         .filter(|reason| reason.code == ReasonCode::CardSchemaInvalid)
@@ -59,7 +59,7 @@ pub fn drop_schema_rejected(reasons: &mut Vec<Reason>) {
 }
 
 fn well_placed_id<'c>(card: &'c AgentCard, profile: &ConformanceProfile) -> Option<&'c str> {
-    card.text(ID).filter(|_| !verbs::is_misplaced(card, profile))
+    card.text_at(ID).filter(|_| !verbs::is_card_id_misplaced(card, profile))
 }
 
 /// The last folder in the path of a URL.
@@ -69,7 +69,7 @@ fn last_folder(url: &str) -> Option<&str> {
     path.rsplit('/').nth(1)
 }
 
-fn difference_reason(place: &str, expected: &str, observed: &str) -> Reason {
+fn card_id_mismatch_reason(place: &str, expected: &str, observed: &str) -> Reason {
     Reason::new(ReasonCode::CardIdMismatch)
         .expected(excerpt_text(expected))
         .observed(excerpt_text(observed))
@@ -84,7 +84,7 @@ mod tests {
     use crate::sample::{good_card, good_commercial_card, judge_document, judge_document_under};
 
     fn places(document: &Value) -> Vec<String> {
-        judge_document(document, check_home).into_iter().filter_map(|reason| reason.place).collect()
+        judge_document(document, check_id_folder_and_schema_url).into_iter().filter_map(|reason| reason.place).collect()
     }
 
     #[test]
@@ -110,9 +110,9 @@ mod tests {
     #[test]
     fn the_schema_is_that_of_the_release_line() {
         let mut document = good_card();
-        assert_eq!(judge_document_under("agent-cards/1.1.0", &document, check_home).len(), 1);
+        assert_eq!(judge_document_under("agent-cards/1.1.0", &document, check_id_folder_and_schema_url).len(), 1);
         document[&SCHEMA[1..]] = json!("https://commandlayer.org/agent-cards/schemas/v1.1.0/agent.card.schema.json");
-        assert_eq!(judge_document_under("agent-cards/1.1.0", &document, check_home), []);
+        assert_eq!(judge_document_under("agent-cards/1.1.0", &document, check_id_folder_and_schema_url), []);
         assert_eq!(places(&document), [SCHEMA]);
         for member in [&ID[1..], &SCHEMA[1..]] {
             document.as_object_mut().expect("a card").remove(member);

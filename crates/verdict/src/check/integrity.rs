@@ -9,13 +9,13 @@ use bytes::Bytes;
 
 use crate::evidence;
 use crate::evidence::{
-    HttpsOutcome, IpfsMirrorPath, IpfsMirrorPathError, IpfsOutcome, RecordUsability, RefutingWalkError,
+    HttpsOutcome, IpfsMirrorLocation, IpfsMirrorLocationError, IpfsWalkOutcome, RecordUsability, RefutingWalkError,
     ResolutionEvidence,
 };
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::{Reason, ReasonCode, ResolutionStep};
-use clresolve_core::records::{RecordKey, RecordSet};
-use clresolve_ipfs::{CidError, ContentId, ContentRefutation};
+use clresolve_core::records::{TextRecordKey, TextRecordSet};
+use clresolve_ipfs::{CidError, ContentId, ProvenContentDefect};
 
 /// The names of the sources in reasons.
 const HTTPS: &str = "https";
@@ -53,17 +53,20 @@ impl SourceDigests {
 
 /// Judges the sources and the proof of the content.
 pub fn check_integrity(evidence: &ResolutionEvidence) -> IntegrityFindings {
-    check_integrity_with(evidence, &SourceDigests::from_sources(evidence))
+    check_integrity_with_digests(evidence, &SourceDigests::from_sources(evidence))
 }
 
 /// Like [`check_integrity()`], with precomputed digests.
-pub(super) fn check_integrity_with(evidence: &ResolutionEvidence, digests: &SourceDigests) -> IntegrityFindings {
+pub(super) fn check_integrity_with_digests(
+    evidence: &ResolutionEvidence,
+    digests: &SourceDigests,
+) -> IntegrityFindings {
     let Some(found) = evidence.resolved_records() else { return IntegrityFindings::default() };
     let claims = ContentClaims::from_records(&found.records, evidence.https.bytes());
     let content = proven_bytes(evidence, &claims).map(|bytes| digests.digest_of(bytes));
     let mut reasons = claims.malformed.clone();
     reasons.extend(check_https_source(evidence, &claims));
-    reasons.extend(lying_gateways(evidence));
+    reasons.extend(lying_gateway_reasons(evidence));
     reasons.extend(walk_reason(evidence, &claims));
     reasons.extend(compare_https_with_cid(evidence, &claims, digests));
     reasons.extend(compare_mirror_content(evidence, digests));
@@ -85,43 +88,45 @@ struct ContentClaims<'e> {
     served: Option<&'e Bytes>,
     /// Whether the CID is raw and is the hash of the served bytes; computed on first use.
     names_served: OnceCell<bool>,
-    mirror: Option<IpfsMirrorPath>,
+    mirror: Option<IpfsMirrorLocation>,
     checksum: Option<Digest>,
     malformed: Vec<Reason>,
 }
 
 impl<'e> ContentClaims<'e> {
-    fn from_records(records: &RecordSet, served: Option<&'e Bytes>) -> Self {
+    fn from_records(records: &TextRecordSet, served: Option<&'e Bytes>) -> Self {
         let mut malformed = Vec::new();
-        let url = RecordUsability::from_record(records, RecordKey::Agentcard).text();
+        let url = RecordUsability::from_record(records, TextRecordKey::Agentcard).text();
         if let Some(url) = url.filter(|url| !evidence::is_https_url(url)) {
             malformed.push(
-                Reason::new(ReasonCode::AgentcardUrlNotHttps).at_place(RecordKey::Agentcard.as_str()).observed(url),
+                Reason::new(ReasonCode::AgentcardUrlNotHttps).at_place(TextRecordKey::Agentcard.as_str()).observed(url),
             );
         }
-        let cid = RecordUsability::from_record(records, RecordKey::CidAgentcard)
-            .text()
-            .and_then(|value| ContentId::parse(value).map_err(|error| malformed.push(cid_reason(&error, value))).ok());
-        let mirror = RecordUsability::from_record(records, RecordKey::MirrorIpfs).text().and_then(|value| {
-            let cid = RecordUsability::from_record(records, RecordKey::CidAgentcard).text();
-            IpfsMirrorPath::parse(value).map_err(|error| malformed.extend(mirror_reason(&error, value, cid))).ok()
+        let cid = RecordUsability::from_record(records, TextRecordKey::CidAgentcard).text().and_then(|value| {
+            ContentId::parse(value).map_err(|error| malformed.push(malformed_cid_reason(&error, value))).ok()
+        });
+        let mirror = RecordUsability::from_record(records, TextRecordKey::MirrorIpfs).text().and_then(|value| {
+            let cid = RecordUsability::from_record(records, TextRecordKey::CidAgentcard).text();
+            IpfsMirrorLocation::parse(value)
+                .map_err(|error| malformed.extend(malformed_mirror_reason(&error, value, cid)))
+                .ok()
         });
         if let (Some(cid), Some(mirror)) = (&cid, &mirror)
             && mirror.cid != *cid
         {
             malformed.push(
                 Reason::new(ReasonCode::MirrorCidMismatch)
-                    .at_place(RecordKey::MirrorIpfs.as_str())
+                    .at_place(TextRecordKey::MirrorIpfs.as_str())
                     .expected(cid.to_string())
                     .observed(mirror.cid.to_string()),
             );
         }
-        let checksum = RecordUsability::from_record(records, RecordKey::Checksum).text().and_then(|value| {
+        let checksum = RecordUsability::from_record(records, TextRecordKey::Checksum).text().and_then(|value| {
             let parsed = value.parse().ok();
             if parsed.is_none() {
                 malformed.push(
                     Reason::new(ReasonCode::ChecksumMalformed)
-                        .at_place(RecordKey::Checksum.as_str())
+                        .at_place(TextRecordKey::Checksum.as_str())
                         .expected("64 hex digits, with or without the prefix sha256:")
                         .observed(value),
                 );
@@ -144,7 +149,7 @@ impl<'e> ContentClaims<'e> {
     }
 
     /// Whether the mirror record that supplied the walked path is about this CID.
-    fn path_is_meant(&self) -> bool {
+    fn is_mirror_path_for_cid(&self) -> bool {
         match (&self.cid, &self.mirror) {
             (Some(cid), Some(mirror)) => mirror.cid == *cid,
             _ => false,
@@ -153,21 +158,21 @@ impl<'e> ContentClaims<'e> {
 }
 
 /// The defect of a mirror record. `None` if its CID is the same malformed text as in `cl.cid.agentcard`.
-fn mirror_reason(error: &IpfsMirrorPathError, value: &str, cid: Option<&str>) -> Option<Reason> {
+fn malformed_mirror_reason(error: &IpfsMirrorLocationError, value: &str, cid: Option<&str>) -> Option<Reason> {
     let code = match error {
-        IpfsMirrorPathError::Cid(_) if cid.is_some() && cid == IpfsMirrorPath::cid_text(value) => return None,
-        IpfsMirrorPathError::Cid(CidError::HashForbidden(_)) => ReasonCode::CidHashForbidden,
+        IpfsMirrorLocationError::Cid(_) if cid.is_some() && cid == IpfsMirrorLocation::cid_text(value) => return None,
+        IpfsMirrorLocationError::Cid(CidError::HashForbidden(_)) => ReasonCode::CidHashForbidden,
         _ => ReasonCode::MirrorMalformed,
     };
-    Some(Reason::new(code).at_place(RecordKey::MirrorIpfs.as_str()).observed(format!("{value}: {error}")))
+    Some(Reason::new(code).at_place(TextRecordKey::MirrorIpfs.as_str()).observed(format!("{value}: {error}")))
 }
 
-fn cid_reason(error: &CidError, value: &str) -> Reason {
+fn malformed_cid_reason(error: &CidError, value: &str) -> Reason {
     let code = match error {
         CidError::Malformed(_) => ReasonCode::CidMalformed,
         CidError::HashForbidden(_) => ReasonCode::CidHashForbidden,
     };
-    Reason::new(code).at_place(RecordKey::CidAgentcard.as_str()).observed(format!("{value}: {error}"))
+    Reason::new(code).at_place(TextRecordKey::CidAgentcard.as_str()).observed(format!("{value}: {error}"))
 }
 
 fn check_https_source(evidence: &ResolutionEvidence, claims: &ContentClaims<'_>) -> Option<Reason> {
@@ -178,7 +183,7 @@ fn check_https_source(evidence: &ResolutionEvidence, claims: &ContentClaims<'_>)
             Reason::new(ReasonCode::SourceOversize).expected(format!("at most {limit} bytes"))
         }
         HttpsOutcome::Unavailable(cause)
-            if evidence.card_bytes().is_some() || !nothing_else_is_known(evidence, claims) =>
+            if evidence.card_bytes().is_some() || !is_ipfs_content_unknown(evidence, claims) =>
         {
             Reason::new(ReasonCode::SourceUnavailable).observed(cause.to_string())
         }
@@ -188,20 +193,20 @@ fn check_https_source(evidence: &ResolutionEvidence, claims: &ContentClaims<'_>)
 }
 
 /// Whether IPFS yielded nothing either: not requested, or no gateway had the blocks.
-fn nothing_else_is_known(evidence: &ResolutionEvidence, claims: &ContentClaims<'_>) -> bool {
+fn is_ipfs_content_unknown(evidence: &ResolutionEvidence, claims: &ContentClaims<'_>) -> bool {
     match &evidence.ipfs {
-        IpfsOutcome::NotAsked | IpfsOutcome::Unproven(_) => true,
-        IpfsOutcome::Refuted(refuted) => is_about_path(refuted) && !claims.path_is_meant(),
-        IpfsOutcome::Proven { .. } => false,
+        IpfsWalkOutcome::NotAsked | IpfsWalkOutcome::Unproven(_) => true,
+        IpfsWalkOutcome::Refuted(refuted) => is_path_at_fault(refuted) && !claims.is_mirror_path_for_cid(),
+        IpfsWalkOutcome::Proven { .. } => false,
     }
 }
 
 /// Whether the path is at fault, not the content under the CID.
-const fn is_about_path(refuted: &RefutingWalkError) -> bool {
-    matches!(refuted.refutation(), ContentRefutation::PathMissing | ContentRefutation::NotFile)
+const fn is_path_at_fault(refuted: &RefutingWalkError) -> bool {
+    matches!(refuted.refutation(), ProvenContentDefect::PathMissing | ProvenContentDefect::NotFile)
 }
 
-fn lying_gateways(evidence: &ResolutionEvidence) -> impl Iterator<Item = Reason> + '_ {
+fn lying_gateway_reasons(evidence: &ResolutionEvidence) -> impl Iterator<Item = Reason> + '_ {
     evidence
         .liars
         .iter()
@@ -211,27 +216,31 @@ fn lying_gateways(evidence: &ResolutionEvidence) -> impl Iterator<Item = Reason>
 /// The defect that the walk under `cl.cid.agentcard` found.
 fn walk_reason(evidence: &ResolutionEvidence, claims: &ContentClaims<'_>) -> Option<Reason> {
     let reason = match &evidence.ipfs {
-        IpfsOutcome::NotAsked | IpfsOutcome::Proven { .. } => return None,
-        IpfsOutcome::Refuted(refuted) if is_about_path(refuted) && !claims.path_is_meant() => return None,
-        IpfsOutcome::Refuted(refuted) => match refuted.refutation() {
-            ContentRefutation::PathMissing => Reason::new(ReasonCode::CidPathMissing).observed(refuted.to_string()),
-            ContentRefutation::NotFile => Reason::new(ReasonCode::CidPathNotFile),
-            ContentRefutation::Invalid => {
+        IpfsWalkOutcome::NotAsked | IpfsWalkOutcome::Proven { .. } => return None,
+        IpfsWalkOutcome::Refuted(refuted) if is_path_at_fault(refuted) && !claims.is_mirror_path_for_cid() => {
+            return None;
+        }
+        IpfsWalkOutcome::Refuted(refuted) => match refuted.refutation() {
+            ProvenContentDefect::PathMissing => Reason::new(ReasonCode::CidPathMissing).observed(refuted.to_string()),
+            ProvenContentDefect::NotFile => Reason::new(ReasonCode::CidPathNotFile),
+            ProvenContentDefect::Invalid => {
                 Reason::new(ReasonCode::CidDagInvalid).observed(format!("{}: {refuted}", refuted.error_class()))
             }
-            ContentRefutation::HashForbidden => Reason::new(ReasonCode::CidHashForbidden).observed(refuted.to_string()),
-            ContentRefutation::Oversize { limit } => Reason::new(ReasonCode::SourceOversize)
-                .in_step(ResolutionStep::FetchIpfs)
+            ProvenContentDefect::HashForbidden => {
+                Reason::new(ReasonCode::CidHashForbidden).observed(refuted.to_string())
+            }
+            ProvenContentDefect::Oversize { limit } => Reason::new(ReasonCode::SourceOversize)
+                .with_step(ResolutionStep::FetchIpfs)
                 .expected(format!("at most {limit} bytes")),
         },
-        IpfsOutcome::Unproven(_) if clresolve_core::mutant!("unproven-is-silent") => return None,
-        IpfsOutcome::Unproven(causes) => return unproven_reason(evidence, claims, causes),
+        IpfsWalkOutcome::Unproven(_) if clresolve_core::mutant!("unproven-is-silent") => return None,
+        IpfsWalkOutcome::Unproven(causes) => return unavailable_blocks_reason(evidence, claims, causes),
     };
     Some(reason.at_place(IPFS))
 }
 
 /// No gateway had the blocks: `cid-unproven` if the URL served a card, otherwise `card-unreachable`.
-fn unproven_reason(
+fn unavailable_blocks_reason(
     evidence: &ResolutionEvidence,
     claims: &ContentClaims<'_>,
     causes: &[(String, String)],
@@ -241,7 +250,7 @@ fn unproven_reason(
         // The bytes in hand prove the raw CID, so only a source is missing.
         HttpsOutcome::Body { .. } if claims.served_is_proven() => Some(
             Reason::new(ReasonCode::SourceUnavailable)
-                .in_step(ResolutionStep::FetchIpfs)
+                .with_step(ResolutionStep::FetchIpfs)
                 .at_place(IPFS)
                 .observed(causes()),
         ),
@@ -252,7 +261,7 @@ fn unproven_reason(
         HttpsOutcome::Unavailable(_) => None,
         HttpsOutcome::NotAsked | HttpsOutcome::Forbidden(_) | HttpsOutcome::Oversize(_) => Some(
             Reason::new(ReasonCode::CardUnreachable)
-                .in_step(ResolutionStep::FetchIpfs)
+                .with_step(ResolutionStep::FetchIpfs)
                 .at_place(IPFS)
                 .observed(causes()),
         ),
@@ -276,7 +285,9 @@ fn compare_https_with_cid(
         let reason =
             Reason::new(ReasonCode::CidMismatch).at_place(HTTPS).expected(cid.to_string()).observed(digest(served));
         match evidence.ipfs.bytes() {
-            Some(proven) => reason.fix(format!("restore the released bytes ({}) at the card's URL", digest(proven))),
+            Some(proven) => {
+                reason.with_fix(format!("restore the released bytes ({}) at the card's URL", digest(proven)))
+            }
             None => reason,
         }
     })
@@ -288,7 +299,7 @@ fn compare_mirror_content(evidence: &ResolutionEvidence, digests: &SourceDigests
     let (served, mirrored) = (evidence.https.bytes()?, evidence.mirror.bytes()?);
     (served != mirrored).then(|| {
         Reason::new(ReasonCode::MirrorContentMismatch)
-            .at_place(RecordKey::MirrorIpfs.as_str())
+            .at_place(TextRecordKey::MirrorIpfs.as_str())
             .expected(digest(served))
             .observed(digest(mirrored))
     })
@@ -318,9 +329,9 @@ fn compare_checksums(
                 .observed(digest(bytes));
             // Only suggest bytes that the CID proves.
             if proven == Some(bytes) {
-                reason.fix(format!("set {} to {}", RecordKey::Checksum, digest(bytes)))
+                reason.with_fix(format!("set {} to {}", TextRecordKey::Checksum, digest(bytes)))
             } else {
-                reason.fix("restore the released bytes")
+                reason.with_fix("restore the released bytes")
             }
         })
         .collect()

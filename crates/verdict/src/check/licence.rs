@@ -30,9 +30,9 @@ impl LicenceClarity {
             return Self::classify_expression(&expression);
         }
         if short && let Some(licence) = licence_by_title(text) {
-            return if is_open(licence) { Self::Documented } else { Self::NotOpen };
+            return if is_open_licence(licence) { Self::Documented } else { Self::NotOpen };
         }
-        if leading_licence(text).is_some_and(|licence| !is_open(licence)) {
+        if leading_licence(text).is_some_and(|licence| !is_open_licence(licence)) {
             return Self::NotOpen;
         }
         if leads_to_terms(text) { Self::Documented } else { Self::Unrecognized }
@@ -40,7 +40,7 @@ impl LicenceClarity {
 
     fn classify_expression(expression: &Expression) -> Self {
         let own = |item: &LicenseItem| matches!(item, LicenseItem::Other { .. });
-        let open = |item: &LicenseItem| item.id().is_some_and(is_open);
+        let open = |item: &LicenseItem| item.id().is_some_and(is_open_licence);
         if expression.evaluate(|term| open(&term.license)) {
             Self::Open
         } else if expression.evaluate(|term| open(&term.license) || own(&term.license)) {
@@ -62,7 +62,7 @@ impl LicenceClarity {
 }
 
 pub(super) fn licence_reason(card: &AgentCard) -> Option<Reason> {
-    let text = card.text("/license")?;
+    let text = card.text_at("/license")?;
     let code = match LicenceClarity::classify(text) {
         LicenceClarity::Open | LicenceClarity::Documented => return None,
         LicenceClarity::NotOpen => ReasonCode::LicenseNotOpen,
@@ -71,7 +71,7 @@ pub(super) fn licence_reason(card: &AgentCard) -> Option<Reason> {
     Some(Reason::new(code).observed(excerpt_text(text)).at_place("/license"))
 }
 
-fn is_open(licence: spdx::LicenseId) -> bool {
+fn is_open_licence(licence: spdx::LicenseId) -> bool {
     licence.is_osi_approved() || licence.is_fsf_free_libre()
 }
 

@@ -6,14 +6,14 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::evidence::{ClOwnerEvidence, RecordUsability, ResolutionEvidence};
 use crate::profile::ConformanceProfile;
-use clresolve_core::characters::unsafe_in_value;
+use clresolve_core::characters::first_unsafe_character_in_value;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{
     BlockSelector, ChainBlock, ChainError, ClOwnerReading, EnsAnswer, NameHolder, NameReading, ResolvedRecords,
-    max_header_age,
+    max_finalized_header_age,
 };
 use clresolve_core::reason::{Reason, ReasonCode};
-use clresolve_core::records::{RecordKey, RecordSet, TextRecord};
+use clresolve_core::records::{TextRecord, TextRecordKey, TextRecordSet};
 use clresolve_core::text::UntrustedText;
 
 /// Remaining time of a registration below which its end is reported.
@@ -30,16 +30,16 @@ pub fn check_records(evidence: &ResolutionEvidence, profile: &ConformanceProfile
         Ok(reading) => reading,
         Err(error) => return vec![chain_error_reason(error)],
     };
-    let mut reasons = unsettled_reasons(reading, evidence.block, evidence.chain_id, evidence.now);
+    let mut reasons = unsettled_reading_reasons(reading, evidence.block, evidence.chain_id, evidence.now);
     match &reading.answer {
         EnsAnswer::Unregistered => reasons.push(Reason::new(ReasonCode::NameUnregistered)),
         EnsAnswer::NoResolver(address) => {
             reasons.push(resolver_missing_reason(address.as_ref().map(ToString::to_string)))
         }
         EnsAnswer::Records(found) => {
-            reasons.extend(origin_reasons(found));
+            reasons.extend(wildcard_and_offchain_reasons(found));
             reasons.extend(check_expiry(&evidence.name, reading.expiry, reading.block.timestamp));
-            reasons.extend(check_values(&found.records, profile));
+            reasons.extend(check_record_values(&found.records, profile));
             reasons.extend(evidence.misspelt_keys.iter().map(|(key, spelt)| misspelt_key_reason(*key, spelt)));
             reasons.extend(holder_unreadable_reason(reading.holder));
             reasons.extend(check_owner(evidence, found));
@@ -49,7 +49,12 @@ pub fn check_records(evidence: &ResolutionEvidence, profile: &ConformanceProfile
 }
 
 /// Reasons against relying on a reading: a single third-party endpoint, an old block, or a change that is not final.
-pub fn unsettled_reasons(reading: &NameReading, block: BlockSelector, chain_id: u64, now: Timestamp) -> Vec<Reason> {
+pub fn unsettled_reading_reasons(
+    reading: &NameReading,
+    block: BlockSelector,
+    chain_id: u64,
+    now: Timestamp,
+) -> Vec<Reason> {
     [
         single_endpoint_reason(reading),
         old_block_reason(&reading.block, block, chain_id, now),
@@ -84,7 +89,7 @@ pub fn chain_error_reason(error: &ChainError) -> Reason {
 }
 
 fn single_endpoint_reason(reading: &NameReading) -> Option<Reason> {
-    reading.proof.is_single_third_party().then(|| Reason::new(ReasonCode::SingleRpc))
+    reading.proof.relies_on_single_third_party().then(|| Reason::new(ReasonCode::SingleRpc))
 }
 
 /// The reason if the chain's block is too old to rely on. A block selected by number is never too old.
@@ -92,7 +97,7 @@ pub fn old_block_reason(block: &ChainBlock, selector: BlockSelector, chain_id: u
     if selector.number().is_some() {
         return None;
     }
-    let (age, most) = (now.duration_since(block.timestamp), max_header_age(chain_id));
+    let (age, most) = (now.duration_since(block.timestamp), max_finalized_header_age(chain_id));
     (age > most && !clresolve_core::mutant!("old-header")).then(|| {
         Reason::new(ReasonCode::ChainBehind)
             .expected(format!("at most {} minutes old", most.as_mins()))
@@ -115,7 +120,7 @@ fn pending_change_reason(reading: &NameReading) -> Option<Reason> {
             );
         }
     };
-    if latest.agrees_with(reading) {
+    if latest.agrees_with_reading(reading) {
         return None;
     }
     let mut changed = match (&reading.answer, &latest.answer) {
@@ -132,9 +137,9 @@ fn pending_change_reason(reading: &NameReading) -> Option<Reason> {
         .then(|| Reason::new(ReasonCode::RecordPending).observed(format!("changed: {}", changed.join(", "))))
 }
 
-fn changed_keys(then: &RecordSet, now: &RecordSet) -> Vec<&'static str> {
-    let asked: BTreeSet<RecordKey> = then.iter().chain(now.iter()).map(|(key, _)| key).collect();
-    asked.into_iter().filter(|key| then.get(*key) != now.get(*key)).map(RecordKey::as_str).collect()
+fn changed_keys(then: &TextRecordSet, now: &TextRecordSet) -> Vec<&'static str> {
+    let asked: BTreeSet<TextRecordKey> = then.iter().chain(now.iter()).map(|(key, _)| key).collect();
+    asked.into_iter().filter(|key| then.get(*key) != now.get(*key)).map(TextRecordKey::as_str).collect()
 }
 
 fn resolver_missing_reason(address: Option<String>) -> Reason {
@@ -145,7 +150,7 @@ fn resolver_missing_reason(address: Option<String>) -> Reason {
     }
 }
 
-fn origin_reasons(found: &ResolvedRecords) -> Vec<Reason> {
+fn wildcard_and_offchain_reasons(found: &ResolvedRecords) -> Vec<Reason> {
     let mut reasons = Vec::new();
     if let Some(ancestor) = &found.wildcard {
         reasons.push(Reason::new(ReasonCode::NameWildcard).observed(ancestor.as_str()));
@@ -172,36 +177,37 @@ fn check_expiry(name: &EnsName, expiry: Option<Timestamp>, now: Timestamp) -> Op
     Some(Reason::new(code).observed(expiry.to_string()))
 }
 
-fn check_values(records: &RecordSet, profile: &ConformanceProfile) -> Vec<Reason> {
-    let missing = profile.records().iter().filter(|key| *records.get(**key) == TextRecord::Absent).map(|key| {
-        Reason::new(ReasonCode::TxtMissing)
-            .requirement(missing_requirement(*key))
-            .at_place(key.as_str())
-            .message(format!("The text record {key} is not set."))
-    });
-    let present = records.iter().filter_map(|(key, record)| check_value(key, record));
+fn check_record_values(records: &TextRecordSet, profile: &ConformanceProfile) -> Vec<Reason> {
+    let missing =
+        profile.required_records().iter().filter(|key| *records.get(**key) == TextRecord::Absent).map(|key| {
+            Reason::new(ReasonCode::TxtMissing)
+                .with_requirement(requirement_id_of_key(*key))
+                .at_place(key.as_str())
+                .message(format!("The text record {key} is not set."))
+        });
+    let present = records.iter().filter_map(|(key, record)| check_record_value(key, record));
     missing.chain(present).collect()
 }
 
 /// A record whose key resembles that of a missing one. Its value is not read.
-fn misspelt_key_reason(key: RecordKey, spelt: &str) -> Reason {
+fn misspelt_key_reason(key: TextRecordKey, spelt: &str) -> Reason {
     Reason::new(ReasonCode::TxtKeyNearMiss).at_place(spelt).expected(key.as_str()).observed(spelt)
 }
 
 /// The checklist row that requires `key`.
-fn missing_requirement(key: RecordKey) -> &'static str {
+fn requirement_id_of_key(key: TextRecordKey) -> &'static str {
     match key {
-        RecordKey::Agentcard => "CL-36",
-        RecordKey::CidAgentcard => "CL-37",
-        RecordKey::MirrorIpfs => "CL-38",
-        RecordKey::Checksum => "CL-39",
-        RecordKey::Owner => "CL-40",
+        TextRecordKey::Agentcard => "CL-36",
+        TextRecordKey::CidAgentcard => "CL-37",
+        TextRecordKey::MirrorIpfs => "CL-38",
+        TextRecordKey::Checksum => "CL-39",
+        TextRecordKey::Owner => "CL-40",
         _ => "CL-35",
     }
 }
 
 /// The defect of a value, if any: unsafe characters, otherwise surrounding white space.
-fn check_value(key: RecordKey, record: &TextRecord) -> Option<Reason> {
+fn check_record_value(key: TextRecordKey, record: &TextRecord) -> Option<Reason> {
     let text = match record {
         TextRecord::Absent => return None,
         TextRecord::NotUtf8(bytes) => {
@@ -216,7 +222,7 @@ fn check_value(key: RecordKey, record: &TextRecord) -> Option<Reason> {
         }
         TextRecord::Text(text) => text,
     };
-    if let Some(character) = unsafe_in_value(text) {
+    if let Some(character) = first_unsafe_character_in_value(text) {
         let found = format!("U+{:04X} in {}", u32::from(character), UntrustedText::new(text));
         return Some(Reason::new(ReasonCode::TxtUnsafeCharacters).at_place(key.as_str()).observed(found));
     }
@@ -240,11 +246,11 @@ pub fn owner_is_proven(evidence: &ResolutionEvidence) -> bool {
 
 /// The name's holder and expiry are unknown.
 fn holder_unreadable_reason(holder: NameHolder) -> Option<Reason> {
-    holder.unreadable().map(|how| Reason::new(ReasonCode::HolderUnreadable).observed(how.to_string()))
+    holder.ensv2_migration_sign().map(|how| Reason::new(ReasonCode::HolderUnreadable).observed(how.to_string()))
 }
 
 fn check_owner(evidence: &ResolutionEvidence, found: &ResolvedRecords) -> Option<Reason> {
-    let owner = RecordUsability::from_record(&found.records, RecordKey::Owner).text()?;
+    let owner = RecordUsability::from_record(&found.records, TextRecordKey::Owner).text()?;
     if owner_is_proven(evidence) {
         return None;
     }
@@ -255,13 +261,18 @@ fn check_owner(evidence: &ResolutionEvidence, found: &ResolvedRecords) -> Option
         (_, NameHolder::Nobody) => "the registry names no holder".to_owned(),
         (ClOwnerEvidence::Failed(cause), _) => cause.to_string(),
         (ClOwnerEvidence::NotAName(cause), _) => cause.to_string(),
-        (ClOwnerEvidence::Read(ClOwnerReading { holder, .. }), _) if holder.unreadable().is_some() => {
+        (ClOwnerEvidence::Read(ClOwnerReading { holder, .. }), _) if holder.ensv2_migration_sign().is_some() => {
             return holder_unreadable_reason(*holder)
-                .map(|reason| reason.at_place(RecordKey::Owner.as_str()).expected(owner));
+                .map(|reason| reason.at_place(TextRecordKey::Owner.as_str()).expected(owner));
         }
         (_, NameHolder::Address(holder)) => format!("the holder is {holder}"),
     };
-    Some(Reason::new(ReasonCode::OwnerUnproven).at_place(RecordKey::Owner.as_str()).expected(owner).observed(observed))
+    Some(
+        Reason::new(ReasonCode::OwnerUnproven)
+            .at_place(TextRecordKey::Owner.as_str())
+            .expected(owner)
+            .observed(observed),
+    )
 }
 
 #[cfg(test)]

@@ -19,15 +19,15 @@
 
 use super::{ReasonCollector, verbs};
 use crate::card::AgentCard;
-use crate::evidence::{SchemaEvidence, SchemaFetchError, SchemaResponses};
-use crate::manifest::{BoundSchemaEntry, ManifestVerb, SchemaReleaseManifest, SchemaSide};
+use crate::evidence::{CanonicalAndMirrorSchema, SchemaEvidence, SchemaFetchError};
+use crate::manifest::{BoundSchemaEntry, ManifestVerb, SchemaReleaseManifest, SchemaRole};
 use crate::profile::ConformanceProfile;
 use crate::schema::served::ServedSchema;
 use crate::schema::strict::StrictModeFaults;
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
-use clresolve_core::recordable::RecordableCause;
-use clresolve_core::records::{RecordKey, RecordSet, TextRecord};
+use clresolve_core::recordable::LiveOrRecordedCause;
+use clresolve_core::records::{TextRecord, TextRecordKey, TextRecordSet};
 use clresolve_core::text::excerpt_text;
 use clresolve_core::uri;
 
@@ -36,7 +36,7 @@ use clresolve_core::uri;
 pub fn check_schemas(
     card: &AgentCard,
     evidence: &SchemaEvidence,
-    records: &RecordSet,
+    records: &TextRecordSet,
     profile: &ConformanceProfile,
 ) -> Vec<Reason> {
     check_bound_schemas(card, FetchedOrPinnedSchemas::Fetched(evidence), records, profile)
@@ -51,10 +51,10 @@ pub(super) enum FetchedOrPinnedSchemas<'e> {
 }
 
 impl<'e> FetchedOrPinnedSchemas<'e> {
-    fn fetched_responses(self, side: SchemaSide) -> Option<&'e SchemaResponses> {
+    fn fetched_responses(self, side: SchemaRole) -> Option<&'e CanonicalAndMirrorSchema> {
         match (self, side) {
-            (Self::Fetched(evidence), SchemaSide::Request) => Some(&evidence.request),
-            (Self::Fetched(evidence), SchemaSide::Receipt) => Some(&evidence.receipt),
+            (Self::Fetched(evidence), SchemaRole::Request) => Some(&evidence.request),
+            (Self::Fetched(evidence), SchemaRole::Receipt) => Some(&evidence.receipt),
             (Self::AsPinned, _) => None,
         }
     }
@@ -63,16 +63,16 @@ impl<'e> FetchedOrPinnedSchemas<'e> {
 pub(super) fn check_bound_schemas(
     card: &AgentCard,
     schemas: FetchedOrPinnedSchemas<'_>,
-    records: &RecordSet,
+    records: &TextRecordSet,
     profile: &ConformanceProfile,
 ) -> Vec<Reason> {
     let mut found = ReasonCollector::default();
-    let layer = card.class().and_then(|class| profile.layer(class));
+    let layer = card.class().and_then(|class| profile.class_rules(class));
     if let Some(manifest) = layer.map(|layer| layer.manifest())
         && let Some(verb) = card.primary_verb().and_then(|verb| manifest.verb(verb))
     {
         let mut all_pinned = true;
-        for side in SchemaSide::ALL {
+        for side in SchemaRole::ALL {
             let entry = verb.schema(side);
             let Some(pinned) = entry.sha256 else {
                 all_pinned = false;
@@ -80,13 +80,13 @@ pub(super) fn check_bound_schemas(
                 continue;
             };
             if let Some(fetched) = schemas.fetched_responses(side) {
-                check_bytes(side, fetched, &entry.id, pinned, profile, &mut found);
+                check_schema_bytes(side, fetched, &entry.id, pinned, profile, &mut found);
             }
-            if let Some(location) = card.schema_mirror(side).filter(|location| !verbs::is_https(location)) {
+            if let Some(location) = card.schema_mirror_location(side).filter(|location| !verbs::is_https(location)) {
                 let reason = Reason::new(ReasonCode::SchemaMirrorUnreachable).expected("an https URL");
                 found.add_once(reason.observed(excerpt_text(location)).at_place(side.mirror_pointer()));
             }
-            check_checksums(side, entry, pinned, records, &mut found);
+            check_schema_checksum_records(side, entry, pinned, records, &mut found);
         }
         if all_pinned {
             check_binding_records(verb, manifest, records, &mut found);
@@ -100,8 +100,8 @@ pub(super) fn check_bound_schemas(
 /// # Errors
 /// The reasons why the bytes are not proven, with the codes of depth `schemas`.
 pub fn proven_schema(
-    side: SchemaSide,
-    fetched: &SchemaResponses,
+    side: SchemaRole,
+    fetched: &CanonicalAndMirrorSchema,
     entry: &BoundSchemaEntry,
     profile: &ConformanceProfile,
 ) -> Result<ServedSchema, Vec<Reason>> {
@@ -109,7 +109,7 @@ pub fn proven_schema(
     let Some(pinned) = entry.sha256 else {
         return Err(vec![Reason::new(ReasonCode::SchemaUnpinned).at_place(side.schema_pointer())]);
     };
-    check_bytes(side, fetched, &entry.id, pinned, profile, &mut found);
+    check_schema_bytes(side, fetched, &entry.id, pinned, profile, &mut found);
     let mut against: Vec<_> =
         found.with_effects(profile).into_iter().filter(|reason| reason.effect != ReasonEffect::Warn).collect();
     let is_believed = clresolve_core::mutant!("schemas-of-anybody");
@@ -127,8 +127,8 @@ pub fn proven_schema(
 /// All findings on one schema as its layer publishes it: its bytes at the canonical location and at one mirror, and
 /// the publisher's checksum list. A good mirror does not replace a canonical location that serves nothing.
 pub fn check_published_schema(
-    side: SchemaSide,
-    fetched: &SchemaResponses,
+    side: SchemaRole,
+    fetched: &CanonicalAndMirrorSchema,
     entry: &BoundSchemaEntry,
     profile: &ConformanceProfile,
 ) -> Vec<Reason> {
@@ -136,9 +136,9 @@ pub fn check_published_schema(
     let Some(pinned) = entry.sha256 else {
         return vec![Reason::new(ReasonCode::SchemaUnpinned).at_place(side.schema_pointer())];
     };
-    check_bytes(side, fetched, &entry.id, pinned, profile, &mut found);
+    check_schema_bytes(side, fetched, &entry.id, pinned, profile, &mut found);
     if let Err(fault) = &fetched.canonical {
-        found.add_once(unavailable_reason(side, fault));
+        found.add_once(unavailable_schema_reason(side, fault));
     }
     if let Some(listed) = entry.published_crlf_sha256 {
         let note = Reason::new(ReasonCode::ChecksumLineEndings).expected(listed.to_string());
@@ -151,19 +151,19 @@ pub fn check_published_schema(
 const CHECKSUM_LIST: &str = "checksums.txt";
 
 /// Checks one bound schema's bytes from its canonical location and its mirror.
-fn check_bytes(
-    side: SchemaSide,
-    bound: &SchemaResponses,
+fn check_schema_bytes(
+    side: SchemaRole,
+    bound: &CanonicalAndMirrorSchema,
     id: &str,
     pinned: Digest,
     profile: &ConformanceProfile,
     found: &mut ReasonCollector,
 ) {
-    let SchemaResponses { canonical, mirror } = bound;
+    let CanonicalAndMirrorSchema { canonical, mirror } = bound;
     match canonical {
         Ok(served) => compare_with_pin(served, id, pinned, side.schema_pointer(), found),
         Err(cause) if !matches!(mirror, Some(Ok(mirror)) if mirror.digest() == pinned) => {
-            found.add(unavailable_reason(side, cause));
+            found.add(unavailable_schema_reason(side, cause));
         }
         Err(_) => {}
     }
@@ -176,7 +176,7 @@ fn check_bytes(
                     .at_place(side.mirror_pointer()),
             );
         }
-        Some(Ok(mirror)) => check_mirror(mirror, canonical.as_ref().ok(), pinned, side.mirror_pointer(), found),
+        Some(Ok(mirror)) => check_mirror_bytes(mirror, canonical.as_ref().ok(), pinned, side.mirror_pointer(), found),
     }
     if let Some(Ok(document)) = bound.served_documents().next().map(ServedSchema::parsed_schema) {
         check_strictness(&document.strict_mode, side.schema_pointer(), profile, found);
@@ -184,7 +184,7 @@ fn check_bytes(
 }
 
 /// The canonical location served nothing.
-fn unavailable_reason(side: SchemaSide, fault: &RecordableCause<SchemaFetchError>) -> Reason {
+fn unavailable_schema_reason(side: SchemaRole, fault: &LiveOrRecordedCause<SchemaFetchError>) -> Reason {
     Reason::new(ReasonCode::SchemaUnavailable)
         .observed(excerpt_text(&fault.to_string()))
         .at_place(side.schema_pointer())
@@ -196,7 +196,7 @@ fn compare_with_pin(served: &ServedSchema, id: &str, pinned: Digest, place: &str
     let differs =
         |code| Reason::new(code).expected(pinned.to_string()).observed(served.digest().to_string()).at_place(place);
     if !same && differs_only_in_line_ends(served, pinned) {
-        found.add(differs(ReasonCode::SchemaChecksumMismatch).requirement("PC-5"));
+        found.add(differs(ReasonCode::SchemaChecksumMismatch).with_requirement("PC-5"));
         found.add(differs(ReasonCode::ChecksumLineEndings));
         return;
     }
@@ -216,7 +216,7 @@ fn differs_only_in_line_ends(served: &ServedSchema, pinned: Digest) -> bool {
 }
 
 /// CL-17: the mirror serves the pinned bytes, the bytes of the canonical location, or the same JSON value.
-fn check_mirror(
+fn check_mirror_bytes(
     mirror: &ServedSchema,
     canonical: Option<&ServedSchema>,
     pinned: Digest,
@@ -253,16 +253,16 @@ fn check_strictness(
 }
 
 /// PC-4: both spellings of the checksum record, if set.
-fn check_checksums(
-    side: SchemaSide,
+fn check_schema_checksum_records(
+    side: SchemaRole,
     entry: &BoundSchemaEntry,
     pinned: Digest,
-    records: &RecordSet,
+    records: &TextRecordSet,
     found: &mut ReasonCollector,
 ) {
     let keys = match side {
-        SchemaSide::Request => [RecordKey::ChecksumRequest, RecordKey::ChecksumSchemaRequest],
-        SchemaSide::Receipt => [RecordKey::ChecksumReceipt, RecordKey::ChecksumSchemaReceipt],
+        SchemaRole::Request => [TextRecordKey::ChecksumRequest, TextRecordKey::ChecksumSchemaRequest],
+        SchemaRole::Receipt => [TextRecordKey::ChecksumReceipt, TextRecordKey::ChecksumSchemaReceipt],
     };
     for key in keys {
         let Some(text) = records.text(key) else {
@@ -282,13 +282,13 @@ fn check_checksums(
 }
 
 /// The records of the schema binding. They belong to the name of a schema layer; an agent's name needs none of them.
-const BINDING: [RecordKey; 6] = [
-    RecordKey::Verb,
-    RecordKey::Version,
-    RecordKey::SchemaRequest,
-    RecordKey::SchemaReceipt,
-    RecordKey::CidSchemas,
-    RecordKey::SchemasMirrorIpfs,
+const BINDING: [TextRecordKey; 6] = [
+    TextRecordKey::Verb,
+    TextRecordKey::Version,
+    TextRecordKey::SchemaRequest,
+    TextRecordKey::SchemaReceipt,
+    TextRecordKey::CidSchemas,
+    TextRecordKey::SchemasMirrorIpfs,
 ];
 
 /// CL-11, PC-3: the records of the schema binding, if any is set. The step `records` reports values that are not
@@ -296,15 +296,15 @@ const BINDING: [RecordKey; 6] = [
 fn check_binding_records(
     verb: &ManifestVerb,
     manifest: &SchemaReleaseManifest,
-    records: &RecordSet,
+    records: &TextRecordSet,
     found: &mut ReasonCollector,
 ) {
     if BINDING.iter().all(|key| matches!(records.get(*key), TextRecord::Absent)) {
         return;
     }
-    let request = verb.schema(SchemaSide::Request);
-    let receipt = verb.schema(SchemaSide::Receipt);
-    let mut hold = |key: RecordKey, code: ReasonCode, expected: &str, fits: &dyn Fn(&str) -> bool| match records
+    let request = verb.schema(SchemaRole::Request);
+    let receipt = verb.schema(SchemaRole::Receipt);
+    let mut hold = |key: TextRecordKey, code: ReasonCode, expected: &str, fits: &dyn Fn(&str) -> bool| match records
         .get(key)
     {
         TextRecord::Absent => {
@@ -318,13 +318,13 @@ fn check_binding_records(
         TextRecord::Text(_) | TextRecord::NotUtf8(_) => {}
     };
     let other = ReasonCode::SchemaTxtMismatch;
-    hold(RecordKey::Verb, ReasonCode::PrimaryVerbMismatch, &verb.name, &|text| text == verb.name);
-    hold(RecordKey::Version, other, manifest.version(), &|text| text == manifest.version());
-    hold(RecordKey::SchemaRequest, other, &request.canonical, &|text| is_schema_location(text, request));
-    hold(RecordKey::SchemaReceipt, other, &receipt.canonical, &|text| is_schema_location(text, receipt));
+    hold(TextRecordKey::Verb, ReasonCode::PrimaryVerbMismatch, &verb.name, &|text| text == verb.name);
+    hold(TextRecordKey::Version, other, manifest.version(), &|text| text == manifest.version());
+    hold(TextRecordKey::SchemaRequest, other, &request.canonical, &|text| is_schema_location(text, request));
+    hold(TextRecordKey::SchemaReceipt, other, &receipt.canonical, &|text| is_schema_location(text, receipt));
     if let Some(cid) = manifest.directory_cid() {
-        hold(RecordKey::CidSchemas, other, cid, &|text| verbs::is_same_cid(text, cid));
-        hold(RecordKey::SchemasMirrorIpfs, other, &format!("ipfs://{cid}"), &|text| {
+        hold(TextRecordKey::CidSchemas, other, cid, &|text| verbs::is_same_cid(text, cid));
+        hold(TextRecordKey::SchemasMirrorIpfs, other, &format!("ipfs://{cid}"), &|text| {
             is_release_location(text, cid, manifest)
         });
     }
@@ -335,15 +335,15 @@ fn is_schema_location(text: &str, entry: &BoundSchemaEntry) -> bool {
     let known = [&entry.canonical, &entry.id].into_iter().chain(&entry.mirrors);
     let mut known = known.map(String::as_str);
     known.any(|known| {
-        uri::are_equivalent(text, known)
-            || matches!((verbs::ipfs_root(text), verbs::ipfs_root(known)),
+        uri::are_equivalent_uris(text, known)
+            || matches!((verbs::split_ipfs_location(text), verbs::split_ipfs_location(known)),
                 (Some((a, below)), Some((b, path))) if below == path && verbs::is_same_cid(a, b))
     })
 }
 
 /// `ipfs://CID` or a gateway's URL of it: the directory of the release, or the class's directory in it.
 fn is_release_location(text: &str, cid: &str, manifest: &SchemaReleaseManifest) -> bool {
-    verbs::ipfs_root(text).is_some_and(|(root, path)| {
+    verbs::split_ipfs_location(text).is_some_and(|(root, path)| {
         let path = path.trim_end_matches('/');
         verbs::is_same_cid(root, cid) && (path.is_empty() || path == manifest.class())
     })
@@ -355,7 +355,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::evidence::SchemaResponse;
+    use crate::evidence::SchemaFetchResult;
     use crate::profile::{ConformanceProfiles, DEFAULT};
     use crate::sample::{distinct_codes, good_card};
     use clresolve_core::fetch::{FetchError, SourceUnavailableError};
@@ -364,7 +364,7 @@ mod tests {
     struct World {
         profiles: ConformanceProfiles,
         evidence: SchemaEvidence,
-        records: Vec<(RecordKey, TextRecord)>,
+        records: Vec<(TextRecordKey, TextRecord)>,
     }
 
     const CID: &str = "bafybeigvf6nkzws7dblos74dqqjkguwkrwn4a2c27ieygoxmgofyzdkz6m";
@@ -382,7 +382,7 @@ mod tests {
     }
 
     fn served(side: &str) -> ServedSchema {
-        ServedSchema::read(schema(side))
+        ServedSchema::from_bytes(schema(side))
     }
 
     fn crlf(bytes: &Bytes) -> Bytes {
@@ -402,16 +402,16 @@ mod tests {
             let manifest = manifest.to_string();
             let mut profiles = ConformanceProfiles::builtin();
             profiles.replace_manifest(manifest.as_bytes()).expect("a manifest");
-            let bound = |side| SchemaResponses { canonical: Ok(served(side)), mirror: Some(Ok(served(side))) };
+            let bound = |side| CanonicalAndMirrorSchema { canonical: Ok(served(side)), mirror: Some(Ok(served(side))) };
             let set = |key, text: &str| (key, TextRecord::Text(text.to_owned()));
             let records = vec![
-                set(RecordKey::Verb, "summarize"),
-                set(RecordKey::Version, "1.0.0"),
-                set(RecordKey::SchemaRequest, &id("request")),
-                set(RecordKey::SchemaReceipt, &id("receipt")),
-                set(RecordKey::CidSchemas, CID),
-                set(RecordKey::SchemasMirrorIpfs, &format!("ipfs://{CID}")),
-                set(RecordKey::ChecksumSchemaRequest, &Digest::compute(&schema("request")).to_string()),
+                set(TextRecordKey::Verb, "summarize"),
+                set(TextRecordKey::Version, "1.0.0"),
+                set(TextRecordKey::SchemaRequest, &id("request")),
+                set(TextRecordKey::SchemaReceipt, &id("receipt")),
+                set(TextRecordKey::CidSchemas, CID),
+                set(TextRecordKey::SchemasMirrorIpfs, &format!("ipfs://{CID}")),
+                set(TextRecordKey::ChecksumSchemaRequest, &Digest::compute(&schema("request")).to_string()),
             ];
             let evidence = SchemaEvidence { request: bound("request"), receipt: bound("receipt") };
             Self { profiles, evidence, records }
@@ -428,26 +428,26 @@ mod tests {
             distinct_codes(&self.reasons())
         }
 
-        fn set(mut self, key: RecordKey, text: &str) -> Self {
+        fn set(mut self, key: TextRecordKey, text: &str) -> Self {
             self.records.retain(|(known, _)| *known != key);
             self.records.push((key, TextRecord::Text(text.to_owned())));
             self
         }
     }
 
-    fn with_canonical(canonical: SchemaResponse<Bytes>) -> Vec<&'static str> {
+    fn with_canonical(canonical: SchemaFetchResult<Bytes>) -> Vec<&'static str> {
         let mut world = World::good();
-        world.evidence.request.canonical = canonical.map(ServedSchema::read);
+        world.evidence.request.canonical = canonical.map(ServedSchema::from_bytes);
         world.codes()
     }
 
-    fn with_mirror(mirror: Option<SchemaResponse<Bytes>>) -> Vec<&'static str> {
+    fn with_mirror(mirror: Option<SchemaFetchResult<Bytes>>) -> Vec<&'static str> {
         let mut world = World::good();
-        world.evidence.request.mirror = mirror.map(|mirror| mirror.map(ServedSchema::read));
+        world.evidence.request.mirror = mirror.map(|mirror| mirror.map(ServedSchema::from_bytes));
         world.codes()
     }
 
-    fn down() -> RecordableCause<SchemaFetchError> {
+    fn down() -> LiveOrRecordedCause<SchemaFetchError> {
         SchemaFetchError::from(FetchError::from(SourceUnavailableError::Connect)).into()
     }
 
@@ -481,7 +481,7 @@ mod tests {
         assert_eq!(with_mirror(Some(Err(down()))), ["schema-mirror-unreachable"]);
         assert_eq!(with_mirror(None), NONE);
         let mut world = World::good();
-        world.evidence.request = SchemaResponses { canonical: Err(down()), mirror: None };
+        world.evidence.request = CanonicalAndMirrorSchema { canonical: Err(down()), mirror: None };
         assert_eq!(world.codes(), ["schema-unavailable"]);
         world.evidence.request.mirror = Some(Err(down()));
         assert_eq!(world.codes(), ["schema-mirror-unreachable", "schema-unavailable"]);
@@ -493,10 +493,15 @@ mod tests {
     fn published_schema_is_unknown_without_its_canonical_location() {
         let world = World::good();
         let profile = world.profiles.get(DEFAULT).expect("built in");
-        let entry = &profile.layer("commons").expect("a layer").manifest().verb("summarize").expect("a verb").request;
-        let published = |canonical: SchemaResponse, mirror: Option<SchemaResponse>| {
-            let mut reasons =
-                check_published_schema(SchemaSide::Request, &SchemaResponses { canonical, mirror }, entry, &profile);
+        let entry =
+            &profile.class_rules("commons").expect("a layer").manifest().verb("summarize").expect("a verb").request;
+        let published = |canonical: SchemaFetchResult, mirror: Option<SchemaFetchResult>| {
+            let mut reasons = check_published_schema(
+                SchemaRole::Request,
+                &CanonicalAndMirrorSchema { canonical, mirror },
+                entry,
+                &profile,
+            );
             reasons.retain(|reason| reason.code != ReasonCode::ChecksumLineEndings);
             distinct_codes(&reasons)
         };
@@ -512,11 +517,12 @@ mod tests {
     fn the_proven_bytes_are_the_pinned_ones_alone() {
         let world = World::good();
         let profile = world.profiles.get(DEFAULT).expect("built in");
-        let entry = &profile.layer("commons").expect("a layer").manifest().verb("summarize").expect("a verb").request;
-        let proven = |canonical: SchemaResponse<Bytes>, mirror: Option<SchemaResponse<Bytes>>| {
-            let read = |answer: SchemaResponse<Bytes>| answer.map(ServedSchema::read);
-            let fetched = SchemaResponses { canonical: read(canonical), mirror: mirror.map(read) };
-            let proven = proven_schema(SchemaSide::Request, &fetched, entry, &profile);
+        let entry =
+            &profile.class_rules("commons").expect("a layer").manifest().verb("summarize").expect("a verb").request;
+        let proven = |canonical: SchemaFetchResult<Bytes>, mirror: Option<SchemaFetchResult<Bytes>>| {
+            let read = |answer: SchemaFetchResult<Bytes>| answer.map(ServedSchema::from_bytes);
+            let fetched = CanonicalAndMirrorSchema { canonical: read(canonical), mirror: mirror.map(read) };
+            let proven = proven_schema(SchemaRole::Request, &fetched, entry, &profile);
             proven.map(|served| served.bytes().clone()).map_err(|reasons| distinct_codes(&reasons))
         };
         assert_eq!(proven(Ok(schema("request")), None), Ok(schema("request")));
@@ -526,9 +532,9 @@ mod tests {
         let crlf = proven(Ok(crlf(&schema("request"))), None).expect_err("other bytes");
         assert!(crlf.contains(&"schema-checksum-mismatch"), "{crlf:?}");
         let unpinned = BoundSchemaEntry { sha256: None, ..entry.clone() };
-        let fetched = SchemaResponses { canonical: Ok(served("request")), mirror: None };
+        let fetched = CanonicalAndMirrorSchema { canonical: Ok(served("request")), mirror: None };
         let reasons =
-            super::proven_schema(SchemaSide::Request, &fetched, &unpinned, &profile).expect_err("nothing is pinned");
+            super::proven_schema(SchemaRole::Request, &fetched, &unpinned, &profile).expect_err("nothing is pinned");
         assert_eq!(distinct_codes(&reasons), ["schema-unpinned"]);
     }
 
@@ -549,8 +555,8 @@ mod tests {
             assert_eq!(distinct_codes(&reasons), ["schema-txt-missing"], "{key}");
             assert_eq!((reasons.len(), reasons[0].effect), (1, ReasonEffect::Warn), "{key}");
             assert_eq!(reasons[0].place.as_deref(), Some(key.as_str()));
-            world.records.retain(|(known, _)| !BINDING.contains(known) || *known == RecordKey::Version);
-            world.records.push((RecordKey::Verb, TextRecord::NotUtf8(vec![255])));
+            world.records.retain(|(known, _)| !BINDING.contains(known) || *known == TextRecordKey::Version);
+            world.records.push((TextRecordKey::Verb, TextRecord::NotUtf8(vec![255])));
             assert_eq!(world.codes(), ["schema-txt-missing"], "one that cannot be read is set");
             world.records.retain(|(known, _)| !BINDING.contains(known));
             assert_eq!(world.codes(), NONE);
@@ -560,29 +566,29 @@ mod tests {
     #[test]
     fn records_of_the_binding_equal_the_manifest() {
         for (key, text, code) in [
-            (RecordKey::Verb, "clean", "primary-verb-mismatch"),
-            (RecordKey::Version, "1.1.0", "schema-txt-mismatch"),
-            (RecordKey::SchemaRequest, &id("receipt"), "schema-txt-mismatch"),
-            (RecordKey::SchemaReceipt, &format!("{} ", id("receipt")), "schema-txt-mismatch"),
+            (TextRecordKey::Verb, "clean", "primary-verb-mismatch"),
+            (TextRecordKey::Version, "1.1.0", "schema-txt-mismatch"),
+            (TextRecordKey::SchemaRequest, &id("receipt"), "schema-txt-mismatch"),
+            (TextRecordKey::SchemaReceipt, &format!("{} ", id("receipt")), "schema-txt-mismatch"),
             (
-                RecordKey::CidSchemas,
+                TextRecordKey::CidSchemas,
                 "bafybeigypvbe4bd2skluhkdbetltfvrfm3urfiz5lshsfa57kz6pafw6le",
                 "schema-txt-mismatch",
             ),
-            (RecordKey::SchemasMirrorIpfs, "https://commandlayer.org/schemas", "schema-txt-mismatch"),
-            (RecordKey::ChecksumRequest, "no digest", "schema-checksum-mismatch"),
-            (RecordKey::ChecksumReceipt, &Digest::compute(b"x").to_string(), "schema-checksum-mismatch"),
+            (TextRecordKey::SchemasMirrorIpfs, "https://commandlayer.org/schemas", "schema-txt-mismatch"),
+            (TextRecordKey::ChecksumRequest, "no digest", "schema-checksum-mismatch"),
+            (TextRecordKey::ChecksumReceipt, &Digest::compute(b"x").to_string(), "schema-checksum-mismatch"),
         ] {
             assert_eq!(World::good().set(key, text).codes(), [code], "{key}");
         }
         for (key, text) in [
             (
-                RecordKey::SchemaRequest,
+                TextRecordKey::SchemaRequest,
                 format!("ipfs://{CID}/commons/summarize/requests/summarize.request.schema.json"),
             ),
-            (RecordKey::SchemasMirrorIpfs, format!("https://ipfs.io/ipfs/{CID}/commons/")),
+            (TextRecordKey::SchemasMirrorIpfs, format!("https://ipfs.io/ipfs/{CID}/commons/")),
             (
-                RecordKey::ChecksumReceipt,
+                TextRecordKey::ChecksumReceipt,
                 Digest::compute(&schema("receipt")).to_string().to_uppercase().replace("SHA256:", ""),
             ),
         ] {
@@ -594,6 +600,6 @@ mod tests {
     fn a_checksum_over_crlf_is_told_apart() {
         let text = Digest::compute(&crlf(&schema("request"))).to_string();
         let codes = ["checksum-line-endings", "schema-checksum-mismatch"];
-        assert_eq!(World::good().set(RecordKey::ChecksumRequest, &text).codes(), codes);
+        assert_eq!(World::good().set(TextRecordKey::ChecksumRequest, &text).codes(), codes);
     }
 }

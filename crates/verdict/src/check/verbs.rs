@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::ReasonCollector;
 use crate::card::AgentCard;
-use crate::manifest::{BoundSchemaEntry, SchemaReleaseManifest, SchemaSide};
+use crate::manifest::{BoundSchemaEntry, SchemaReleaseManifest, SchemaRole};
 use crate::profile::{ClassRules, ConformanceProfile};
 use clresolve_core::reason::{Reason, ReasonCode};
 use clresolve_core::text::{excerpt_text, nearest_word};
@@ -24,38 +24,38 @@ const MAX_SUGGESTIONS: usize = 8;
 /// only.
 pub fn check_verbs(card: &AgentCard, profile: &ConformanceProfile) -> Vec<Reason> {
     let mut found = ReasonCollector::default();
-    if let Some(layer) = class_layer(card, profile) {
-        check_implemented(card, &layer, profile, &mut found);
-        check_home(card, &layer, &mut found);
-        for side in SchemaSide::ALL {
-            check_canonical(card, side, &layer, &mut found);
-            check_mirror(card, side, &layer, &mut found);
+    if let Some(layer) = card_class_rules(card, profile) {
+        check_implemented_verbs(card, &layer, profile, &mut found);
+        check_card_id_folder(card, &layer, &mut found);
+        for side in SchemaRole::ALL {
+            check_canonical_location(card, side, &layer, &mut found);
+            check_mirror_location(card, side, &layer, &mut found);
         }
     }
     found.with_effects(profile)
 }
 
 /// Whether this step reports every text that the base schema rejects at `place`.
-pub(super) fn is_rejection_reported(card: &AgentCard, profile: &ConformanceProfile, place: &str) -> bool {
+pub(super) fn reports_schema_rejection_at(card: &AgentCard, profile: &ConformanceProfile, place: &str) -> bool {
     let location =
-        SchemaSide::ALL.into_iter().any(|side| place == side.schema_pointer() || place == side.mirror_pointer());
+        SchemaRole::ALL.into_iter().any(|side| place == side.schema_pointer() || place == side.mirror_pointer());
     location
-        && card.text(place).is_some()
-        && class_layer(card, profile)
-            .is_some_and(|layer| bound_schema_entry(card, SchemaSide::Request, &layer).is_some())
+        && card.text_at(place).is_some()
+        && card_class_rules(card, profile)
+            .is_some_and(|layer| bound_schema_entry(card, SchemaRole::Request, &layer).is_some())
 }
 
-fn class_layer<'p>(card: &AgentCard, profile: &'p ConformanceProfile) -> Option<ClassRules<'p>> {
-    profile.layer(card.class()?)
+fn card_class_rules<'p>(card: &AgentCard, profile: &'p ConformanceProfile) -> Option<ClassRules<'p>> {
+    profile.class_rules(card.class()?)
 }
 
 /// The manifest's entry for the primary verb's schema; `None` for an unknown verb.
-fn bound_schema_entry<'p>(card: &AgentCard, side: SchemaSide, layer: &ClassRules<'p>) -> Option<&'p BoundSchemaEntry> {
+fn bound_schema_entry<'p>(card: &AgentCard, side: SchemaRole, layer: &ClassRules<'p>) -> Option<&'p BoundSchemaEntry> {
     Some(layer.manifest().verb(card.primary_verb()?)?.schema(side))
 }
 
 /// CL-12, CL-13, CL-56, PC-1.
-fn check_implemented(
+fn check_implemented_verbs(
     card: &AgentCard,
     layer: &ClassRules<'_>,
     profile: &ConformanceProfile,
@@ -80,7 +80,7 @@ fn misnamed_verb_reason(verb: &str, layer: &ClassRules<'_>, profile: &Conformanc
         return None;
     }
     if profile.manifests().any(|other| other.verb(verb).is_some()) {
-        return Some(Reason::new(layer.foreign_verb()).expected(verb_list(manifest)));
+        return Some(Reason::new(layer.foreign_verb_code()).expected(verb_list(manifest)));
     }
     match manifest.verb_by_alias(verb) {
         Some(meant) => Some(Reason::new(ReasonCode::VerbAlias).expected(meant.name.as_str())),
@@ -108,9 +108,9 @@ fn verb_list(manifest: &SchemaReleaseManifest) -> String {
 /// CID in the manifest. Placeholders and mirrors without an https URL are reported elsewhere.
 pub fn unproven_mirrors(card: &AgentCard, profile: &ConformanceProfile) -> Vec<Reason> {
     let mut found = ReasonCollector::default();
-    if let Some(layer) = class_layer(card, profile) {
-        let mirrors = SchemaSide::ALL.into_iter().filter_map(|side| Some((side, card.schema_mirror(side)?)));
-        for (side, location) in mirrors.filter(|(_, location)| is_https(location) && !has_placeholder(location)) {
+    if let Some(layer) = card_class_rules(card, profile) {
+        let mirrors = SchemaRole::ALL.into_iter().filter_map(|side| Some((side, card.schema_mirror_location(side)?)));
+        for (side, location) in mirrors.filter(|(_, location)| is_https(location) && !has_placeholder_cid(location)) {
             let entry = bound_schema_entry(card, side, &layer);
             if let Some(entry) = entry.filter(|entry| is_on_unlisted_host(location, entry)) {
                 let known = entry.mirrors.first().unwrap_or(&entry.canonical);
@@ -155,7 +155,7 @@ fn https_host(location: &str) -> Option<String> {
     })
 }
 
-fn unproven_mirror_reason(location: &str, side: SchemaSide) -> Reason {
+fn unproven_mirror_reason(location: &str, side: SchemaRole) -> Reason {
     Reason::new(ReasonCode::SchemaMirrorUnproven).observed(excerpt_text(location)).at_place(side.mirror_pointer())
 }
 
@@ -165,22 +165,22 @@ pub(super) fn is_https(location: &str) -> bool {
 }
 
 /// Whether the card's `$id` is under a folder that is forbidden for its class.
-pub(super) fn is_misplaced(card: &AgentCard, profile: &ConformanceProfile) -> bool {
-    let layer = class_layer(card, profile);
-    card.text("/$id").zip(layer).is_some_and(|(id, layer)| misplaced_reason(id, &layer).is_some())
+pub(super) fn is_card_id_misplaced(card: &AgentCard, profile: &ConformanceProfile) -> bool {
+    let layer = card_class_rules(card, profile);
+    card.text_at("/$id").zip(layer).is_some_and(|(id, layer)| forbidden_folder_reason(id, &layer).is_some())
 }
 
 /// CL-57 for the card's own URL.
-fn check_home(card: &AgentCard, layer: &ClassRules<'_>, found: &mut ReasonCollector) {
-    if let Some(id) = card.text("/$id")
-        && let Some(reason) = misplaced_reason(id, layer)
+fn check_card_id_folder(card: &AgentCard, layer: &ClassRules<'_>, found: &mut ReasonCollector) {
+    if let Some(id) = card.text_at("/$id")
+        && let Some(reason) = forbidden_folder_reason(id, layer)
     {
         found.add(reason.at_place("/$id"));
     }
 }
 
 /// CL-57: whether `location` contains a path segment that is forbidden for the class.
-fn misplaced_reason(location: &str, layer: &ClassRules<'_>) -> Option<Reason> {
+fn forbidden_folder_reason(location: &str, layer: &ClassRules<'_>) -> Option<Reason> {
     let holds = |name: &str| location.split(['/', '?', '#']).any(|segment| segment == name);
     let under = layer.forbidden_segments().iter().find(|name| location.contains(name.as_str()) && holds(name))?;
     let expected = format!("not under /{under}/");
@@ -188,21 +188,21 @@ fn misplaced_reason(location: &str, layer: &ClassRules<'_>) -> Option<Reason> {
 }
 
 /// CL-14, CL-16.
-fn check_canonical(card: &AgentCard, side: SchemaSide, layer: &ClassRules<'_>, found: &mut ReasonCollector) {
-    let Some(location) = card.schema(side) else {
+fn check_canonical_location(card: &AgentCard, side: SchemaRole, layer: &ClassRules<'_>, found: &mut ReasonCollector) {
+    let Some(location) = card.schema_location(side) else {
         return;
     };
     let place = side.schema_pointer();
-    if let Some(reason) = misplaced_reason(location, layer) {
+    if let Some(reason) = forbidden_folder_reason(location, layer) {
         return found.add(reason.at_place(place));
     }
     let Some(entry) = bound_schema_entry(card, side, layer) else {
         return;
     };
     let code = match compare_locations(location, &entry.canonical) {
-        LocationMatch::Same => return,
-        LocationMatch::OtherRelease => ReasonCode::SchemaManifestMismatch,
-        LocationMatch::Other => ReasonCode::SchemaUriNotCanonical,
+        ManifestLocationMatch::Same => return,
+        ManifestLocationMatch::OtherRelease => ReasonCode::SchemaManifestMismatch,
+        ManifestLocationMatch::Other => ReasonCode::SchemaUriNotCanonical,
     };
     found.add(
         Reason::new(code).expected(excerpt_text(&entry.canonical)).observed(excerpt_text(location)).at_place(place),
@@ -210,12 +210,12 @@ fn check_canonical(card: &AgentCard, side: SchemaSide, layer: &ClassRules<'_>, f
 }
 
 /// CL-16, CL-18, CL-74. A placeholder and a wrong path are separate defects.
-fn check_mirror(card: &AgentCard, side: SchemaSide, layer: &ClassRules<'_>, found: &mut ReasonCollector) {
-    let Some(location) = card.schema_mirror(side) else {
+fn check_mirror_location(card: &AgentCard, side: SchemaRole, layer: &ClassRules<'_>, found: &mut ReasonCollector) {
+    let Some(location) = card.schema_mirror_location(side) else {
         return;
     };
     let place = side.mirror_pointer();
-    if let Some(reason) = misplaced_reason(location, layer) {
+    if let Some(reason) = forbidden_folder_reason(location, layer) {
         return found.add(reason.at_place(place));
     }
     let Some(entry) = bound_schema_entry(card, side, layer) else {
@@ -226,7 +226,7 @@ fn check_mirror(card: &AgentCard, side: SchemaSide, layer: &ClassRules<'_>, foun
         Reason::new(code).expected(excerpt_text(known)).observed(excerpt_text(location)).at_place(place)
     };
     let ipfs = IpfsLocation::parse(location);
-    if ipfs.as_ref().is_some_and(|ipfs| is_placeholder(ipfs.root)) {
+    if ipfs.as_ref().is_some_and(|ipfs| is_placeholder_cid(ipfs.root)) {
         found.add(reason(ReasonCode::SchemaMirrorPlaceholder).expected("a CID"));
     }
     if !matches_manifest(location, ipfs.as_ref(), entry, layer.manifest()) {
@@ -248,13 +248,14 @@ fn matches_manifest(
     entry: &BoundSchemaEntry,
     manifest: &SchemaReleaseManifest,
 ) -> bool {
-    let named = || entry.mirrors.iter().chain([&entry.canonical]).any(|known| uri::are_equivalent(known, location));
+    let named =
+        || entry.mirrors.iter().chain([&entry.canonical]).any(|known| uri::are_equivalent_uris(known, location));
     let proven = |ipfs: &IpfsLocation<'_>| {
         let root = match manifest.directory_cid() {
             Some(cid) => is_same_cid(ipfs.root, cid),
             None => is_cid(ipfs.root),
         };
-        (root || is_placeholder(ipfs.root)) && ipfs.path == path_in_release(entry, manifest)
+        (root || is_placeholder_cid(ipfs.root)) && ipfs.path == path_in_release(entry, manifest)
     };
     named() || ipfs.is_some_and(proven)
 }
@@ -267,7 +268,7 @@ fn path_in_release<'e>(entry: &'e BoundSchemaEntry, manifest: &SchemaReleaseMani
 
 /// How a location compares with the one in the manifest.
 #[derive(Debug, PartialEq, Eq)]
-enum LocationMatch {
+enum ManifestLocationMatch {
     /// The same; CIDs are compared in binary.
     Same,
     /// The same except for the CID or the version segment.
@@ -276,27 +277,29 @@ enum LocationMatch {
     Other,
 }
 
-fn compare_locations(location: &str, known: &str) -> LocationMatch {
-    if uri::are_equivalent(location, known) {
-        return LocationMatch::Same;
+fn compare_locations(location: &str, known: &str) -> ManifestLocationMatch {
+    if uri::are_equivalent_uris(location, known) {
+        return ManifestLocationMatch::Same;
     }
-    let mut likeness = LocationMatch::Same;
+    let mut likeness = ManifestLocationMatch::Same;
     let mut known_segments = known.split('/');
     let ipfs = known.starts_with("ipfs://");
     for (at, segment) in location.split('/').enumerate() {
         let Some(known) = known_segments.next() else {
-            return LocationMatch::Other;
+            return ManifestLocationMatch::Other;
         };
         let root = ipfs && at == "ipfs://".matches('/').count();
         let is_same = if at == 0 { segment.eq_ignore_ascii_case(known) } else { segment == known };
         match is_same || root && is_same_cid(segment, known) {
             true => {}
-            false if root && is_cid(segment) => likeness = LocationMatch::OtherRelease,
-            false if !ipfs && is_version(segment) && is_version(known) => likeness = LocationMatch::OtherRelease,
-            false => return LocationMatch::Other,
+            false if root && is_cid(segment) => likeness = ManifestLocationMatch::OtherRelease,
+            false if !ipfs && is_version(segment) && is_version(known) => {
+                likeness = ManifestLocationMatch::OtherRelease
+            }
+            false => return ManifestLocationMatch::Other,
         }
     }
-    if known_segments.next().is_some() { LocationMatch::Other } else { likeness }
+    if known_segments.next().is_some() { ManifestLocationMatch::Other } else { likeness }
 }
 
 fn is_version(segment: &str) -> bool {
@@ -328,13 +331,13 @@ impl<'l> IpfsLocation<'l> {
 }
 
 /// Whether a mirror contains a placeholder instead of a CID, so that there is nothing to fetch.
-pub fn has_placeholder(mirror: &str) -> bool {
-    IpfsLocation::parse(mirror).is_some_and(|ipfs| is_placeholder(ipfs.root))
+pub fn has_placeholder_cid(mirror: &str) -> bool {
+    IpfsLocation::parse(mirror).is_some_and(|ipfs| is_placeholder_cid(ipfs.root))
 }
 
 /// Whether `text` is a placeholder for a CID, such as `COMMERCIAL_SCHEMAS_CID`, `<cid>`, `TODO` or `...`. A mistyped
 /// CID is not a placeholder.
-fn is_placeholder(text: &str) -> bool {
+fn is_placeholder_cid(text: &str) -> bool {
     const WORDS: [&str; 6] = ["cid", "todo", "tbd", "placeholder", "xxx", "pending"];
     let lower = text.to_ascii_lowercase();
     let odd = text.bytes().any(|b| !b.is_ascii_alphanumeric());
@@ -352,7 +355,7 @@ pub(super) fn is_same_cid(a: &str, b: &str) -> bool {
 }
 
 /// The root and path of an IPFS location, for the step `schemas`.
-pub(super) fn ipfs_root(location: &str) -> Option<(&str, &str)> {
+pub(super) fn split_ipfs_location(location: &str) -> Option<(&str, &str)> {
     IpfsLocation::parse(location).map(|ipfs| (ipfs.root, ipfs.path))
 }
 

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::edition::CardEdition;
-pub use super::edition::parse_version;
+use super::edition::CardSuccessionFacts;
+pub use super::edition::parse_version_without_build;
 use clresolve_core::digest::Digest;
-use clresolve_core::records::{RecordKey, RecordSet, TextRecord};
+use clresolve_core::records::{TextRecord, TextRecordKey, TextRecordSet};
 
 /// Maximum number of versions remembered per name. An honest card has a handful. If a publisher exceeds the limit,
 /// their lowest version is forgotten. Reusing it gains nothing: it is below the highest version and therefore a
@@ -73,14 +73,14 @@ pub struct NameHistory {
     pub records: BTreeMap<String, LastSeenRecord>,
     /// The latest card that validly followed its predecessor, starting with the first observed card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub latest: Option<CardEdition>,
+    pub latest: Option<CardSuccessionFacts>,
 }
 
 /// A card version at its first observation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FirstSeenVersion {
-    /// The card's `version` as [`parse_version`] reads it.
+    /// The card's `version` as [`parse_version_without_build`] reads it.
     pub version: String,
     /// SHA-256 of the card: `sha256:` and 64 hex digits.
     pub card: String,
@@ -108,17 +108,17 @@ pub struct NameObservation {
     /// Digest of each record, by key.
     pub records: BTreeMap<String, String>,
     /// The card's edition, against which later cards are checked.
-    pub edition: Option<CardEdition>,
+    pub edition: Option<CardSuccessionFacts>,
 }
 
 /// The digest of each record of the Agent-Card specification, by key.
-pub fn record_digests(records: &RecordSet) -> BTreeMap<String, String> {
-    let digest = |key: RecordKey| match records.get(key) {
+pub fn record_digests(records: &TextRecordSet) -> BTreeMap<String, String> {
+    let digest = |key: TextRecordKey| match records.get(key) {
         TextRecord::Absent => Digest::compute(b""),
         TextRecord::Text(text) => Digest::compute(text.as_bytes()),
         TextRecord::NotUtf8(bytes) => Digest::compute(bytes),
     };
-    RecordKey::CARD.into_iter().map(|key| (key.as_str().to_owned(), digest(key).to_string())).collect()
+    TextRecordKey::CARD.into_iter().map(|key| (key.as_str().to_owned(), digest(key).to_string())).collect()
 }
 
 impl NameHistory {
@@ -147,7 +147,7 @@ impl NameHistory {
         let mut next = self.clone();
         next.add_version(sighting);
         next.add_records(sighting);
-        next.add_edition(sighting);
+        next.update_latest_card(sighting);
         if next == *self && since < SIGHTING_STEP {
             return None;
         }
@@ -162,7 +162,7 @@ impl NameHistory {
         }
         self.versions.push(FirstSeenVersion { version: version.clone(), card: card.clone(), block: sighting.block });
         if self.versions.len() > MAX_VERSIONS {
-            let precedence = |seen: &FirstSeenVersion| parse_version(&seen.version);
+            let precedence = |seen: &FirstSeenVersion| parse_version_without_build(&seen.version);
             let lowest = self.versions.iter().enumerate().min_by(|a, b| match (precedence(a.1), precedence(b.1)) {
                 (Some(a), Some(b)) => a.cmp_precedence(&b),
                 (a, b) => a.is_some().cmp(&b.is_some()),
@@ -175,13 +175,13 @@ impl NameHistory {
 
     /// Keeps the latest edition if the new card does not validly follow it, so that the next resolution reports the
     /// defect again. If the new card has no usable date, the previous date remains the reference.
-    fn add_edition(&mut self, sighting: &NameObservation) {
+    fn update_latest_card(&mut self, sighting: &NameObservation) {
         let Some(now) = &sighting.edition else { return };
         match &mut self.latest {
             Some(before) if !now.is_valid_successor(before) => {}
             latest => {
                 let date = latest.take().and_then(|before| before.updated_at);
-                *latest = Some(CardEdition { updated_at: now.updated_at.clone().or(date), ..now.clone() });
+                *latest = Some(CardSuccessionFacts { updated_at: now.updated_at.clone().or(date), ..now.clone() });
             }
         }
     }
@@ -236,14 +236,14 @@ mod tests {
     /// The warning repeats until a valid card is published.
     #[test]
     fn a_card_that_does_not_follow_is_not_the_next_measure() {
-        let edition = |version: &str, updated_at: &str| CardEdition {
+        let edition = |version: &str, updated_at: &str| CardSuccessionFacts {
             card: format!("{version} {updated_at}"),
             version: Some(version.to_owned()),
             updated_at: Some(updated_at.to_owned()),
             binding: BTreeMap::new(),
             verbs: [version.to_owned()].into(),
         };
-        let seen = |block, edition: &CardEdition| NameObservation {
+        let seen = |block, edition: &CardSuccessionFacts| NameObservation {
             edition: Some(edition.clone()),
             ..sample_observation(block, "1.0.0", &block.to_string())
         };
@@ -267,7 +267,7 @@ mod tests {
             let card = Bytes::from(format!(r#"{{"version": "1.0.{block}", "updated_at": "{updated_at}"}}"#));
             let mut evidence = faultless_evidence(&good_card(), &card, now);
             evidence.reading.as_mut().expect("it was read").block.number = block;
-            evidence.observation().expect("records and a card")
+            evidence.name_observation().expect("records and a card")
         };
         let measure = |history: &NameHistory| history.latest.clone().expect("a card").updated_at;
         let first = NameHistory::default().with_observation(&seen(1, "2026-01-01T00:00:00Z")).expect("something new");
@@ -287,17 +287,20 @@ mod tests {
 
     #[test]
     fn a_version_that_is_none_is_not_remembered() {
-        assert_eq!(parse_version("1.0"), None);
-        assert!(parse_version("1.0.0-rc.1").is_some());
+        assert_eq!(parse_version_without_build("1.0"), None);
+        assert!(parse_version_without_build("1.0.0-rc.1").is_some());
     }
 
     #[test]
     fn no_spelling_of_a_version_escapes_the_memory() {
-        assert_eq!(parse_version("1.0.0+build.7"), parse_version("1.0.0"));
-        assert_eq!(parse_version(&format!("1.0.0+{}", "a".repeat(1000))), parse_version("1.0.0"));
-        let long = |last| parse_version(&format!("1.0.0-{}{last}", "a".repeat(1000))).expect("a version");
+        assert_eq!(parse_version_without_build("1.0.0+build.7"), parse_version_without_build("1.0.0"));
+        assert_eq!(
+            parse_version_without_build(&format!("1.0.0+{}", "a".repeat(1000))),
+            parse_version_without_build("1.0.0")
+        );
+        let long = |last| parse_version_without_build(&format!("1.0.0-{}{last}", "a".repeat(1000))).expect("a version");
         assert!(long("b") == long("b") && long("b") != long("c") && long("b").to_string().len() < 100);
-        assert!(long("b") < parse_version("1.0.0").expect("a version"));
+        assert!(long("b") < parse_version_without_build("1.0.0").expect("a version"));
     }
 
     proptest! {

@@ -24,10 +24,10 @@ const MAX_PRERELEASE_BYTES: usize = 64;
 /// The properties of a card that constrain its successor. Bounded in size, whatever the card contains.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct CardEdition {
+pub struct CardSuccessionFacts {
     /// SHA-256 of the card: `sha256:` and 64 hex digits.
     pub card: String,
-    /// The card's `version` as [`parse_version`] reads it.
+    /// The card's `version` as [`parse_version_without_build`] reads it.
     pub version: Option<String>,
     /// The card's `updated_at`, in UTC.
     pub updated_at: Option<String>,
@@ -37,7 +37,7 @@ pub struct CardEdition {
     pub verbs: BTreeSet<String>,
 }
 
-impl CardEdition {
+impl CardSuccessionFacts {
     /// The edition of a card with this digest.
     pub fn from_card(card: &AgentCard, digest: Digest) -> Self {
         let of_member = |value: &Value| Digest::compute(value.to_string().as_bytes()).to_string();
@@ -46,8 +46,8 @@ impl CardEdition {
         let verbs = card.verbs().filter(|verb| seen.insert(*verb)).take(MAX_VERBS);
         Self {
             card: digest.to_string(),
-            version: card.version().and_then(parse_version).map(|version| version.to_string()),
-            updated_at: card.text("/updated_at").and_then(parse_instant).map(|instant| instant.to_string()),
+            version: card.version().and_then(parse_version_without_build).map(|version| version.to_string()),
+            updated_at: card.text_at("/updated_at").and_then(parse_instant).map(|instant| instant.to_string()),
             binding: bound.collect(),
             verbs: verbs.map(excerpt_text).collect(),
         }
@@ -78,7 +78,7 @@ impl CardEdition {
     /// Whether the version has risen where it must. Also true if either version is missing or malformed, which other
     /// checks report.
     pub fn raises_version_of(&self, before: &Self) -> bool {
-        let of = |edition: &Self| edition.version.as_deref().and_then(parse_version);
+        let of = |edition: &Self| edition.version.as_deref().and_then(parse_version_without_build);
         let risen = of(self).zip(of(before)).is_none_or(|(now, before)| now.cmp_precedence(&before).is_gt());
         risen || before.bindings_broken_by(self).is_empty() || clresolve_core::mutant!("versions-need-not-rise")
     }
@@ -93,7 +93,7 @@ impl CardEdition {
 
 /// Parses a semantic version into the form that is stored and compared: without build metadata, because versions that
 /// differ only in build metadata are equal (Semantic Versioning 2.0.0, 10), and bounded in length.
-pub fn parse_version(text: &str) -> Option<Version> {
+pub fn parse_version_without_build(text: &str) -> Option<Version> {
     let Version { major, minor, patch, pre, build } = Version::parse(text).ok()?;
     let pre = if pre.len() > MAX_PRERELEASE_BYTES {
         let digest = Digest::compute(pre.as_bytes()).to_string().replace(':', "-");

@@ -60,7 +60,7 @@ impl RegistrationFile {
     /// # Errors
     /// [`JsonError`] unless the file is one strict JSON object within the limits of a card.
     pub fn parse(bytes: &[u8]) -> Result<Self, JsonError> {
-        let document = json::parse(bytes, JsonLimits::CARD)?;
+        let document = json::parse_strict_json(bytes, JsonLimits::CARD)?;
         let items = |member: &str| document.get(member).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let text = |item: &Value, member: &str| item.get(member).and_then(Value::as_str).map(str::to_owned);
         let services = items("services").iter().chain(items("endpoints")).take(MAX_SERVICES);
@@ -79,18 +79,18 @@ impl RegistrationFile {
 
 impl RegistrationFile {
     /// The names in its ENS services.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
+    pub fn ens_service_names(&self) -> impl Iterator<Item = &str> {
         self.services.iter().filter(|(service, _)| service.eq_ignore_ascii_case("ens")).map(|(_, name)| name.as_str())
     }
 
     /// The URLs in its services.
-    pub fn urls(&self) -> impl Iterator<Item = &str> {
+    pub fn service_urls(&self) -> impl Iterator<Item = &str> {
         self.services.iter().map(|(_, endpoint)| endpoint.as_str())
     }
 
     /// Whether one of its ENS services names `name`.
     pub fn has_ens_service_for(&self, name: &EnsName) -> bool {
-        self.names().any(|stated| normalizes_to(stated, name))
+        self.ens_service_names().any(|stated| normalizes_to(stated, name))
     }
 }
 
@@ -124,7 +124,7 @@ impl RegisteredAgentId {
     }
 
     /// The agent's identifier in the registry.
-    pub const fn agent(&self) -> U256 {
+    pub const fn agent_id(&self) -> U256 {
         self.agent
     }
 
@@ -145,7 +145,7 @@ impl RegisteredAgentId {
     }
 
     /// Key of the text record by which a name confirms the entry (ENSIP-25).
-    pub fn key(&self) -> String {
+    pub fn ensip25_record_key(&self) -> String {
         format!("agent-registration[{}][{}]", self.interoperable_address(), self.agent)
     }
 
@@ -199,7 +199,7 @@ mod tests {
     fn the_key_of_a_registration_is_that_of_ensip_25() {
         let key = |chain: &str, id: Value| {
             let item = json!({"agentRegistry": format!("eip155:{chain}:{REGISTRY}"), "agentId": id});
-            RegisteredAgentId::from_json(&item).map(|registration| registration.key())
+            RegisteredAgentId::from_json(&item).map(|registration| registration.ensip25_record_key())
         };
         let expected = "agent-registration[0x000100000101148004a169fb4a3325136eb29fa0ceb6d2e539a432][167]";
         assert_eq!(key("1", json!(167)).as_deref(), Some(expected));

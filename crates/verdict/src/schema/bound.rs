@@ -85,14 +85,14 @@ pub struct SiblingSchema<'m> {
 
 /// Collects the schemas that a bound schema needs.
 #[derive(Debug)]
-pub struct BoundSchemaCollector<'m> {
+pub struct ReferencedSchemaCollector<'m> {
     manifest: &'m SchemaReleaseManifest,
     entry: &'m BoundSchemaEntry,
     schema: ServedSchema,
     siblings: BTreeMap<&'m str, ServedSchema>,
 }
 
-impl<'m> BoundSchemaCollector<'m> {
+impl<'m> ReferencedSchemaCollector<'m> {
     /// Starts with the schema itself, whose bytes are proven.
     pub const fn new(manifest: &'m SchemaReleaseManifest, entry: &'m BoundSchemaEntry, schema: ServedSchema) -> Self {
         Self { manifest, entry, schema, siblings: BTreeMap::new() }
@@ -102,7 +102,7 @@ impl<'m> BoundSchemaCollector<'m> {
     ///
     /// # Errors
     /// `schema-not-strict` if a schema is not JSON or refers to a schema that the manifest does not pin.
-    pub fn next_missing(&self) -> Result<Option<SiblingSchema<'m>>, Box<Reason>> {
+    pub fn next_missing_sibling(&self) -> Result<Option<SiblingSchema<'m>>, Box<Reason>> {
         for served in std::iter::once(&self.schema).chain(self.siblings.values()) {
             let document = served.parsed_schema().map_err(|error| not_strict_reason(&error.clone().into()))?;
             let known = |id: &str| id == self.entry.id || self.siblings.contains_key(id);
@@ -118,7 +118,8 @@ impl<'m> BoundSchemaCollector<'m> {
         if self.siblings.len() == MAX_REFERENCES {
             return Err(refused(format!("it refers to more than {MAX_REFERENCES} others")));
         }
-        let shared = self.manifest.shared().iter().map(|shared| (&shared.id, &shared.path, Some(shared.sha256)));
+        let shared =
+            self.manifest.shared_schemas().iter().map(|shared| (&shared.id, &shared.path, Some(shared.sha256)));
         let verbs = self.manifest.verbs().iter().flat_map(|verb| [&verb.request, &verb.receipt]);
         let mut all = shared.chain(verbs.map(|entry| (&entry.id, &entry.path, entry.sha256)));
         match all.find(|(known, ..)| *known == id) {
@@ -128,13 +129,13 @@ impl<'m> BoundSchemaCollector<'m> {
     }
 
     /// Locations of a sibling: next to each location of the schema itself.
-    pub fn locations(&self, sibling: &SiblingSchema<'_>) -> Vec<String> {
+    pub fn sibling_locations(&self, sibling: &SiblingSchema<'_>) -> Vec<String> {
         let own = std::iter::once(&self.entry.canonical).chain(&self.entry.mirrors);
         own.filter_map(|location| sibling_location(location, &self.entry.path, sibling.path)).collect()
     }
 
     /// Supplies what one of those locations served. Returns whether the bytes are the pinned ones.
-    pub fn supply(&mut self, sibling: SiblingSchema<'m>, served: ServedSchema) -> bool {
+    pub fn supply_sibling(&mut self, sibling: SiblingSchema<'m>, served: ServedSchema) -> bool {
         let is_pinned = served.digest() == sibling.sha256 || clresolve_core::mutant!("siblings-of-anybody");
         if is_pinned {
             self.siblings.insert(sibling.id, served);
@@ -175,13 +176,13 @@ impl SchemaBundle {
             return Err(not_strict_reason(&SchemaError::NotStrict(faults)));
         }
         let shared = self.siblings.iter().map(parse_served).collect::<Result<Vec<_>, _>>()?;
-        let schema = StrictSchema::load(self.schema.bytes(), &shared).map_err(|error| not_strict_reason(&error))?;
+        let schema = StrictSchema::compile(self.schema.bytes(), &shared).map_err(|error| not_strict_reason(&error))?;
         Ok(BoundSchema { name: self.name, schema, document, shared })
     }
 }
 
 fn parse_served(served: &ServedSchema) -> Result<Value, Box<Reason>> {
-    json::parse(served.bytes(), JsonLimits::SCHEMA).map_err(|error| not_strict_reason(&error.into()))
+    json::parse_strict_json(served.bytes(), JsonLimits::SCHEMA).map_err(|error| not_strict_reason(&error.into()))
 }
 
 fn not_strict_reason(error: &SchemaError) -> Box<Reason> {
@@ -215,7 +216,7 @@ mod tests {
     }
 
     fn served(document: &Value) -> ServedSchema {
-        ServedSchema::read(bytes(document))
+        ServedSchema::from_bytes(bytes(document))
     }
 
     fn own() -> Value {
@@ -240,9 +241,9 @@ mod tests {
 
     fn compiled(own: &Value, shared: &Value) -> Result<BoundSchema, Box<Reason>> {
         let manifest = manifest(own, shared);
-        let mut gathering = BoundSchemaCollector::new(&manifest, &manifest.verbs()[0].request, served(own));
-        while let Some(sibling) = gathering.next_missing()? {
-            assert!(gathering.supply(sibling, served(shared)));
+        let mut gathering = ReferencedSchemaCollector::new(&manifest, &manifest.verbs()[0].request, served(own));
+        while let Some(sibling) = gathering.next_missing_sibling()? {
+            assert!(gathering.supply_sibling(sibling, served(shared)));
         }
         gathering.into_bundle().compile()
     }
@@ -261,12 +262,12 @@ mod tests {
     #[test]
     fn other_bytes_than_the_pinned_ones_are_no_sibling() {
         let manifest = manifest(&own(), &shared());
-        let mut gathering = BoundSchemaCollector::new(&manifest, &manifest.verbs()[0].request, served(&own()));
-        let sibling = gathering.next_missing().expect("it is pinned").expect("one is referred to");
+        let mut gathering = ReferencedSchemaCollector::new(&manifest, &manifest.verbs()[0].request, served(&own()));
+        let sibling = gathering.next_missing_sibling().expect("it is pinned").expect("one is referred to");
         let other = json!({"$id": SHARED, "$defs": {"envelope": true}});
-        assert!(!gathering.supply(sibling, served(&other)));
-        assert_eq!(gathering.next_missing().expect("it is pinned"), Some(sibling));
-        let locations = gathering.locations(&sibling);
+        assert!(!gathering.supply_sibling(sibling, served(&other)));
+        assert_eq!(gathering.next_missing_sibling().expect("it is pinned"), Some(sibling));
+        let locations = gathering.sibling_locations(&sibling);
         assert_eq!(locations, ["ipfs://CID/_shared/x402.schema.json", SHARED]);
     }
 

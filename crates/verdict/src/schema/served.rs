@@ -35,8 +35,8 @@ pub struct ParsedSchemaFacts {
 
 impl ServedSchema {
     /// Hashes and parses what was served.
-    pub fn read(bytes: Bytes) -> Self {
-        let read = json::parse(&bytes, JsonLimits::SCHEMA).map(|document| ParsedSchemaFacts {
+    pub fn from_bytes(bytes: Bytes) -> Self {
+        let read = json::parse_strict_json(&bytes, JsonLimits::SCHEMA).map(|document| ParsedSchemaFacts {
             id: strict::schema_id(&document).map(|id| truncate_bytes(id, MAX_ID_BYTES)),
             // `serde_json` prints the members of an object sorted.
             value: Digest::compute(document.to_string().as_bytes()),
@@ -89,7 +89,8 @@ mod tests {
 
     #[test]
     fn the_value_of_a_document_does_not_depend_on_its_form() {
-        let value = |text: &str| ServedSchema::read(text.to_owned().into()).parsed_schema().expect("strict JSON").value;
+        let value =
+            |text: &str| ServedSchema::from_bytes(text.to_owned().into()).parsed_schema().expect("strict JSON").value;
         assert_eq!(value(r#"{"a":1,"b":"\u0061"}"#), value("{\n\"b\": \"a\", \"a\": 1}"));
         assert_ne!(value(r#"{"a":1}"#), value(r#"{"a":1.5}"#));
     }
@@ -97,7 +98,7 @@ mod tests {
     #[test]
     fn a_long_id_equals_no_other() {
         let id = |length: usize| format!("https://schemas.example/{}", "x".repeat(length));
-        let read = |id: &str| ServedSchema::read(format!(r#"{{"$id":"{id}"}}"#).into());
+        let read = |id: &str| ServedSchema::from_bytes(format!(r#"{{"$id":"{id}"}}"#).into());
         assert_eq!(read(&id(9)).parsed_schema().expect("strict JSON").id.as_deref(), Some(&*id(9)));
         let long = read(&id(9000)).parsed_schema().expect("strict JSON").id.clone().expect("an id");
         assert!(long.len() <= MAX_ID_BYTES && !id(9000).starts_with(&long));

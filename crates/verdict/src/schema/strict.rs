@@ -41,7 +41,7 @@ impl StrictModeFaults {
     pub fn analyse(schema: &Value) -> Self {
         let base = schema_id(schema);
         let url = base.filter(|base| base.len() <= MAX_BASE_BYTES).and_then(|base| url::Url::parse(base).ok());
-        let mut walk = SchemaTraversal {
+        let mut walk = StrictModeFaultCollector {
             base,
             url,
             options: jsonschema::options(),
@@ -173,7 +173,7 @@ const PLAIN: [&str; 36] = [
     "writeOnly",
 ];
 
-struct SchemaTraversal<'s> {
+struct StrictModeFaultCollector<'s> {
     base: Option<&'s str>,
     url: Option<url::Url>,
     options: jsonschema::ValidationOptions<'static>,
@@ -184,7 +184,7 @@ struct SchemaTraversal<'s> {
     found: Vec<StrictModeFault>,
 }
 
-impl<'s> SchemaTraversal<'s> {
+impl<'s> StrictModeFaultCollector<'s> {
     /// The parser bounds the depth of the document and therefore the recursion.
     fn visit_schema(&mut self, schema: &'s Value) {
         match schema {
@@ -200,7 +200,7 @@ impl<'s> SchemaTraversal<'s> {
             if self.faults == MAX_FAULTS {
                 return;
             }
-            self.walk_segment(keyword, |walk| walk.visit_keyword(keyword, value));
+            self.visit_below_segment(keyword, |walk| walk.visit_keyword(keyword, value));
         }
     }
 
@@ -209,11 +209,11 @@ impl<'s> SchemaTraversal<'s> {
             self.visit_schema(value);
         } else if LIST.contains(&keyword) {
             for (at, item) in value.as_array().into_iter().flatten().enumerate() {
-                self.walk_segment(&at.to_string(), |walk| walk.visit_schema(item));
+                self.visit_below_segment(&at.to_string(), |walk| walk.visit_schema(item));
             }
         } else if NAMED.contains(&keyword) {
             for (name, item) in value.as_object().into_iter().flatten() {
-                self.walk_segment(name, |walk| walk.visit_schema(item));
+                self.visit_below_segment(name, |walk| walk.visit_schema(item));
             }
         } else if let Some(text) = value.as_str() {
             self.visit_text_keyword(keyword, text);
@@ -270,9 +270,9 @@ impl<'s> SchemaTraversal<'s> {
         }
     }
 
-    fn walk_segment(&mut self, segment: &str, walk: impl FnOnce(&mut Self)) {
+    fn visit_below_segment(&mut self, segment: &str, walk: impl FnOnce(&mut Self)) {
         let length = self.place.len();
-        pointer::push_segment(&mut self.place, segment);
+        pointer::push_pointer_segment(&mut self.place, segment);
         walk(self);
         self.place.truncate(length);
     }

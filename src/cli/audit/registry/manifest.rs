@@ -23,7 +23,7 @@ const NAMED: [&str; 2] = ["/registry/manifest/ipfs", "/registry/manifest/http"];
 const NAMES: [&str; 2] = ["ens", "id"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum ManifestOrDescriptor {
+pub(super) enum RegistryManifestOrDescriptor {
     /// The entries, as lines of a list that are numbered from 1.
     Manifest(Vec<NameListLine>),
     Descriptor(String),
@@ -42,20 +42,20 @@ pub(super) enum RegistryManifestError {
 ///
 /// # Errors
 /// [`RegistryManifestError`]. An entry without a name is not an error, but becomes an unreadable line.
-pub(super) fn parse(bytes: &[u8]) -> Result<ManifestOrDescriptor, RegistryManifestError> {
-    let value = json::parse(bytes, LIMITS).map_err(|error| add_error_position(bytes, error))?;
+pub(super) fn parse_registry_document(bytes: &[u8]) -> Result<RegistryManifestOrDescriptor, RegistryManifestError> {
+    let value = json::parse_strict_json(bytes, LIMITS).map_err(|error| add_error_position(bytes, error))?;
     let text = std::str::from_utf8(bytes).unwrap_or_default();
     let wrong = |at: &str, what: String| {
-        let offset = locate::find(text, at).map_or(0, |place| place.value.start);
+        let offset = locate::find_value_span(text, at).map_or(0, |place| place.value.start);
         let (line, column) = locate::line_and_column(text, offset);
         RegistryManifestError::Form { line, column, what }
     };
-    if let Some(manifest) = pointer::find_value(&value, "/registry/manifest") {
-        let named = NAMED
-            .iter()
-            .find_map(|at| pointer::find_value(&value, at).filter(|named| **named != "").map(|named| (at, named)));
+    if let Some(manifest) = pointer::find_value_at_pointer(&value, "/registry/manifest") {
+        let named = NAMED.iter().find_map(|at| {
+            pointer::find_value_at_pointer(&value, at).filter(|named| **named != "").map(|named| (at, named))
+        });
         return match named {
-            Some((_, Value::String(to))) => Ok(ManifestOrDescriptor::Descriptor(to.clone())),
+            Some((_, Value::String(to))) => Ok(RegistryManifestOrDescriptor::Descriptor(to.clone())),
             Some((at, other)) => {
                 Err(wrong(at, format!("the location of the manifest is {}, not a string", json_type(other))))
             }
@@ -68,9 +68,9 @@ pub(super) fn parse(bytes: &[u8]) -> Result<ManifestOrDescriptor, RegistryManife
         {
             Err(wrong(&format!("/entries/{MAX_ENTRIES}"), format!("more than {MAX_ENTRIES} entries")))
         }
-        Some(Value::Array(entries)) => {
-            Ok(ManifestOrDescriptor::Manifest((1..).zip(entries).map(|(n, entry)| line_of_entry(n, entry)).collect()))
-        }
+        Some(Value::Array(entries)) => Ok(RegistryManifestOrDescriptor::Manifest(
+            (1..).zip(entries).map(|(n, entry)| name_list_line_of_entry(n, entry)).collect(),
+        )),
         Some(other) => Err(wrong("/entries", format!("`entries` is {}, not a list", json_type(other)))),
         None => {
             let what =
@@ -93,8 +93,8 @@ fn add_error_position(bytes: &[u8], error: JsonError) -> RegistryManifestError {
 }
 
 /// An entry as a line of a list. The name is not trimmed, unlike that of a line.
-fn line_of_entry(number: u64, entry: &Value) -> NameListLine {
-    match name_of_entry(entry) {
+fn name_list_line_of_entry(number: u64, entry: &Value) -> NameListLine {
+    match agent_name_of_entry(entry) {
         Ok(name) if name.len() > MAX_LINE_BYTES => NameListLine::unreadable_line(
             number,
             name,
@@ -106,7 +106,7 @@ fn line_of_entry(number: u64, entry: &Value) -> NameListLine {
 }
 
 /// The name in an entry, or why it has none.
-fn name_of_entry(entry: &Value) -> Result<&str, String> {
+fn agent_name_of_entry(entry: &Value) -> Result<&str, String> {
     if !entry.is_object() {
         return Err(format!("the entry is {}, not an object", json_type(entry)));
     }
@@ -134,14 +134,14 @@ mod tests {
     use super::*;
 
     fn entries(text: &str) -> Vec<NameListLine> {
-        match parse(text.as_bytes()) {
-            Ok(ManifestOrDescriptor::Manifest(entries)) => entries,
+        match parse_registry_document(text.as_bytes()) {
+            Ok(RegistryManifestOrDescriptor::Manifest(entries)) => entries,
             other => panic!("{other:?}"),
         }
     }
 
     fn refused(text: &str) -> String {
-        parse(text.as_bytes()).map(|_| ()).unwrap_err().to_string()
+        parse_registry_document(text.as_bytes()).map(|_| ()).unwrap_err().to_string()
     }
 
     #[test]
@@ -181,16 +181,16 @@ mod tests {
 
     #[test]
     fn a_descriptor_leads_to_what_a_cid_proves_or_else_to_its_host() {
-        let to = |text: &str| parse(text.as_bytes());
+        let to = |text: &str| parse_registry_document(text.as_bytes());
         let both = r#"{"registry": {"manifest": {"http": "https://a.example/m", "ipfs": "ipfs://b/m"}}}"#;
-        assert_eq!(to(both), Ok(ManifestOrDescriptor::Descriptor("ipfs://b/m".to_owned())));
+        assert_eq!(to(both), Ok(RegistryManifestOrDescriptor::Descriptor("ipfs://b/m".to_owned())));
         let one = r#"{"registry": {"manifest": {"http": "https://a.example/m", "ipfs": ""}}, "entries": []}"#;
-        assert_eq!(to(one), Ok(ManifestOrDescriptor::Descriptor("https://a.example/m".to_owned())));
+        assert_eq!(to(one), Ok(RegistryManifestOrDescriptor::Descriptor("https://a.example/m".to_owned())));
     }
 
     #[test]
     fn what_is_no_manifest_is_refused_with_line_and_column() {
-        let form = parse(b"{\n  \"entries\": {}\n}").unwrap_err();
+        let form = parse_registry_document(b"{\n  \"entries\": {}\n}").unwrap_err();
         assert!(matches!(form, RegistryManifestError::Form { line: 2, column: 14, .. }), "{form}");
         for (text, why) in [
             ("{\n  \"entries\": {}\n}", "line 2, column 14: `entries` is an object, not a list"),
@@ -209,7 +209,7 @@ mod tests {
         ] {
             assert!(refused(text).contains(why), "{text}: {}", refused(text));
         }
-        let not_utf8 = parse(b"{\n\"\xc3\xa9\xff\": 1}").unwrap_err();
+        let not_utf8 = parse_registry_document(b"{\n\"\xc3\xa9\xff\": 1}").unwrap_err();
         assert_eq!(not_utf8.to_string(), "line 2, column 3: not UTF-8 at byte 5");
     }
 

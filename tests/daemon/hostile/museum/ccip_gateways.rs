@@ -68,7 +68,7 @@ impl Lookup {
         let answered = async {
             let call = EgressRequest::get("application/json");
             let reply = self.upstream.send_untrusted(&url, call, deadline_in(PATIENCE)).await.unwrap();
-            reply.bytes(ANSWER_LIMIT).await.unwrap()
+            reply.read_body(ANSWER_LIMIT).await.unwrap()
         };
         let body = block_in_place(|| Handle::current().block_on(answered));
         let body: Value = serde_json::from_slice(&body).unwrap();

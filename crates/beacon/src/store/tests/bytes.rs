@@ -54,7 +54,7 @@ fn each_byte_of_a_mainnet_bootstrap_counts() {
     let Some(mainnet) = Mainnet::read() else { return };
     assert_each_byte_counts(&mainnet.bootstrap.to_ssz(ConsensusFork::Capella), 13, |bytes| {
         let bootstrap = LightClientCodec::from_ssz(bytes, ConsensusFork::Capella, &mainnet.spec)?;
-        LightClientStore::bootstrap(mainnet.spec.clone(), mainnet.checkpoint, bootstrap)
+        LightClientStore::from_bootstrap(mainnet.spec.clone(), mainnet.checkpoint, bootstrap)
     });
 }
 

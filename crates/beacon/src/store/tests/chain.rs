@@ -96,7 +96,7 @@ impl Chain {
     /// A store that starts from the block at a slot.
     pub(super) fn store_at(&self, slot: u64) -> LightClientStore {
         let block = self.block(slot, None);
-        LightClientStore::bootstrap(self.spec.clone(), block.block_root(), block.light_client_bootstrap())
+        LightClientStore::from_bootstrap(self.spec.clone(), block.block_root(), block.light_client_bootstrap())
             .expect("a valid bootstrap")
     }
 

@@ -14,7 +14,7 @@ const MAX_MEMORY: u64 = 4 * 1024 * 1024;
 #[test]
 fn largest_update_fits_into_its_memory() {
     let chain = SampleBeaconChain::new(ChainSpec::mainnet(), 14_000_000).expect("a supported fork");
-    let mut store = chain.checkpoint_store().expect("a valid bootstrap");
+    let mut store = chain.store_at_checkpoint().expect("a valid bootstrap");
     let least = chain.spec.preset.sync_committee_size * 2 / 3 + 1;
     let json = chain.signed_update(least).expect("a supported fork").to_json(ConsensusFork::Fulu).to_string();
     let used = allocation_counter::measure(|| {

@@ -8,7 +8,7 @@ use crate::codec::{LightClientCodec, MAX_JSON_BYTES, MAX_UPDATES};
 use crate::containers::{
     LightClientBootstrap, LightClientFinalityUpdate, LightClientOptimisticUpdate, LightClientUpdate,
 };
-use crate::error::{LightClientError, SszContainer, SszError};
+use crate::error::{LightClientError, SszContainerKind, SszError};
 use crate::fork::ConsensusFork;
 
 /// What a beacon node serves on a chain that has one fork.
@@ -84,7 +84,7 @@ fn ssz_has_exact_lengths() {
 fn truncated_ssz_is_rejected() {
     let served = Served::new(ConsensusFork::Electra);
     let refused = LightClientUpdate::from_ssz(&[0; 3], ConsensusFork::Electra, &served.chain.spec);
-    let expected = LightClientError::Ssz { container: SszContainer::Update, flaw: SszError::Truncated };
+    let expected = LightClientError::Ssz { container: SszContainerKind::Update, flaw: SszError::Truncated };
     assert_eq!(refused.err(), Some(expected));
 }
 
@@ -96,7 +96,7 @@ fn ssz_with_gaps_is_rejected() {
     ssz[..4].copy_from_slice(&(offset + 1).to_le_bytes());
     ssz.insert(offset as usize, 0);
     let refused = LightClientOptimisticUpdate::from_ssz(&ssz, ConsensusFork::Electra, &served.chain.spec);
-    let expected = LightClientError::Ssz { container: SszContainer::OptimisticUpdate, flaw: SszError::Offset };
+    let expected = LightClientError::Ssz { container: SszContainerKind::OptimisticUpdate, flaw: SszError::Offset };
     assert_eq!(refused.err(), Some(expected));
 }
 
@@ -158,7 +158,7 @@ fn json_of_a_later_fork_is_no_lie() {
         ("gloas", LightClientError::ForkUnsupported { fork: ConsensusFork::Gloas }),
         ("heze", LightClientError::VersionUnknown),
     ] {
-        assert!(!expected.blames_endpoint());
+        assert!(!expected.is_endpoint_dishonest());
         assert_eq!(refusals(version), [expected.clone(), expected]);
     }
     let is_malformed = |error: &LightClientError| matches!(error, LightClientError::Json { .. });
@@ -235,10 +235,10 @@ fn ssz_list_has_updates_of_several_forks() {
     assert_eq!(list(&ssz, 3), Ok(updates.to_vec()));
     assert_eq!(list(&ssz, 2), Err(LightClientError::TooManyUpdates { most: 2 }));
     assert_eq!(list(&[], 3), Ok(Vec::new()));
-    let truncated = LightClientError::Ssz { container: SszContainer::Updates, flaw: SszError::Truncated };
+    let truncated = LightClientError::Ssz { container: SszContainerKind::Updates, flaw: SszError::Truncated };
     assert_eq!(list(&ssz[..ssz.len() - 1], 3), Err(truncated.clone()));
     assert_eq!(list(&[0xff; 4096], 3), Err(truncated));
-    let empty = LightClientError::Ssz { container: SszContainer::Header, flaw: SszError::Truncated };
+    let empty = LightClientError::Ssz { container: SszContainerKind::Header, flaw: SszError::Truncated };
     assert_eq!(list(&[0; 4096], 3), Err(empty));
 }
 
@@ -251,7 +251,7 @@ fn ssz_of_a_later_fork_is_no_lie() {
     // Headers of Gloas have a fixed length: their slot begins the update.
     let gloas = LightClientError::ForkUnsupported { fork: ConsensusFork::Gloas };
     assert_eq!(list(20_000_000, &Chain::electra()), gloas);
-    assert!(list(u64::MAX, &Chain::electra()).blames_endpoint());
+    assert!(list(u64::MAX, &Chain::electra()).is_endpoint_dishonest());
     let future = Chain::with_forks(&[(ConsensusFork::Electra, 0), (ConsensusFork::Gloas, 12)]);
     let electra = Chain::electra().update(96, 88);
     assert_eq!(

@@ -42,7 +42,8 @@ impl Mainnet {
     }
 
     pub(super) fn store(&self) -> LightClientStore {
-        LightClientStore::bootstrap(self.spec.clone(), self.checkpoint, self.bootstrap.clone()).expect("it is genuine")
+        LightClientStore::from_bootstrap(self.spec.clone(), self.checkpoint, self.bootstrap.clone())
+            .expect("it is genuine")
     }
 
     /// A store after the first `count` updates.
@@ -59,9 +60,9 @@ impl Mainnet {
 fn mainnet_responses_verify() {
     let Some(mainnet) = Mainnet::read() else { return };
     let mut store = mainnet.store();
-    assert_eq!((store.finalized_header().slot(), store.period()), (7_069_376, 862));
+    assert_eq!((store.finalized_header().slot(), store.finalized_period()), (7_069_376, 862));
     for (update, period) in mainnet.updates.iter().zip(862..) {
-        assert_eq!(store.wanted_period(), period);
+        assert_eq!(store.next_update_period(), period);
         let change = store.process_update(update, CURRENT_SLOT).expect("it is genuine");
         assert!(change.next_committee);
     }
@@ -76,7 +77,7 @@ fn mainnet_responses_verify() {
     let state_root = b256!("0x226f5ff47ab3725b5a4a3afc74b1e79e4aa3a29704561eccce590e58900baec3");
     assert_eq!((finalized.block_hash(), finalized.state_root()), (hash, state_root));
     assert_eq!((finalized.timestamp(), optimistic.timestamp()), (1_692_136_151, 1_692_137_195));
-    assert_eq!(mainnet.spec.slot_start(finalized.slot()), finalized.timestamp());
+    assert_eq!(mainnet.spec.slot_start_time(finalized.slot()), finalized.timestamp());
     assert_eq!(finalized.beacon_root(), mainnet.finality.finalized_header.beacon.hash_tree_root());
 }
 

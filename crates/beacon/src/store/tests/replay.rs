@@ -10,13 +10,15 @@ use crate::codec::{LightClientCodec, MAX_UPDATES};
 use crate::error::LightClientError;
 use crate::fork::ConsensusFork;
 use crate::header::VerifiedBeaconHeader;
-use crate::proof::{LightClientProofError, LightClientTranscript, MAX_SSZ_BYTES, verify_light_client_proof};
+use crate::proof::{
+    LightClientSyncTranscript, LightClientTranscriptError, MAX_SSZ_BYTES, verify_light_client_transcript,
+};
 
 /// Slot of the header that [`proof`] finalizes: in period 3, two after that of the checkpoint.
 const FINALIZED: u64 = 200;
 
 /// A proof over two updates, from the synthetic chain's checkpoint.
-static PROOF: LazyLock<LightClientTranscript> = LazyLock::new(|| {
+static PROOF: LazyLock<LightClientSyncTranscript> = LazyLock::new(|| {
     let chain = Chain::electra();
     let checkpoint = chain.block(CHECKPOINT, None);
     let attested = chain.block(230, Some(FINALIZED));
@@ -24,7 +26,7 @@ static PROOF: LazyLock<LightClientTranscript> = LazyLock::new(|| {
     let aggregate =
         committee(3).sign_header(&attested.header.beacon, slot, MEMBERS, &chain.spec).expect("a supported fork");
     let update = |attested, finalized| chain.update(attested, finalized).to_ssz(ConsensusFork::Electra).into();
-    LightClientTranscript {
+    LightClientSyncTranscript {
         checkpoint: checkpoint.block_root(),
         bootstrap: checkpoint.light_client_bootstrap().to_ssz(ConsensusFork::Electra).into(),
         updates: vec![update(100, 80), update(160, 150)],
@@ -32,12 +34,12 @@ static PROOF: LazyLock<LightClientTranscript> = LazyLock::new(|| {
     }
 });
 
-fn proof() -> LightClientTranscript {
+fn proof() -> LightClientSyncTranscript {
     PROOF.clone()
 }
 
-fn verified(proof: &LightClientTranscript) -> Result<VerifiedBeaconHeader, LightClientProofError> {
-    verify_light_client_proof(proof, PROOF.checkpoint, Chain::electra().spec, NOW)
+fn verified(proof: &LightClientSyncTranscript) -> Result<VerifiedBeaconHeader, LightClientTranscriptError> {
+    verify_light_client_transcript(proof, PROOF.checkpoint, Chain::electra().spec, NOW)
 }
 
 #[test]
@@ -50,13 +52,16 @@ fn proof_leads_from_the_checkpoint_to_its_header() {
 #[test]
 fn proof_from_another_checkpoint_is_unrelated() {
     let (proof, other) = (proof(), B256::repeat_byte(1));
-    let error = verify_light_client_proof(&proof, other, Chain::electra().spec, NOW).unwrap_err();
-    assert_eq!(error, LightClientProofError::OtherCheckpoint { expected: other, observed: proof.checkpoint });
-    assert!(error.is_unrelated());
+    let error = verify_light_client_transcript(&proof, other, Chain::electra().spec, NOW).unwrap_err();
+    assert_eq!(error, LightClientTranscriptError::OtherCheckpoint { expected: other, observed: proof.checkpoint });
+    assert!(error.is_disconnected_from_checkpoint());
     // Whoever writes the proof can state any checkpoint, but has no bootstrap for it.
-    let claimed = LightClientTranscript { checkpoint: other, ..proof };
-    let error = verify_light_client_proof(&claimed, other, Chain::electra().spec, NOW).unwrap_err();
-    assert!(matches!(error, LightClientProofError::Bootstrap(LightClientError::OtherCheckpoint { .. })), "{error}");
+    let claimed = LightClientSyncTranscript { checkpoint: other, ..proof };
+    let error = verify_light_client_transcript(&claimed, other, Chain::electra().spec, NOW).unwrap_err();
+    assert!(
+        matches!(error, LightClientTranscriptError::Bootstrap(LightClientError::OtherCheckpoint { .. })),
+        "{error}"
+    );
 }
 
 #[test]
@@ -65,8 +70,8 @@ fn missing_update_is_a_gap() {
         let mut proof = proof();
         missing.iter().rev().for_each(|position| drop(proof.updates.remove(*position)));
         let error = verified(&proof).unwrap_err();
-        assert!(matches!(error, LightClientProofError::Gap(_)), "{missing:?}: {error}");
-        assert!(error.is_unrelated());
+        assert!(matches!(error, LightClientTranscriptError::Gap(_)), "{missing:?}: {error}");
+        assert!(error.is_disconnected_from_checkpoint());
     }
 }
 
@@ -76,7 +81,7 @@ fn unneeded_update_is_refused() {
         let mut proof = proof();
         proof.updates.insert(position + 1, proof.updates[position].clone());
         let error = verified(&proof).unwrap_err();
-        assert_eq!(error, LightClientProofError::Unneeded { position: position + 1 });
+        assert_eq!(error, LightClientTranscriptError::Unneeded { position: position + 1 });
     }
 }
 
@@ -84,29 +89,29 @@ fn unneeded_update_is_refused() {
 fn number_and_length_of_the_parts_are_bounded() {
     let mut many = proof();
     many.updates = vec![many.updates[0].clone(); MAX_UPDATES + 1];
-    assert_eq!(verified(&many), Err(LightClientProofError::TooManyUpdates { observed: MAX_UPDATES + 1 }));
-    let long = LightClientTranscript { finality_update: vec![0; MAX_SSZ_BYTES + 1].into(), ..proof() };
+    assert_eq!(verified(&many), Err(LightClientTranscriptError::TooManyUpdates { observed: MAX_UPDATES + 1 }));
+    let long = LightClientSyncTranscript { finality_update: vec![0; MAX_SSZ_BYTES + 1].into(), ..proof() };
     let error = LightClientError::TooLong { most: MAX_SSZ_BYTES, observed: MAX_SSZ_BYTES + 1 };
-    assert_eq!(verified(&long), Err(LightClientProofError::FinalityUpdate(error.clone())));
+    assert_eq!(verified(&long), Err(LightClientTranscriptError::FinalityUpdate(error.clone())));
     let mut long = proof();
     long.updates[1] = vec![0; MAX_SSZ_BYTES + 1].into();
-    assert_eq!(verified(&long), Err(LightClientProofError::Update { position: 1, error }));
+    assert_eq!(verified(&long), Err(LightClientTranscriptError::Update { position: 1, error }));
 }
 
 #[test]
 fn signature_after_the_evidence_is_refused() {
-    let at = |slot| verify_light_client_proof(&proof(), proof().checkpoint, Chain::electra().spec, slot);
+    let at = |slot| verify_light_client_transcript(&proof(), proof().checkpoint, Chain::electra().spec, slot);
     assert!(at(231).is_ok());
     let future = LightClientError::SignatureInFuture { signature_slot: 231, current_slot: 230 };
-    assert_eq!(at(230), Err(LightClientProofError::FinalityUpdate(future)));
+    assert_eq!(at(230), Err(LightClientTranscriptError::FinalityUpdate(future)));
 }
 
 /// Changes one bit of each fifth byte of the parts, and of each byte of the checkpoint.
 #[test]
 fn each_byte_of_a_proof_counts() {
     let (genuine, header) = (proof(), verified(&proof()).expect("it is genuine"));
-    fn parts(proof: &mut LightClientTranscript) -> Vec<&mut Bytes> {
-        let LightClientTranscript { bootstrap, updates, finality_update, .. } = proof;
+    fn parts(proof: &mut LightClientSyncTranscript) -> Vec<&mut Bytes> {
+        let LightClientSyncTranscript { bootstrap, updates, finality_update, .. } = proof;
         [bootstrap].into_iter().chain(updates).chain([finality_update]).collect()
     }
     let mut without_meaning = Vec::new();
@@ -135,21 +140,21 @@ fn each_byte_of_a_proof_counts() {
     for position in 0..32 {
         let mut changed = genuine.clone();
         changed.checkpoint.0[position] ^= 1;
-        assert!(verified(&changed).is_err_and(|error| error.is_unrelated()), "byte {position}");
+        assert!(verified(&changed).is_err_and(|error| error.is_disconnected_from_checkpoint()), "byte {position}");
     }
 }
 
 #[test]
 fn mainnet_responses_are_a_proof() {
     let Some(mainnet) = Mainnet::read() else { return };
-    let proof = LightClientTranscript {
+    let proof = LightClientSyncTranscript {
         checkpoint: mainnet.checkpoint,
         bootstrap: mainnet.bootstrap.to_ssz(ConsensusFork::Capella).into(),
         updates: mainnet.updates.iter().map(|update| update.to_ssz(ConsensusFork::Capella).into()).collect(),
         finality_update: mainnet.finality.to_ssz(ConsensusFork::Capella).into(),
     };
     let header =
-        verify_light_client_proof(&proof, mainnet.checkpoint, mainnet.spec, CURRENT_SLOT).expect("it is genuine");
+        verify_light_client_transcript(&proof, mainnet.checkpoint, mainnet.spec, CURRENT_SLOT).expect("it is genuine");
     assert_eq!((header.slot(), header.block_number()), (7_109_344, 17_923_026));
     let longest = [&proof.bootstrap, &proof.finality_update].into_iter().chain(&proof.updates).map(|ssz| ssz.len());
     assert!(longest.max() <= Some(MAX_SSZ_BYTES * 9 / 10), "there is room for later forks");

@@ -84,7 +84,7 @@ fn bootstrap_of_another_block_is_rejected() {
     let chain = Chain::electra();
     let block = chain.block(CHECKPOINT, None);
     let expected = B256::repeat_byte(1);
-    let refused = LightClientStore::bootstrap(chain.spec, expected, block.light_client_bootstrap());
+    let refused = LightClientStore::from_bootstrap(chain.spec, expected, block.light_client_bootstrap());
     assert_eq!(refused.err(), Some(LightClientError::OtherCheckpoint { expected, observed: block.block_root() }));
 }
 
@@ -94,7 +94,7 @@ fn bootstrap_with_another_committee_is_rejected() {
     let block = chain.block(CHECKPOINT, None);
     let mut bootstrap = block.light_client_bootstrap();
     bootstrap.current_sync_committee = committee(5).committee().clone();
-    let refused = LightClientStore::bootstrap(chain.spec, block.block_root(), bootstrap);
+    let refused = LightClientStore::from_bootstrap(chain.spec, block.block_root(), bootstrap);
     assert_eq!(refused.err(), Some(LightClientError::CurrentCommitteeBranch));
 }
 
@@ -104,7 +104,7 @@ fn bootstrap_with_forged_execution_header_is_rejected() {
     let block = chain.block(CHECKPOINT, None);
     let mut bootstrap = block.light_client_bootstrap();
     bootstrap.header.execution.state_root = B256::repeat_byte(1);
-    let refused = LightClientStore::bootstrap(chain.spec, block.block_root(), bootstrap);
+    let refused = LightClientStore::from_bootstrap(chain.spec, block.block_root(), bootstrap);
     assert_eq!(refused.err(), Some(LightClientError::ExecutionBranch { header: UpdateHeaderRole::Checkpoint }));
 }
 
@@ -203,11 +203,11 @@ fn replayed_old_update_is_rejected() {
 fn older_update_brings_only_the_missing_committee() {
     let chain = Chain::electra();
     let mut store = chain.store_at(104);
-    assert_eq!(store.wanted_period(), 1);
+    assert_eq!(store.next_update_period(), 1);
     let change = store.process_update(&chain.update(96, 88), NOW);
     assert_eq!(change, Ok(LightClientStoreChange { next_committee: true, ..LightClientStoreChange::default() }));
     assert_eq!(
-        (store.finalized_header().slot(), store.optimistic_header().slot(), store.wanted_period()),
+        (store.finalized_header().slot(), store.optimistic_header().slot(), store.next_update_period()),
         (104, 104, 2)
     );
 }
@@ -218,7 +218,7 @@ fn next_committee_needs_finality_in_its_period() {
     let mut store = chain.store();
     let change = store.process_update(&chain.update(66, 56), NOW);
     assert_eq!(change, Ok(LightClientStoreChange { optimistic: true, ..LightClientStoreChange::default() }));
-    assert_eq!((store.finalized_header().slot(), store.wanted_period()), (CHECKPOINT, 1));
+    assert_eq!((store.finalized_header().slot(), store.next_update_period()), (CHECKPOINT, 1));
 }
 
 #[test]
@@ -345,11 +345,11 @@ fn committees_follow_each_other() {
     let chain = Chain::electra();
     let mut store = chain.store();
     for period in 1..6 {
-        assert_eq!(store.wanted_period(), period);
+        assert_eq!(store.next_update_period(), period);
         let slot = period * 64 + 32;
         let change = store.process_update(&chain.update(slot, slot - 8), NOW).expect("it is genuine");
         assert!(change.next_committee);
-        assert_eq!(store.period(), period);
+        assert_eq!(store.finalized_period(), period);
     }
 }
 
@@ -362,7 +362,7 @@ fn finality_update_of_next_period_leaves_its_successor_unknown() {
     let update = block.attesting_finality_update(chain.signed(&block, MEMBERS).sync_aggregate, 145);
     let change = store.process_finality_update(&update, NOW);
     assert_eq!(change, Ok(LightClientStoreChange { finalized: true, optimistic: true, next_committee: false }));
-    assert_eq!((store.period(), store.wanted_period()), (2, 2));
+    assert_eq!((store.finalized_period(), store.next_update_period()), (2, 2));
     let expected = LightClientError::NextCommitteeUnknown { store: 2 };
     assert_refused(&store, &chain.update(200, 192), &expected);
     assert!(store.process_update(&chain.update(152, 136), NOW).expect("it is genuine").next_committee);
@@ -418,7 +418,7 @@ fn header_before_capella_is_rejected() {
     let chain = Chain::electra();
     let later = Chain::with_forks(&[(ConsensusFork::Capella, 9)]);
     let block = chain.block(CHECKPOINT, None);
-    let refused = LightClientStore::bootstrap(later.spec, block.block_root(), block.light_client_bootstrap());
+    let refused = LightClientStore::from_bootstrap(later.spec, block.block_root(), block.light_client_bootstrap());
     assert_eq!(refused.err(), Some(LightClientError::BeforeCapella { slot: CHECKPOINT }));
 }
 
@@ -426,7 +426,7 @@ fn header_before_capella_is_rejected() {
 fn checkpoint_of_more_than_two_weeks_is_rejected() {
     let chain = Chain::electra();
     let store = chain.store();
-    let limit = chain.spec.slot_start(CHECKPOINT) + MAX_CHECKPOINT_AGE.as_secs();
+    let limit = chain.spec.slot_start_time(CHECKPOINT) + MAX_CHECKPOINT_AGE.as_secs();
     assert_eq!(store.check_finalized_header_age(limit), Ok(()));
     let expected = LightClientError::CheckpointTooOld { age_days: 14, most_days: 14 };
     assert_eq!(store.check_finalized_header_age(limit + 1), Err(expected));
@@ -445,12 +445,12 @@ fn participation_bits_of_another_length_are_rejected() {
 fn endpoints_are_blamed_for_lies_alone() {
     let lies =
         [LightClientError::Signature, LightClientError::FinalityBranch, LightClientError::PublicKey { position: 0 }];
-    assert!(lies.iter().all(LightClientError::blames_endpoint));
+    assert!(lies.iter().all(LightClientError::is_endpoint_dishonest));
     let others = [
         LightClientError::Participation { participants: 1, size: MEMBERS },
         LightClientError::SignatureInFuture { signature_slot: 2, current_slot: 1 },
         LightClientError::ForkUnsupported { fork: ConsensusFork::Gloas },
         LightClientError::Json { line: 1, column: 1 },
     ];
-    assert!(!others.iter().any(LightClientError::blames_endpoint));
+    assert!(!others.iter().any(LightClientError::is_endpoint_dishonest));
 }

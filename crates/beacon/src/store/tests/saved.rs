@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::chain::{CHECKPOINT, Chain, NOW, committee};
 use crate::committee::ProvenSyncCommittee;
-use crate::error::{LightClientError, SszContainer, SszError};
+use crate::error::{LightClientError, SszContainerKind, SszError};
 use crate::fork::ConsensusFork;
 use crate::spec::BeaconPreset;
 use crate::store::LightClientStore;
@@ -40,8 +40,8 @@ fn saved_state_continues() {
         let mut again = read(&chain, &store.to_bytes()).expect("it is as saved");
         assert_eq!(again.to_bytes(), store.to_bytes());
         assert_eq!(
-            (again.finalized_header(), again.optimistic_header(), again.wanted_period(), again.checkpoint()),
-            (store.finalized_header(), store.optimistic_header(), store.wanted_period(), store.checkpoint())
+            (again.finalized_header(), again.optimistic_header(), again.next_update_period(), again.checkpoint()),
+            (store.finalized_header(), store.optimistic_header(), store.next_update_period(), store.checkpoint())
         );
         again.process_update(&chain.update(112, 104), NOW).expect("it is genuine");
     }
@@ -72,7 +72,7 @@ fn saved_state_cut_anywhere_is_rejected() {
         }
     }
     let cut = read(&chain, &with_digest(bytes[..40].to_vec()));
-    let expected = LightClientError::Ssz { container: SszContainer::SavedState, flaw: SszError::Truncated };
+    let expected = LightClientError::Ssz { container: SszContainerKind::SavedState, flaw: SszError::Truncated };
     assert_eq!(cut.err(), Some(expected));
 }
 

@@ -60,9 +60,9 @@ impl SpecificationStore {
     }
 
     fn apply(&mut self, claim: &LightClientUpdateClaim<'_>) -> Result<(), LightClientError> {
-        let period = self.store.period();
+        let period = self.store.finalized_period();
         self.store.apply_claim(claim)?;
-        if self.store.period() > period {
+        if self.store.finalized_period() > period {
             self.previous_max_active_participants = std::mem::take(&mut self.current_max_active_participants);
         }
         Ok(())

@@ -68,7 +68,7 @@ impl Vector {
         let meta: Meta = yaml(&folder.join("meta.yaml"));
         let spec = chain_spec(&yaml(&folder.join("config.yaml")), meta.genesis_validators_root);
         let bootstrap = LightClientCodec::from_ssz(&ssz(&folder.join("bootstrap.ssz_snappy")), fork, &spec);
-        let store = LightClientStore::bootstrap(spec, meta.trusted_block_root, bootstrap.expect("SSZ"));
+        let store = LightClientStore::from_bootstrap(spec, meta.trusted_block_root, bootstrap.expect("SSZ"));
         Self {
             fork,
             store: store.expect("a valid bootstrap"),

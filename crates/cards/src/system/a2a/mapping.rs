@@ -26,7 +26,7 @@ pub(crate) static CURRENT: CardFieldMapping = CardFieldMapping {
         (
             CommonCardField::ProtocolVersion,
             "/supportedInterfaces/0/protocolVersion",
-            CardFieldRepresentation::Rewritten(version_line),
+            CardFieldRepresentation::Rewritten(version_without_patch),
         ),
         (CommonCardField::Interfaces, "/supportedInterfaces", CardFieldRepresentation::Following),
         (CommonCardField::Organization, "/provider/organization", CardFieldRepresentation::Text),
@@ -69,7 +69,11 @@ static OLDER: CardFieldMapping = CardFieldMapping {
         (CommonCardField::Description, "/description", CardFieldRepresentation::Text),
         (CommonCardField::Endpoint, "/url", CardFieldRepresentation::Text),
         (CommonCardField::Protocol, "/preferredTransport", CardFieldRepresentation::Word(A2A_BINDINGS)),
-        (CommonCardField::Interfaces, "/additionalInterfaces", CardFieldRepresentation::Older(convert_interfaces)),
+        (
+            CommonCardField::Interfaces,
+            "/additionalInterfaces",
+            CardFieldRepresentation::Older(convert_interfaces_to_v1),
+        ),
         (CommonCardField::ProtocolVersion, "/protocolVersion", CardFieldRepresentation::Text),
         (CommonCardField::Organization, "/provider/organization", CardFieldRepresentation::Text),
         (CommonCardField::OrganizationUrl, "/provider/url", CardFieldRepresentation::Text),
@@ -91,8 +95,12 @@ static OLDER: CardFieldMapping = CardFieldMapping {
             "/securitySchemes",
             CardFieldRepresentation::Schemes(SecuritySchemeForm::OpenApi),
         ),
-        (CommonCardField::SchemeMap, "/securitySchemes", CardFieldRepresentation::Older(convert_schemes)),
-        (CommonCardField::Requirements, "/security", CardFieldRepresentation::Older(convert_requirements)),
+        (
+            CommonCardField::SchemeMap,
+            "/securitySchemes",
+            CardFieldRepresentation::Older(convert_security_schemes_to_v1),
+        ),
+        (CommonCardField::Requirements, "/security", CardFieldRepresentation::Older(convert_requirements_to_v1)),
         (CommonCardField::Extensions, "/capabilities/extensions", CardFieldRepresentation::List),
         (CommonCardField::ExtendedCard, "/supportsAuthenticatedExtendedCard", CardFieldRepresentation::Flag),
     ],
@@ -108,12 +116,12 @@ static OLDER: CardFieldMapping = CardFieldMapping {
         (CommonSkillField::Examples, "/examples", CardFieldRepresentation::Texts),
         (CommonSkillField::InputModes, "/inputModes", CardFieldRepresentation::Texts),
         (CommonSkillField::OutputModes, "/outputModes", CardFieldRepresentation::Texts),
-        (CommonSkillField::Requirements, "/security", CardFieldRepresentation::Older(convert_requirements)),
+        (CommonSkillField::Requirements, "/security", CardFieldRepresentation::Older(convert_requirements_to_v1)),
     ],
 };
 
 /// The version without a patch number: `0.3` for `0.3.0`. Other texts are unchanged.
-pub(super) fn version_line(version: &str) -> &str {
+pub(super) fn version_without_patch(version: &str) -> &str {
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     match version.rsplit_once('.') {
         Some((line, patch))
@@ -127,7 +135,7 @@ pub(super) fn version_line(version: &str) -> &str {
 }
 
 /// Additional interfaces in the form of 1.0, all or none.
-fn convert_interfaces(older: &Value) -> Option<Value> {
+fn convert_interfaces_to_v1(older: &Value) -> Option<Value> {
     let interface = |older: &Value| {
         let mut members = older.as_object()?.clone();
         let transport = members.remove("transport").filter(Value::is_string)?;
@@ -139,12 +147,12 @@ fn convert_interfaces(older: &Value) -> Option<Value> {
 
 /// Converts security schemes from OpenAPI's form to that of 1.0. All or none, because requirements refer to them by
 /// name.
-fn convert_schemes(older: &Value) -> Option<Value> {
-    let scheme = |(name, scheme): (&String, &Value)| Some((name.clone(), self::convert_scheme(scheme)?));
+fn convert_security_schemes_to_v1(older: &Value) -> Option<Value> {
+    let scheme = |(name, scheme): (&String, &Value)| Some((name.clone(), self::convert_security_scheme_to_v1(scheme)?));
     older.as_object()?.iter().map(scheme).collect::<Option<Map<_, _>>>().map(Value::Object)
 }
 
-fn convert_scheme(older: &Value) -> Option<Value> {
+fn convert_security_scheme_to_v1(older: &Value) -> Option<Value> {
     let mut members = older.as_object()?.clone();
     let kind = match members.remove("type")?.as_str()? {
         "apiKey" => "apiKeySecurityScheme",
@@ -165,7 +173,7 @@ fn convert_scheme(older: &Value) -> Option<Value> {
 
 /// Converts security requirements from `[{"name": ["scope"]}]` to the form of 1.0, `[{"schemes": {"name": {"list":
 /// ["scope"]}}}]`.
-fn convert_requirements(older: &Value) -> Option<Value> {
+fn convert_requirements_to_v1(older: &Value) -> Option<Value> {
     let requirement = |needed: &Value| {
         let scheme = |(name, scopes): (&String, &Value)| (name.clone(), json!({ "list": scopes }));
         let schemes: Map<_, _> = needed.as_object()?.iter().map(scheme).collect();
@@ -181,10 +189,10 @@ mod tests {
     #[test]
     fn patch_number_is_left_out_of_a_version() {
         for (version, line) in [("0.3.0", "0.3"), ("1.0.12", "1.0"), ("1.0", "1.0"), ("1", "1"), ("", "")] {
-            assert_eq!(version_line(version), line, "{version}");
+            assert_eq!(version_without_patch(version), line, "{version}");
         }
         for version in ["1.0.0-beta", "1.0.", "1..0", ".1.0", "1.0.0.0", "v1.0.0", "a.b.c"] {
-            assert_eq!(version_line(version), version);
+            assert_eq!(version_without_patch(version), version);
         }
     }
 
@@ -199,12 +207,17 @@ mod tests {
             "sign-in": {"oauth2SecurityScheme":
                 {"flows": {"clientCredentials": {"tokenUrl": "https://a.example", "scopes": {}}}}},
         });
-        assert_eq!(convert_schemes(&older), Some(current));
-        assert_eq!(convert_schemes(&json!({"a": {"type": "mutualTLS"}, "b": {"type": "dance"}})), None);
-        assert_eq!(convert_schemes(&json!({"a": {"type": "oauth2", "flows": {"implicit": {}, "password": {}}}})), None);
+        assert_eq!(convert_security_schemes_to_v1(&older), Some(current));
+        assert_eq!(convert_security_schemes_to_v1(&json!({"a": {"type": "mutualTLS"}, "b": {"type": "dance"}})), None);
+        assert_eq!(
+            convert_security_schemes_to_v1(
+                &json!({"a": {"type": "oauth2", "flows": {"implicit": {}, "password": {}}}})
+            ),
+            None
+        );
         let needed = json!([{"key": [], "sign-in": ["read"]}, {}]);
         let current = json!([{"schemes": {"key": {"list": []}, "sign-in": {"list": ["read"]}}}, {"schemes": {}}]);
-        assert_eq!(convert_requirements(&needed), Some(current));
-        assert_eq!(convert_requirements(&json!(["key"])), None);
+        assert_eq!(convert_requirements_to_v1(&needed), Some(current));
+        assert_eq!(convert_requirements_to_v1(&json!(["key"])), None);
     }
 }

@@ -13,11 +13,11 @@ use clresolve_verdict::check::ReasonCollector;
 const RENAMED: (&str, &str) = ("location", "in");
 
 /// Checks the schemes of a 1.0 card. Each must have exactly one of five members, and an OAuth scheme at most one flow.
-pub(super) fn check_schemes(card: &AgentCard, found: &mut ReasonCollector) {
+pub(super) fn check_security_schemes(card: &AgentCard, found: &mut ReasonCollector) {
     for (name, scheme) in card.get("securitySchemes").and_then(Value::as_object).into_iter().flatten() {
         let Some(members) = scheme.as_object() else { continue };
         let mut place = "/securitySchemes".to_owned();
-        pointer::push_segment(&mut place, name);
+        pointer::push_pointer_segment(&mut place, name);
         let place = excerpt_text(&place);
         let is_misnamed = report_misnamed(members, SECURITY_SCHEME, &place, found);
         let kinds = check_at_most_one(members, SECURITY_SCHEME, &place, found);
@@ -94,7 +94,7 @@ fn report_misnamed(
 }
 
 /// Checks that each scheme in a requirement is declared.
-pub(super) fn check_requirements(card: &AgentCard, is_of_1_0: bool, found: &mut ReasonCollector) {
+pub(super) fn check_security_requirements(card: &AgentCard, is_of_1_0: bool, found: &mut ReasonCollector) {
     let member = if is_of_1_0 { "securityRequirements" } else { "security" };
     let declared = card.get("securitySchemes").and_then(Value::as_object);
     let mut judge = |list: Option<&Value>, place: &str| {

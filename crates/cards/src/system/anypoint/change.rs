@@ -39,7 +39,7 @@ pub(super) fn check_version_change(previous: &AgentCard, card: &AgentCard, found
     let (expected, why) = match changes.step {
         _ if now.cmp_precedence(&before) == Ordering::Less => (format!("not lower than {before}"), String::new()),
         Some(step) if !is_sufficiently_raised(&before, &now, step) => {
-            (lowest_version(&before, step), format!(": {}", changes.describe_changes()))
+            (lowest_permitted_version(&before, step), format!(": {}", changes.describe_changes()))
         }
         _ => return,
     };
@@ -64,7 +64,7 @@ fn is_sufficiently_raised(before: &Version, now: &Version, step: VersionBump) ->
 }
 
 /// The lowest permitted version after such a change.
-fn lowest_version(before: &Version, step: VersionBump) -> String {
+fn lowest_permitted_version(before: &Version, step: VersionBump) -> String {
     let Version { major, minor, patch, .. } = before;
     match step {
         _ if is_unstable(before) => format!("higher than {before}"),

@@ -27,7 +27,7 @@ pub(crate) static MAPPING: CardFieldMapping = CardFieldMapping {
         (CommonCardField::OutputModes, "/capabilities/output_modes", CardFieldRepresentation::WordList(MODES)),
         (CommonCardField::Streaming, "/capabilities/streaming", CardFieldRepresentation::Flag),
         (CommonCardField::Protocol, "/invocation/protocol", CardFieldRepresentation::Word(PROTOCOLS)),
-        (CommonCardField::Endpoint, "/invocation/endpoint", CardFieldRepresentation::Fitting(is_web_address)),
+        (CommonCardField::Endpoint, "/invocation/endpoint", CardFieldRepresentation::Fitting(is_http_url)),
         (
             CommonCardField::Authentication,
             "/invocation/authentication/type",
@@ -63,6 +63,6 @@ fn is_skill_name(text: &str) -> bool {
 }
 
 /// AN-8.
-fn is_web_address(text: &str) -> bool {
+fn is_http_url(text: &str) -> bool {
     text.starts_with("https://") || text.starts_with("http://")
 }

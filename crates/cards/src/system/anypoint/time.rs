@@ -33,12 +33,12 @@ fn is_date(text: &str, form: Iso8601SeparatorStyle) -> bool {
         return parse_fixed_digits(rest, 3).is_some_and(|day| (1..=days).contains(&day));
     }
     parse_numbers(rest, form, '-', &[2, 2])
-        .is_some_and(|parts| Date::new(year, to_i8(parts[0]), to_i8(parts[1])).is_ok())
+        .is_some_and(|parts| Date::new(year, saturate_to_i8(parts[0]), saturate_to_i8(parts[1])).is_ok())
 }
 
 fn is_week_date(year: i16, parts: &[i64]) -> bool {
-    let day = Weekday::from_monday_one_offset(to_i8(parts[1]));
-    day.is_ok_and(|day| ISOWeekDate::new(year, to_i8(parts[0]), day).is_ok())
+    let day = Weekday::from_monday_one_offset(saturate_to_i8(parts[1]));
+    day.is_ok_and(|day| ISOWeekDate::new(year, saturate_to_i8(parts[0]), day).is_ok())
 }
 
 fn is_time(text: &str, form: Iso8601SeparatorStyle) -> bool {
@@ -89,7 +89,7 @@ fn parse_fixed_digits(digits: &str, length: usize) -> Option<i64> {
 }
 
 /// A number of at most two digits.
-fn to_i8(number: i64) -> i8 {
+fn saturate_to_i8(number: i64) -> i8 {
     i8::try_from(number).unwrap_or(i8::MAX)
 }
 

@@ -50,7 +50,7 @@ impl BeaconChain {
             state_root: B256::left_padding_from(&slot.to_be_bytes()),
             block_hash: B256::right_padding_from(&slot.to_be_bytes()),
             block_number: slot,
-            timestamp: spec().slot_start(slot),
+            timestamp: spec().slot_start_time(slot),
             ..ExecutionPayloadHeader::default()
         }))
     }

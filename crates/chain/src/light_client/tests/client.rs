@@ -12,7 +12,7 @@ use url::Url;
 use super::beacon_chain::{BeaconChain, CHECKPOINT};
 use super::server::BeaconServer;
 use crate::light_client::{
-    BEACON_ACCEPT, BeaconEndpointSettings, BeaconHttpTransport, BeaconResponse, LightClient, LightClientConfig,
+    BEACON_ACCEPT, BeaconEndpointSettings, BeaconHttpClient, BeaconResponse, LightClient, LightClientConfig,
 };
 use crate::pool::TimeSource;
 use crate::transport::HttpRequestError;
@@ -46,7 +46,7 @@ impl LoopbackGet {
 }
 
 #[async_trait]
-impl BeaconHttpTransport for LoopbackGet {
+impl BeaconHttpClient for LoopbackGet {
     async fn get(&self, url: &Url, cap: usize, timeout: Duration) -> Result<BeaconResponse, HttpRequestError> {
         let response = tokio::time::timeout(timeout, self.get(url, cap)).await;
         response.unwrap_or(Err(HttpRequestError::Timeout(timeout)))
@@ -65,7 +65,7 @@ impl TestClock {
     }
 
     pub(crate) fn set(&self, chain: &BeaconChain, slot: u64) {
-        self.0.store(i64::try_from(chain.spec.slot_start(slot)).unwrap(), Ordering::SeqCst);
+        self.0.store(i64::try_from(chain.spec.slot_start_time(slot)).unwrap(), Ordering::SeqCst);
     }
 
     pub(crate) fn advance(&self, seconds: i64) {

@@ -21,7 +21,7 @@ async fn saved(chain: &BeaconChain) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let server = BeaconServer::start(chain, NOW, Lie::Nothing).await;
     let client = client(chain, &[&server], &TestClock::at(chain, NOW), Some(file(&folder)));
-    client.verified_header(BlockSelector::Finalized).await.unwrap();
+    client.fetch_verified_header(BlockSelector::Finalized).await.unwrap();
     folder
 }
 
@@ -32,7 +32,7 @@ fn file(folder: &TempDir) -> std::path::PathBuf {
 /// Why the state in the file is not used at [`NOW`].
 fn fault(chain: &BeaconChain, path: &Path) -> SavedStateError {
     let checkpoint = chain.block(CHECKPOINT).block_root();
-    let loaded = load_saved_state(path, chain.spec.clone(), checkpoint, chain.spec.slot_start(NOW));
+    let loaded = load_saved_state(path, chain.spec.clone(), checkpoint, chain.spec.slot_start_time(NOW));
     loaded.map(drop).unwrap_err()
 }
 
@@ -40,7 +40,7 @@ fn fault(chain: &BeaconChain, path: &Path) -> SavedStateError {
 async fn needs_bootstrap(chain: &BeaconChain, path: &Path, slot: u64) -> bool {
     let server = BeaconServer::start(chain, slot, Lie::Nothing).await;
     let client = client(chain, &[&server], &TestClock::at(chain, slot), Some(path.to_owned()));
-    client.verified_header(BlockSelector::Finalized).await.unwrap();
+    client.fetch_verified_header(BlockSelector::Finalized).await.unwrap();
     server.take_requests().iter().any(|request| request.starts_with("bootstrap"))
 }
 
@@ -51,7 +51,7 @@ async fn restart_continues_from_the_file() {
     assert!(!needs_bootstrap(&chain, &file(&folder), NOW + 100).await);
     let server = BeaconServer::start(&chain, NOW + 200, Lie::NoBootstrap).await;
     let client = client(&chain, &[&server], &TestClock::at(&chain, NOW + 200), Some(file(&folder)));
-    assert_eq!(client.verified_header(BlockSelector::Latest).await.unwrap().slot(), NOW + 199);
+    assert_eq!(client.fetch_verified_header(BlockSelector::Latest).await.unwrap().slot(), NOW + 199);
 }
 
 #[cfg(unix)]
@@ -102,7 +102,7 @@ async fn observer_never_writes_the_file() {
     let server = BeaconServer::start(&chain, NOW, Lie::Nothing).await;
     let config = config(&chain, &[&server], Some(file(&folder)));
     let observer = LightClient::new_read_only(config, Arc::new(LoopbackGet::new()), TestClock::at(&chain, NOW).clock());
-    observer.verified_header(BlockSelector::Finalized).await.unwrap();
+    observer.fetch_verified_header(BlockSelector::Finalized).await.unwrap();
     assert!(!file(&folder).exists());
 }
 
@@ -112,10 +112,10 @@ async fn reload_continues_unless_the_checkpoint_is_another() {
     let server = BeaconServer::start(&chain, NOW, Lie::Nothing).await;
     let clock = TestClock::at(&chain, NOW);
     let before = client(&chain, &[&server], &clock, None);
-    before.verified_header(BlockSelector::Finalized).await.unwrap();
+    before.fetch_verified_header(BlockSelector::Finalized).await.unwrap();
     let status = |config| {
         let reloaded = LightClient::new(config, Arc::new(LoopbackGet::new()), clock.clock());
-        reloaded.continue_from(&before);
+        reloaded.adopt_progress(&before);
         reloaded.status()
     };
     let same = config(&chain, &[&server], None);
@@ -153,7 +153,7 @@ async fn file_of_another_checkpoint_or_network_is_not_used() {
     let mut other = config(&chain, &[&server], Some(file(&folder)));
     other.checkpoint = alloy_primitives::B256::repeat_byte(1);
     let client = LightClient::new(other, Arc::new(LoopbackGet::new()), clock.clock());
-    assert!(client.verified_header(BlockSelector::Finalized).await.is_err(), "no endpoint has that checkpoint");
+    assert!(client.fetch_verified_header(BlockSelector::Finalized).await.is_err(), "no endpoint has that checkpoint");
 
     let mut network = BeaconChain::new();
     network.spec.genesis_validators_root = alloy_primitives::B256::repeat_byte(7);
@@ -168,6 +168,6 @@ async fn old_file_is_not_used() {
     let late = NOW + TWO_WEEKS + 1;
     let server = BeaconServer::start(&chain, late, Lie::Nothing).await;
     let client = client(&chain, &[&server], &TestClock::at(&chain, late), Some(file(&folder)));
-    assert!(client.verified_header(BlockSelector::Finalized).await.is_err());
+    assert!(client.fetch_verified_header(BlockSelector::Finalized).await.is_err());
     assert!(server.take_requests()[0].starts_with("bootstrap"));
 }

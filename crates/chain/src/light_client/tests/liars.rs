@@ -23,9 +23,9 @@ async fn beside_honest(lie: Lie) -> (Option<String>, Option<String>) {
     let honest = BeaconServer::start(&chain, NOW, Lie::Nothing).await;
     let client = client(&chain, &[&liar, &honest], &TestClock::at(&chain, NOW), None);
     let finalized =
-        client.verified_header(BlockSelector::Finalized).await.unwrap_or_else(|error| panic!("{lie:?}: {error}"));
+        client.fetch_verified_header(BlockSelector::Finalized).await.unwrap_or_else(|error| panic!("{lie:?}: {error}"));
     let optimistic =
-        client.verified_header(BlockSelector::Latest).await.unwrap_or_else(|error| panic!("{lie:?}: {error}"));
+        client.fetch_verified_header(BlockSelector::Latest).await.unwrap_or_else(|error| panic!("{lie:?}: {error}"));
     assert_eq!(finalized.beacon_root(), chain.block(finalized_at(NOW - 1).unwrap()).block_root(), "{lie:?}");
     assert_eq!(optimistic.beacon_root(), chain.block(NOW - 1).block_root(), "{lie:?}");
     let status = client.status();
@@ -75,7 +75,7 @@ async fn too_few_signatures_give_no_header() {
     let server = BeaconServer::start(&chain, NOW, Lie::Participation).await;
     let client = client(&chain, &[&server], &TestClock::at(&chain, NOW), None);
     for selector in [BlockSelector::Finalized, BlockSelector::Latest] {
-        let error = client.verified_header(selector).await.unwrap_err();
+        let error = client.fetch_verified_header(selector).await.unwrap_err();
         assert!(error.to_string().contains("two thirds are required"), "{error}");
     }
 }
@@ -126,7 +126,7 @@ async fn replayed_update_is_no_report_of_the_newest_header() {
         client.fetch_newest_header().await,
         Err(ChainError::HeaderUnproven(LightClientHeaderError::Endpoints(causes)))
     );
-    assert!(client.verified_header(BlockSelector::Latest).await.is_err());
+    assert!(client.fetch_verified_header(BlockSelector::Latest).await.is_err());
 }
 
 #[tokio::test]
@@ -145,7 +145,7 @@ async fn lagging_endpoint_does_not_hold_back_a_newer_header() {
         clock.set(&chain, NOW + 30);
         assert_eq!(client.fetch_newest_header().await.unwrap().0.slot(), NOW + 29);
         assert_eq!(
-            client.verified_header(BlockSelector::Finalized).await.unwrap().slot(),
+            client.fetch_verified_header(BlockSelector::Finalized).await.unwrap().slot(),
             finalized_at(NOW + 29).unwrap()
         );
     }

@@ -15,15 +15,15 @@ use super::client::{LoopbackGet, TestClock, client, config};
 use super::server::{BeaconServer, Lie};
 use crate::light_client::LightClient;
 use crate::light_client::endpoint::BeaconEndpointError;
-use crate::light_client::follower::run_blocking;
+use crate::light_client::follower::run_on_blocking_thread;
 use crate::light_client::saved::SavedStateError;
 
 /// A slot in period 4, in the middle of an epoch.
 const NOW: u64 = 300;
 
 async fn slots(client: &LightClient) -> (u64, u64) {
-    let finalized = client.verified_header(BlockSelector::Finalized).await.unwrap();
-    let optimistic = client.verified_header(BlockSelector::Latest).await.unwrap();
+    let finalized = client.fetch_verified_header(BlockSelector::Finalized).await.unwrap();
+    let optimistic = client.fetch_verified_header(BlockSelector::Latest).await.unwrap();
     (finalized.slot(), optimistic.slot())
 }
 
@@ -37,7 +37,7 @@ async fn header_of_a_later_period_follows_from_the_checkpoint() {
         }
         let client = client(&chain, &[&server], &TestClock::at(&chain, NOW), None);
         assert_eq!(slots(&client).await, (finalized_at(NOW - 1).unwrap(), NOW - 1));
-        let header = client.verified_header(BlockSelector::Finalized).await.unwrap();
+        let header = client.fetch_verified_header(BlockSelector::Finalized).await.unwrap();
         assert_eq!(header.beacon_root(), chain.block(header.slot()).block_root());
     }
 }
@@ -47,7 +47,7 @@ async fn callers_share_one_synchronization() {
     let chain = BeaconChain::new();
     let server = BeaconServer::start(&chain, NOW, Lie::Nothing).await;
     let client = client(&chain, &[&server], &TestClock::at(&chain, NOW), None);
-    let headers = join_all((0..10).map(|_| client.verified_header(BlockSelector::Finalized))).await;
+    let headers = join_all((0..10).map(|_| client.fetch_verified_header(BlockSelector::Finalized))).await;
     assert!(headers.iter().all(Result::is_ok));
     let requests = server.take_requests();
     assert_eq!(requests.iter().filter(|request| request.starts_with("bootstrap")).count(), 1, "{requests:?}");
@@ -89,7 +89,7 @@ async fn failed_endpoints_give_header_unproven() {
     let clock = TestClock::at(&chain, NOW);
     let client = client(&chain, &[&silent[0], &silent[1]], &clock, None);
     for selector in [BlockSelector::Finalized, BlockSelector::Latest] {
-        let error = client.verified_header(selector).await.unwrap_err();
+        let error = client.fetch_verified_header(selector).await.unwrap_err();
         let ChainError::HeaderUnproven(LightClientHeaderError::Endpoints(causes)) = error else { panic!("{error:?}") };
         assert_eq!(causes.iter().map(|(label, _)| label.as_str()).collect::<Vec<_>>(), ["beacon-0", "beacon-1"]);
     }
@@ -102,7 +102,7 @@ async fn endpoint_without_the_next_update_is_reported() {
     let client = client(&chain, &[&server], &TestClock::at(&chain, NOW), None);
     let causes = vec![("beacon-0".to_owned(), BeaconEndpointError::NoUpdate(1).to_string())];
     let unproven = ChainError::HeaderUnproven(LightClientHeaderError::Endpoints(causes));
-    assert_eq!(client.verified_header(BlockSelector::Finalized).await, Err(unproven));
+    assert_eq!(client.fetch_verified_header(BlockSelector::Finalized).await, Err(unproven));
     assert_eq!(client.status().endpoints[0].set_aside, None, "to lag is no lie");
 }
 
@@ -112,14 +112,14 @@ async fn panic_during_verification_blames_no_endpoint() {
     let chain = BeaconChain::new();
     let server = BeaconServer::start(&chain, NOW, Lie::Nothing).await;
     let client = client(&chain, &[&server], &TestClock::at(&chain, NOW), None);
-    let verify = |_, _| run_blocking(|| -> Result<(), BeaconEndpointError> { panic!("a bug") });
+    let verify = |_, _| run_on_blocking_thread(|| -> Result<(), BeaconEndpointError> { panic!("a bug") });
     let endpoint = &client.follower.endpoints[0];
-    let fault = client.follower.record_outcome(Arc::clone(endpoint), verify).await.unwrap_err();
+    let fault = client.follower.run_and_record_outcome(Arc::clone(endpoint), verify).await.unwrap_err();
     assert!(matches!(&fault, BeaconEndpointError::BrokenOff(cause) if cause.contains("a bug")), "{fault}");
     let status = client.status();
     assert_eq!(status.endpoints[0].set_aside, None);
     assert_eq!(status.endpoints[0].failure.as_ref().map(|(_, cause)| cause), Some(&fault.to_string()));
-    let fault = run_blocking(|| -> Result<(), SavedStateError> { panic!("a bug") }).await.unwrap_err();
+    let fault = run_on_blocking_thread(|| -> Result<(), SavedStateError> { panic!("a bug") }).await.unwrap_err();
     assert!(matches!(&fault, SavedStateError::BrokenOff(cause) if cause.is_panic()), "reading the file: {fault}");
 }
 
@@ -176,7 +176,7 @@ async fn late_report_is_as_old_as_its_request() {
 
     let follower = &client.follower;
     let ask = || {
-        Arc::clone(follower).fetch_newest_from(
+        Arc::clone(follower).fetch_newest_headers_from(
             Arc::clone(&follower.endpoints[0]),
             follower.verified_headers().unwrap(),
             true,
@@ -223,7 +223,7 @@ async fn clock_set_back_leaves_the_header_unproven() {
     clock.set(&chain, NOW - 10);
     assert!(client.fetch_newest_header().await.is_err());
     for selector in [BlockSelector::Finalized, BlockSelector::Latest] {
-        assert!(client.verified_header(selector).await.is_err(), "{selector}");
+        assert!(client.fetch_verified_header(selector).await.is_err(), "{selector}");
     }
     assert_eq!(client.status().endpoints[0].set_aside, None);
 }
@@ -237,7 +237,10 @@ async fn endpoints_that_fail_later_give_header_unproven() {
     server.set_lie(Lie::NotFound);
     clock.set(&chain, NOW + 10);
     for selector in [BlockSelector::Finalized, BlockSelector::Latest] {
-        assert!(matches!(client.verified_header(selector).await, Err(ChainError::HeaderUnproven(_))), "{selector}");
+        assert!(
+            matches!(client.fetch_verified_header(selector).await, Err(ChainError::HeaderUnproven(_))),
+            "{selector}"
+        );
     }
     assert!(client.fetch_newest_header().await.is_err());
 }
@@ -286,7 +289,7 @@ async fn old_checkpoint_is_refused() {
     let late = CHECKPOINT + TWO_WEEKS + 1;
     let server = BeaconServer::start(&chain, late, Lie::Nothing).await;
     let client = client(&chain, &[&server], &TestClock::at(&chain, late), None);
-    let error = client.verified_header(BlockSelector::Finalized).await.unwrap_err();
+    let error = client.fetch_verified_header(BlockSelector::Finalized).await.unwrap_err();
     assert!(matches!(error, ChainError::HeaderUnproven(LightClientHeaderError::CheckpointTooOld { .. })), "{error:?}");
 }
 
@@ -295,7 +298,7 @@ async fn block_by_number_is_not_proven() {
     let chain = BeaconChain::new();
     let server = BeaconServer::start(&chain, NOW, Lie::Nothing).await;
     let client = client(&chain, &[&server], &TestClock::at(&chain, NOW), None);
-    let error = client.verified_header(BlockSelector::Number(7)).await.unwrap_err();
+    let error = client.fetch_verified_header(BlockSelector::Number(7)).await.unwrap_err();
     assert_eq!(error, ChainError::HeaderUnproven(LightClientHeaderError::Block("7".to_owned())));
 }
 
@@ -320,11 +323,11 @@ async fn proof_of_a_finalized_block_replays() {
     let chain = BeaconChain::new();
     let (server, clock) = (BeaconServer::start(&chain, NOW, Lie::Nothing).await, TestClock::at(&chain, NOW));
     let client = client(&chain, &[&server], &clock, None);
-    let header = client.verified_header(BlockSelector::Finalized).await.unwrap();
+    let header = client.fetch_verified_header(BlockSelector::Finalized).await.unwrap();
     let proof = client.prove_finality(header.block_hash()).await.unwrap();
     let spec = &chain.spec;
     let bootstrap = LightClientBootstrap::from_ssz(&proof.bootstrap, ConsensusFork::Electra, spec).unwrap();
-    let mut store = LightClientStore::bootstrap(spec.clone(), proof.checkpoint, bootstrap).unwrap();
+    let mut store = LightClientStore::from_bootstrap(spec.clone(), proof.checkpoint, bootstrap).unwrap();
     for update in &proof.updates {
         let update = LightClientUpdate::from_ssz(update, ConsensusFork::Electra, spec).unwrap();
         store.process_update(&update, NOW).unwrap();
@@ -345,11 +348,11 @@ async fn proof_has_the_first_finality_update_of_its_block() {
     let chain = BeaconChain::new();
     let (server, clock) = (BeaconServer::start(&chain, NOW, Lie::Nothing).await, TestClock::at(&chain, NOW));
     let client = client(&chain, &[&server], &clock, None);
-    let header = client.verified_header(BlockSelector::Finalized).await.unwrap();
+    let header = client.fetch_verified_header(BlockSelector::Finalized).await.unwrap();
     server.set_slot(NOW + 3);
     clock.set(&chain, NOW + 3);
     client.fetch_newest_header().await.unwrap();
-    assert_eq!(client.verified_header(BlockSelector::Finalized).await.unwrap(), header, "the epoch is the same");
+    assert_eq!(client.fetch_verified_header(BlockSelector::Finalized).await.unwrap(), header, "the epoch is the same");
     let proof = client.prove_finality(header.block_hash()).await.unwrap();
     let update =
         LightClientFinalityUpdate::from_ssz(&proof.finality_update, ConsensusFork::Electra, &chain.spec).unwrap();
@@ -363,11 +366,11 @@ async fn proof_of_a_block_before_the_known_history_is_an_error() {
     let chain = BeaconChain::new();
     let (server, clock) = (BeaconServer::start(&chain, earlier, Lie::Nothing).await, TestClock::at(&chain, earlier));
     let client = client(&chain, &[&server], &clock, None);
-    let first = client.verified_header(BlockSelector::Finalized).await.unwrap();
+    let first = client.fetch_verified_header(BlockSelector::Finalized).await.unwrap();
     server.set_slot(later);
     clock.set(&chain, later);
     client.fetch_newest_header().await.unwrap();
-    let second = client.verified_header(BlockSelector::Finalized).await.unwrap();
+    let second = client.fetch_verified_header(BlockSelector::Finalized).await.unwrap();
     assert!(first.slot() < 360 && 360 < second.slot());
     client.prove_finality(second.block_hash()).await.unwrap();
     let error = client.prove_finality(first.block_hash()).await.unwrap_err();

@@ -137,7 +137,7 @@ impl Ledger {
 /// An endpoint over a [`Ledger`], which may lie.
 pub(super) struct Endpoint {
     ledger: Ledger,
-    lie: Box<dyn Fn(&mut StateSourceItem) + Send + Sync>,
+    lie: Box<dyn Fn(&mut StateProofOrCode) + Send + Sync>,
     pub(super) fetches: AtomicUsize,
     pub(super) codes: AtomicUsize,
 }
@@ -147,7 +147,7 @@ impl Endpoint {
         Self::lying(ledger, |_| {})
     }
 
-    pub(super) fn lying(ledger: &Ledger, lie: impl Fn(&mut StateSourceItem) + Send + Sync + 'static) -> Self {
+    pub(super) fn lying(ledger: &Ledger, lie: impl Fn(&mut StateProofOrCode) + Send + Sync + 'static) -> Self {
         let (fetches, codes) = (AtomicUsize::new(0), AtomicUsize::new(0));
         Self { ledger: ledger.clone(), lie: Box::new(lie), fetches, codes }
     }
@@ -159,15 +159,15 @@ impl StateSource for Endpoint {
         Err(CallProverError::Endpoint(EndpointFailure::Unusable("it has no such method".to_owned())))
     }
 
-    async fn fetch_state(&self, wanted: &WantedState, _: BlockId) -> Result<Vec<StateSourceItem>, CallProverError> {
+    async fn fetch_state(&self, wanted: &WantedState, _: BlockId) -> Result<Vec<StateProofOrCode>, CallProverError> {
         self.fetches.fetch_add(1, Ordering::Relaxed);
         self.codes.fetch_add(wanted.codes.len(), Ordering::Relaxed);
         let proofs = wanted.accounts.iter().map(|(address, slots)| {
             let slots: Vec<U256> = slots.iter().copied().collect();
-            StateSourceItem::Proof(*address, slots.clone(), Box::new(self.ledger.prove(*address, &slots)))
+            StateProofOrCode::Proof(*address, slots.clone(), Box::new(self.ledger.prove(*address, &slots)))
         });
-        let codes = wanted.codes.iter().map(|address| StateSourceItem::Code(*address, self.ledger.code(*address)));
-        let mut given: Vec<StateSourceItem> = proofs.chain(codes).collect();
+        let codes = wanted.codes.iter().map(|address| StateProofOrCode::Code(*address, self.ledger.code(*address)));
+        let mut given: Vec<StateProofOrCode> = proofs.chain(codes).collect();
         given.iter_mut().for_each(|given| (self.lie)(given));
         Ok(given)
     }

@@ -17,7 +17,7 @@ use super::{POINTER, pointer, refused, run, words};
 use crate::prover::*;
 
 /// Why the pointer's call is refused if an endpoint lies in this way.
-async fn refusal_of(lie: impl Fn(&mut StateSourceItem) + Send + Sync + 'static) -> ProvenCallError {
+async fn refusal_of(lie: impl Fn(&mut StateProofOrCode) + Send + Sync + 'static) -> ProvenCallError {
     let ledger = pointer();
     let error = refused(run(&Endpoint::lying(&ledger, lie), &mut ledger.session()).await.unwrap_err());
     assert_eq!(error.blame(), ProvenCallBlame::Endpoint, "{error}");
@@ -28,7 +28,7 @@ async fn refusal_for_contract(
     lie: impl Fn(&mut EIP1186AccountProofResponse) + Send + Sync + 'static,
 ) -> ProvenCallError {
     refusal_of(move |given| {
-        if let StateSourceItem::Proof(CONTRACT, _, answer) = given {
+        if let StateProofOrCode::Proof(CONTRACT, _, answer) = given {
             lie(answer);
         }
     })
@@ -75,7 +75,7 @@ async fn each_lie_is_refused_by_its_name() {
 
     let code = |lie: fn(Bytes) -> Vec<u8>| {
         refusal_of(move |given| {
-            if let StateSourceItem::Code(CONTRACT, code) = given {
+            if let StateProofOrCode::Code(CONTRACT, code) = given {
                 *code = lie(code.clone()).into();
             }
         })
@@ -83,8 +83,8 @@ async fn each_lie_is_refused_by_its_name() {
     assert_eq!(code(|code| [&code[..], &[0]].concat()).await, ProvenCallError::Code { address: CONTRACT });
     assert_eq!(code(|_| Vec::new()).await, ProvenCallError::Code { address: CONTRACT });
     let grown = Endpoint::lying(&pointer(), |given| match given {
-        StateSourceItem::Code(_, code) => *code = vec![0; (256 << 10) + 1].into(),
-        StateSourceItem::Proof(..) => {}
+        StateProofOrCode::Code(_, code) => *code = vec![0; (256 << 10) + 1].into(),
+        StateProofOrCode::Proof(..) => {}
     });
     let error = run(&grown, &mut pointer().session()).await.unwrap_err();
     assert_eq!(refused(error), ProvenCallError::Code { address: CONTRACT });
@@ -109,7 +109,7 @@ async fn refusal_of_forgery(
     lie: impl Fn(&mut EIP1186AccountProofResponse, EIP1186AccountProofResponse) + Send + Sync + 'static,
 ) -> ProvenCallError {
     refusal_of(move |given| {
-        if let StateSourceItem::Proof(CONTRACT, slots, answer) = given {
+        if let StateProofOrCode::Proof(CONTRACT, slots, answer) = given {
             lie(answer, forged().prove(CONTRACT, slots));
         }
     })
@@ -157,7 +157,7 @@ async fn a_forged_subtree_below_a_genuine_root_is_refused() {
     assert_eq!(error.await, five, "slot 0 is the same in both ledgers");
     // The code of another contract.
     let code = refusal_of(|given| {
-        if let StateSourceItem::Code(CONTRACT, code) = given {
+        if let StateProofOrCode::Code(CONTRACT, code) = given {
             *code = hex!("602a5f5260205ff3").into();
         }
     });
@@ -194,7 +194,7 @@ fn tries_that_no_ledger_has_are_refused_by_name() {
     assert_eq!(error, slot_flaw(TrieProofError::BadValue));
 }
 
-fn refusal_of_recording(nodes: ProofNodes) -> ProvenCallError {
+fn refusal_of_recording(nodes: StateWitness) -> ProvenCallError {
     let proof = StateProof {
         contracts: EnsContractAddresses::default(),
         state: nodes,
@@ -216,7 +216,7 @@ fn refusal_of_recording(nodes: ProofNodes) -> ProvenCallError {
 fn recorded_proofs_of_a_forged_ledger_are_refused_by_name() {
     let slots = [U256::from(5)];
     let nodes = |answers: &[&EIP1186AccountProofResponse]| {
-        let mut nodes = ProofNodes::default();
+        let mut nodes = StateWitness::default();
         answers.iter().for_each(|answer| nodes.add_proof(CONTRACT, &slots, answer));
         nodes
     };
@@ -288,13 +288,13 @@ fn paths_longer_than_a_key_are_refused_without_a_panic() {
 }
 
 /// Changes the byte at position `at` of a response, modulo its length. Returns whether there was one.
-fn flip(given: &mut StateSourceItem, at: usize, with: u8) -> bool {
+fn flip(given: &mut StateProofOrCode, at: usize, with: u8) -> bool {
     let mut places: Vec<&mut Bytes> = match given {
-        StateSourceItem::Proof(_, _, answer) => {
+        StateProofOrCode::Proof(_, _, answer) => {
             let slots = answer.storage_proof.iter_mut().flat_map(|slot| slot.proof.iter_mut());
             answer.account_proof.iter_mut().chain(slots).collect()
         }
-        StateSourceItem::Code(_, code) => vec![code],
+        StateProofOrCode::Code(_, code) => vec![code],
     };
     let total: usize = places.iter().map(|place| place.len()).sum();
     if total == 0 {
@@ -344,7 +344,7 @@ proptest! {
                 return;
             }
             match given {
-                StateSourceItem::Proof(_, _, answer) if beside => misstate(answer, at, with),
+                StateProofOrCode::Proof(_, _, answer) if beside => misstate(answer, at, with),
                 given => { flip(given, at, with); }
             }
         });

@@ -25,7 +25,7 @@ use crate::failure::EndpointFailure;
 use crate::prover::*;
 use crate::request::eth_call_request;
 use crate::testing::UnguardedHttpClient;
-use crate::transport::{EndpointTransport, HttpRequestError, RpcHttpTransport};
+use crate::transport::{EndpointTransport, HttpRequestError, JsonRpcHttpClient};
 
 /// Falsifies the reply to a method.
 type Change = Box<dyn Fn(&str, &mut Value) + Send + Sync>;
@@ -39,7 +39,7 @@ struct CountingTransport {
 }
 
 #[async_trait]
-impl RpcHttpTransport for CountingTransport {
+impl JsonRpcHttpClient for CountingTransport {
     async fn post_json(
         &self,
         url: &Url,
@@ -84,7 +84,7 @@ impl World {
         let server = SandboxRpcServer::bind(Arc::new(builder.build().unwrap())).await.unwrap();
         let open = UnguardedHttpClient::new();
         let counting = Arc::new(CountingTransport { open, rounds: AtomicUsize::new(0), change: Box::new(change) });
-        let http: Arc<dyn RpcHttpTransport> = Arc::clone(&counting) as _;
+        let http: Arc<dyn JsonRpcHttpClient> = Arc::clone(&counting) as _;
         let transport =
             EndpointTransport::new(http, server.url().parse().unwrap(), "sandbox".to_owned(), Duration::from_secs(20));
         let rpc = RpcClient::new(transport, true);
@@ -119,7 +119,7 @@ fn question(name: &str) -> (Address, Bytes) {
     (
         contracts.multicall3,
         subject.aggregate_call(subject.resolve_texts_call(
-            clresolve_core::records::RecordKey::ALL.map(clresolve_core::records::RecordKey::as_str),
+            clresolve_core::records::TextRecordKey::ALL.map(clresolve_core::records::TextRecordKey::as_str),
         )),
     )
 }

@@ -116,23 +116,17 @@ fn settled_on(views: &[View], changed: u64, age: HeadAgeLimit) -> Option<&'stati
     let mut counter = QuorumCounter::new(2);
     for (endpoint, view) in views.iter().enumerate() {
         let (head, pinned, newest) = view.observed(changed);
-        counter.add_observation(
-            endpoint,
-            &endpoint.to_string(),
-            head,
-            pinned,
-            Some(age.require_recent_vote(newest, now)),
-        );
+        counter.add_votes(endpoint, &endpoint.to_string(), head, pinned, Some(age.require_recent_vote(newest, now)));
         while let QuorumStatus::Open { repeats, .. } = counter.status() {
             if repeats.is_empty() {
                 break;
             }
             for (endpoint, about) in repeats {
-                counter.note_asked_again(endpoint, about);
+                counter.note_repeat_request(endpoint, about);
                 match views[endpoint].attested(about, changed) {
-                    Some(Ok(vote)) => counter.add_attestation(endpoint, about, vote),
-                    Some(Err(other)) => counter.add_denial(endpoint, other),
-                    None => counter.note_unanswered(endpoint, about),
+                    Some(Ok(vote)) => counter.add_vote_at_block(endpoint, about, vote),
+                    Some(Err(other)) => counter.add_conflicting_block(endpoint, other),
+                    None => counter.note_unanswered_block(endpoint, about),
                 }
             }
         }
@@ -143,7 +137,7 @@ fn settled_on(views: &[View], changed: u64, age: HeadAgeLimit) -> Option<&'stati
     let (QuorumStatus::Settled(agreement) | QuorumStatus::Provisional(agreement, _)) = counter.status() else {
         return None;
     };
-    let pinned = counter.vote(*agreement.endpoints.first()?, &agreement.block)?;
+    let pinned = counter.vote_at_block(*agreement.endpoints.first()?, &agreement.block)?;
     let at = agreement.latest?.records;
     let newest = counter.latest_vote(at)?.as_ref().ok()?;
     let holds = newest.agrees_on_part(pinned, QuorumVotePart::Records)

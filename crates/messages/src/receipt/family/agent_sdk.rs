@@ -13,12 +13,12 @@ pub(super) const SIGNED: [&str; 6] = ["signer", "verb", "input", "output", "exec
 /// Name of the canonical form in families B to E.
 pub(super) const CANONICAL: &str = "json.sorted_keys.v1";
 
-pub(super) fn has_shape(receipt: &JsonNode) -> bool {
+pub(super) fn has_family_shape(receipt: &JsonNode) -> bool {
     receipt.get_path(&["signature", "sig"]).is_some()
         && receipt.get_path(&["metadata", "proof", "hash_sha256"]).is_some()
 }
 
-pub(super) fn take_apart(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPartsError> {
+pub(super) fn split_receipt(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPartsError> {
     let content = receipt.with_only_members(&SIGNED);
     let unsigned = [
         unknown_members(receipt, &[], &[&SIGNED[..], &["metadata", "signature"]].concat()),

@@ -22,21 +22,21 @@ const ACTION: &str = "action";
 /// Maximum number of members that a proof may cover. A receipt has six besides the proofs.
 const MAX_COVERED: usize = 32;
 
-pub(super) fn has_shape(receipt: &JsonNode) -> bool {
+pub(super) fn has_family_shape(receipt: &JsonNode) -> bool {
     receipt.has_text_at(&["schema"], "clas.execution.receipt.v1")
 }
 
 /// Whether the proof of execution lists the members that it covers.
-pub(super) fn is_scoped(receipt: &JsonNode) -> bool {
-    has_shape(receipt) && execution_proof(receipt).is_ok_and(|(_, proof)| proof.get("covers").is_some())
+pub(super) fn has_scoped_proof(receipt: &JsonNode) -> bool {
+    has_family_shape(receipt) && execution_proof(receipt).is_ok_and(|(_, proof)| proof.get("covers").is_some())
 }
 
-pub(super) fn take_apart(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPartsError> {
+pub(super) fn split_receipt(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPartsError> {
     Ok(assemble_parts(receipt, execution_proof(receipt)?, ReceiptFamily::E, SignedMessageFormat::HexDigest, &SIGNED))
 }
 
 /// The signature covers the canonical bytes of exactly the members that `covers` lists.
-pub(super) fn take_scoped_apart(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPartsError> {
+pub(super) fn split_scoped_receipt(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPartsError> {
     let (index, proof) = execution_proof(receipt)?;
     let no_scope = |why, code| ReceiptPartsError { place: format!("/proofs/{index}/covers"), why, code };
     let unknown = |why| no_scope(why, ReasonCode::ReceiptFamilyUnknown);
@@ -46,7 +46,7 @@ pub(super) fn take_scoped_apart(receipt: &JsonNode) -> Result<ReceiptParts, Rece
     }
     let mut covered = Vec::new();
     for name in names {
-        let name = name.text().filter(|name| *name != "proofs" && receipt.get(name).is_some());
+        let name = name.as_text().filter(|name| *name != "proofs" && receipt.get(name).is_some());
         let name = name.ok_or_else(|| unknown("an item that names no member beside the proofs"))?;
         if covered.contains(&name) {
             return Err(unknown("a member twice"));

@@ -16,21 +16,21 @@ const WITHIN: [&str; 2] = ["metadata", "proof"];
 /// The members of a proof that are compared, besides the signature.
 const COMPARED: [&str; 5] = ["alg", "canonical", "hash_sha256", "kid", "signer_id"];
 
-pub(super) fn has_shape(receipt: &JsonNode) -> bool {
-    has_detached_proof(receipt) || is_proof_at(receipt, WITHIN)
+pub(super) fn has_family_shape(receipt: &JsonNode) -> bool {
+    has_detached_proof(receipt) || has_proof_at(receipt, WITHIN)
 }
 
 /// Whether the proof is next to the receipt. A `metadata` inside the receipt is then unsigned and ignored.
 fn has_detached_proof(receipt: &JsonNode) -> bool {
-    receipt.get("receipt").is_some_and(JsonNode::is_object) && is_proof_at(receipt, BESIDE)
+    receipt.get("receipt").is_some_and(JsonNode::is_object) && has_proof_at(receipt, BESIDE)
 }
 
-fn is_proof_at(receipt: &JsonNode, proof: [&str; 2]) -> bool {
+fn has_proof_at(receipt: &JsonNode, proof: [&str; 2]) -> bool {
     let says = |member: &str, word: &str| receipt.has_text_at(&[proof[0], proof[1], member], word);
     says("alg", sdk::ALG) && says("canonical", CANONICAL)
 }
 
-pub(super) fn take_apart(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPartsError> {
+pub(super) fn split_receipt(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPartsError> {
     let is_within = !has_detached_proof(receipt);
     let proof = if is_within { WITHIN } else { BESIDE };
     let mut content =

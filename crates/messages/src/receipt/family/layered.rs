@@ -17,12 +17,12 @@ const INNER: &str = "/receipt";
 const SIGNED: [&str; 10] =
     ["line", "contract", "verb", "version", "payload", "status", "trace", "result", "error", "commercial"];
 
-pub(super) fn has_shape(receipt: &JsonNode) -> bool {
+pub(super) fn has_family_shape(receipt: &JsonNode) -> bool {
     receipt.get("receipt").is_some_and(JsonNode::is_object)
         && receipt.text_at(&["signature", "proof", "alg"]).is_some_and(is_ed25519)
 }
 
-pub(super) fn take_apart(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPartsError> {
+pub(super) fn split_receipt(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPartsError> {
     let content = receipt.get("receipt").map_or(JsonNode::Null, |inner| inner.with_only_members(&SIGNED));
     let at = |member: &str| ReceiptClaim::from_path(receipt, &["signature", "proof", member]);
     let unsigned = [

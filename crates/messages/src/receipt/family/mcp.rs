@@ -7,13 +7,13 @@ use super::{ReceiptClaim, ReceiptFamily, ReceiptParts, ReceiptPartsError, Signed
 use crate::receipt::canonical::JsonMemberOrder;
 use crate::receipt::json::JsonNode;
 
-pub(super) fn has_shape(receipt: &JsonNode) -> bool {
+pub(super) fn has_family_shape(receipt: &JsonNode) -> bool {
     receipt.get_path(&["proof", "signature"]).is_some()
         && receipt.has_text_at(&["version"], "1.1.0")
         && receipt.has_text_at(&["family"], "trust-verification")
 }
 
-pub(super) fn take_apart(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPartsError> {
+pub(super) fn split_receipt(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPartsError> {
     let mut content = receipt.clone();
     content.remove("proof");
     let at = |member: &str| ReceiptClaim::from_path(receipt, &["proof", member]);

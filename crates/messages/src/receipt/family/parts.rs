@@ -138,7 +138,7 @@ pub(crate) struct ReceiptClaim {
 impl ReceiptClaim {
     pub(crate) fn from_path(receipt: &JsonNode, path: &[&str]) -> Self {
         Self {
-            place: clresolve_core::json::pointer::join_segments(path.iter().copied()),
+            place: clresolve_core::json::pointer::join_pointer_segments(path.iter().copied()),
             value: receipt.text_at(path).map(str::to_owned),
         }
     }
@@ -157,13 +157,13 @@ impl ReceiptClaim {
 
 impl ReceiptParts {
     /// Whether the proof names the family's canonical form.
-    pub(crate) fn names_its_form(&self) -> bool {
+    pub(crate) fn names_own_canonical_form(&self) -> bool {
         let (claim, expected) = &self.canonical;
         claim.value.as_deref() == Some(*expected)
     }
 
     /// The text at a path of the content.
-    pub(crate) fn claim(&self, path: &[&str]) -> ReceiptClaim {
+    pub(crate) fn claim_at_path(&self, path: &[&str]) -> ReceiptClaim {
         ReceiptClaim::from_path(&self.content, path).with_root_prefix(self.root)
     }
 }
@@ -188,8 +188,9 @@ pub(super) fn is_ed25519(name: &str) -> bool {
 /// JSON Pointers of the members of the object at `path` that are not in `known`.
 pub(super) fn unknown_members(receipt: &JsonNode, path: &[&str], known: &[&str]) -> Vec<String> {
     let names = receipt.get_path(path).map(|object| object.other_member_names(known)).unwrap_or_default();
-    let place =
-        |name: &String| clresolve_core::json::pointer::join_segments(path.iter().copied().chain([name.as_str()]));
+    let place = |name: &String| {
+        clresolve_core::json::pointer::join_pointer_segments(path.iter().copied().chain([name.as_str()]))
+    };
     names.iter().map(place).collect()
 }
 
@@ -201,5 +202,5 @@ pub(super) fn has_value_at(receipt: &JsonNode, path: &[&str]) -> bool {
 /// JSON Pointers of those `paths` that exist in the receipt.
 pub(super) fn existing_pointers(receipt: &JsonNode, paths: &[&[&str]]) -> Vec<String> {
     let there = paths.iter().filter(|path| receipt.get_path(path).is_some());
-    there.map(|path| clresolve_core::json::pointer::join_segments(path.iter().copied())).collect()
+    there.map(|path| clresolve_core::json::pointer::join_pointer_segments(path.iter().copied())).collect()
 }

@@ -6,7 +6,7 @@
 use super::{ReceiptFamily, ReceiptParts, ReceiptPartsError, SignedMessageFormat, has_value_at, website};
 use crate::receipt::json::JsonNode;
 
-pub(super) fn take_apart(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPartsError> {
+pub(super) fn split_receipt(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPartsError> {
     let mut content = receipt.clone();
     if let Some(metadata) = content.get_mut("metadata") {
         metadata.remove("proof");
@@ -14,7 +14,7 @@ pub(super) fn take_apart(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPart
             content.remove("metadata");
         }
     }
-    let website = website::proof_parts(receipt);
+    let website = website::website_proof_parts(receipt);
     // The published form has no `signer_id`, because the signed `signer` names the signer. If one is present, it is
     // compared.
     let names_signer_again = has_value_at(receipt, &["metadata", "proof", "signer_id"]);

@@ -21,11 +21,11 @@ pub(super) fn has_digest_as_id(receipt: &JsonNode) -> bool {
     id.is_some() && id == receipt.text_at(&["metadata", "proof", "hash_sha256"])
 }
 
-pub(super) fn take_apart(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPartsError> {
+pub(super) fn split_receipt(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPartsError> {
     Ok(parts_with_emptied_proof(receipt, ReceiptFamily::A2, sdk::CANONICAL))
 }
 
-pub(super) fn take_commercial_apart(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPartsError> {
+pub(super) fn split_commercial_receipt(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPartsError> {
     Ok(parts_with_emptied_proof(receipt, ReceiptFamily::A3, CANONICAL))
 }
 

@@ -16,12 +16,12 @@ pub(super) const CANONICAL: &str = "cl-stable-json-v1";
 /// The signed members of the proof.
 const SIGNED: [&str; 3] = ["alg", "canonical", "signer_id"];
 
-pub(super) fn has_shape(receipt: &JsonNode) -> bool {
+pub(super) fn has_family_shape(receipt: &JsonNode) -> bool {
     receipt.has_text_at(&["metadata", "proof", "alg"], ALG)
         && receipt.has_text_at(&["metadata", "proof", "canonical"], CANONICAL)
 }
 
-pub(super) fn take_apart(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPartsError> {
+pub(super) fn split_receipt(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPartsError> {
     let mut content = receipt.clone();
     content.remove("receipt_id");
     if let Some(metadata) = content.get_mut("metadata") {

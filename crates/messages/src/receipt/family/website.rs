@@ -12,7 +12,7 @@ use super::{ReceiptClaim, ReceiptFamily, ReceiptParts, ReceiptPartsError, Signed
 use crate::receipt::canonical::JsonMemberOrder;
 use crate::receipt::json::JsonNode;
 
-pub(super) fn has_shape(receipt: &JsonNode) -> bool {
+pub(super) fn has_family_shape(receipt: &JsonNode) -> bool {
     let is_object = |member: &str| receipt.get_path(&["metadata", "proof", member]).is_some_and(JsonNode::is_object);
     is_object("hash") && is_object("signature")
 }
@@ -22,7 +22,7 @@ pub(super) fn declares_other_kind(receipt: &JsonNode) -> bool {
     receipt.has_text_at(&["family"], "trust") || receipt.has_text_at(&["receipt_type"], "genesis")
 }
 
-pub(super) fn take_apart(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPartsError> {
+pub(super) fn split_receipt(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPartsError> {
     if let Some(missing) = SIGNED.into_iter().find(|member| receipt.get(member).is_none()) {
         let (place, code) = (format!("/{missing}"), ReasonCode::ReceiptSchemaInvalid);
         let why = "a receipt of this family without the member has no canonical form";
@@ -31,11 +31,11 @@ pub(super) fn take_apart(receipt: &JsonNode) -> Result<ReceiptParts, ReceiptPart
     let mut unsigned = unknown_members(receipt, &[], &[&SIGNED[..], &["metadata"]].concat());
     unsigned.extend(unknown_members(receipt, &["metadata"], &["proof"]));
     unsigned.extend(unsigned_in_proof(receipt));
-    Ok(ReceiptParts { content: receipt.with_only_members(&SIGNED), unsigned, ..proof_parts(receipt) })
+    Ok(ReceiptParts { content: receipt.with_only_members(&SIGNED), unsigned, ..website_proof_parts(receipt) })
 }
 
 /// The statements of the proof.
-pub(super) fn proof_parts(receipt: &JsonNode) -> ReceiptParts {
+pub(super) fn website_proof_parts(receipt: &JsonNode) -> ReceiptParts {
     let at = |path: &[&str]| ReceiptClaim::from_path(receipt, &[&["metadata", "proof"], path].concat());
     ReceiptParts {
         family: ReceiptFamily::B2,

@@ -35,7 +35,7 @@ impl CanonicalReceipt {
         Ok(Self { digest: Digest::compute(&bytes), bytes, parts })
     }
 
-    pub(super) fn states_its_digest(&self) -> bool {
+    pub(super) fn has_correct_stated_digest(&self) -> bool {
         let claimed = self.parts.hash.as_ref().and_then(|claim| claim.value.as_deref()?.parse().ok());
         claimed == Some(self.digest)
     }
@@ -46,7 +46,7 @@ impl CanonicalReceipt {
     }
 
     /// Whether the signature covers the recomputed content, but as a message that the family does not sign.
-    pub(super) fn is_signed_otherwise_by(&self, signer: Result<&PublishedReceiptSigner, &Reason>) -> bool {
+    pub(super) fn is_signed_in_other_format_by(&self, signer: Result<&PublishedReceiptSigner, &Reason>) -> bool {
         self.is_message_signed_by(signer, self.parts.signs.opposite_format())
     }
 
@@ -58,16 +58,16 @@ impl CanonicalReceipt {
         let text = self.parts.signature.value.as_deref().unwrap_or_default();
         let bytes = decode_base64(text);
         let key = signer.ok().and_then(|signer| signer.key.as_ref().ok());
-        key.zip(bytes).is_some_and(|(key, bytes)| key.has_signed(&self.message(signs), &bytes))
+        key.zip(bytes).is_some_and(|(key, bytes)| key.has_signed(&self.signed_message(signs), &bytes))
     }
 
-    fn message(&self, signs: SignedMessageFormat) -> Vec<u8> {
+    fn signed_message(&self, signs: SignedMessageFormat) -> Vec<u8> {
         if clresolve_core::mutant!("receipts-say-their-digest") {
             let claimed = self.parts.hash.as_ref().and_then(|claim| claim.value.clone());
             return claimed.unwrap_or_default().into_bytes();
         }
         match signs {
-            SignedMessageFormat::HexDigest => self.digest.hex().into_bytes(),
+            SignedMessageFormat::HexDigest => self.digest.to_hex().into_bytes(),
             SignedMessageFormat::CanonicalBytes => self.bytes.clone(),
         }
     }
@@ -104,8 +104,8 @@ pub(super) fn choose_likeliest_reading(
     let chosen = match readings.len() {
         0 | 1 => None,
         _ => signed
-            .or_else(|| is_read(&|canonical| canonical.is_signed_otherwise_by(signer)))
-            .or_else(|| is_read(&CanonicalReceipt::states_its_digest))
+            .or_else(|| is_read(&|canonical| canonical.is_signed_in_other_format_by(signer)))
+            .or_else(|| is_read(&CanonicalReceipt::has_correct_stated_digest))
             .or_else(|| readings.iter().position(is_unchecked)),
     };
     let chosen = chosen.unwrap_or(0);

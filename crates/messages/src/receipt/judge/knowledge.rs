@@ -28,7 +28,7 @@ const MAX_VERBS: usize = 64;
 #[derive(Clone, Copy, Debug)]
 pub struct ReceiptKnowledge<'a> {
     /// The agent that was called. `None` if its name cannot be parsed.
-    pub agent: Option<&'a ReceiptAgent>,
+    pub agent: Option<&'a CalledAgent>,
     /// Who signs for the agent, or why that is unknown.
     pub signer: Result<&'a PublishedReceiptSigner, &'a Reason>,
     /// The request that was sent.
@@ -53,7 +53,7 @@ impl ReceiptKnowledge<'_> {
 
 /// The agent that was called.
 #[derive(Clone, Debug)]
-pub struct ReceiptAgent {
+pub struct CalledAgent {
     /// Its ENS name.
     pub name: EnsName,
     /// The x402 entry of its card.
@@ -63,7 +63,7 @@ pub struct ReceiptAgent {
     /// Its addresses, whose keys sign x402's own receipts with EIP-712.
     pub addresses: SignerAddresses,
     /// The URLs behind its entry.
-    pub routes: AgentRoutes,
+    pub routes: AgentEntryRoutes,
 }
 
 /// The addresses that a name publishes.
@@ -93,7 +93,7 @@ impl SignerAddresses {
         }
         let is_open = |coin: &&CoinType| {
             matches!(
-                published.address(**coin),
+                published.payment_address_status(**coin),
                 PaymentRecordStatus::Pending { .. }
                     | PaymentRecordStatus::Failed(_)
                     | PaymentRecordStatus::Malformed(_)
@@ -109,17 +109,17 @@ impl SignerAddresses {
 
 /// The URLs behind the entry of an agent.
 #[derive(Clone, Debug, Default)]
-pub struct AgentRoutes {
+pub struct AgentEntryRoutes {
     /// The distinct URLs that are settled.
     pub settled: Vec<AgentRoute>,
     /// Why there may be further URLs.
     pub open: Option<Box<Reason>>,
 }
 
-impl AgentRoutes {
+impl AgentEntryRoutes {
     /// Collects the URL that `route` finds for each verb of the verdict's agent, the default verb first, and the MCP
     /// endpoint that its name has `published`.
-    pub fn for_verbs(
+    pub fn lookup_for_verbs(
         verdict: &Verdict,
         published: Option<&PublishedPaymentRecords>,
         route: impl Fn(Option<&str>) -> Result<AgentRoute, Box<Reason>>,
@@ -127,8 +127,8 @@ impl AgentRoutes {
         let verbs = verdict.identity.as_ref().map(|agent| agent.verbs.as_slice()).unwrap_or_default();
         let most = if clresolve_core::mutant!("urls-of-every-verb") { usize::MAX } else { MAX_VERBS };
         let further = verbs.iter().take(most).skip(1).map(|verb| Some(verb.as_str()));
-        let unread = (verbs.len() > most).then(|| Err(too_many_verbs(verbs.len()).into()));
-        Self::from_lookups(
+        let unread = (verbs.len() > most).then(|| Err(too_many_verbs_reason(verbs.len()).into()));
+        Self::from_lookup_results(
             iter::once(None)
                 .chain(further)
                 .map(route)
@@ -139,7 +139,7 @@ impl AgentRoutes {
 
     /// Collects the lookup results for each verb of the agent. The absence of a URL is a valid result. An unknown or
     /// unusable record leaves the list open.
-    pub fn from_lookups(found: impl IntoIterator<Item = Result<AgentRoute, Box<Reason>>>) -> Self {
+    pub fn from_lookup_results(found: impl IntoIterator<Item = Result<AgentRoute, Box<Reason>>>) -> Self {
         let mut routes = Self::default();
         for route in found {
             match route {
@@ -153,14 +153,14 @@ impl AgentRoutes {
     }
 }
 
-fn too_many_verbs(count: usize) -> Reason {
+fn too_many_verbs_reason(count: usize) -> Reason {
     let reason = Reason::new(ReasonCode::InvokeNoRoute).message("The agent has more verbs than are looked up.");
     reason.at_place("card: /implements").expected(format!("at most {MAX_VERBS}")).observed(count.to_string())
 }
 
-impl ReceiptAgent {
+impl CalledAgent {
     /// The agent of a verdict, with its addresses and URLs; `None` if its name has no normal form.
-    pub fn from_verdict(verdict: &Verdict, addresses: SignerAddresses, routes: AgentRoutes) -> Option<Self> {
+    pub fn from_verdict(verdict: &Verdict, addresses: SignerAddresses, routes: AgentEntryRoutes) -> Option<Self> {
         let name = EnsName::parse(verdict.name.normalized.as_deref()?).ok()?;
         let identity = verdict.identity.as_ref();
         Some(Self {
@@ -221,7 +221,7 @@ mod tests {
                 let url = format!("https://agent.example/{}", verb.unwrap_or("v0"));
                 Ok(AgentRoute::from_configuration(&url).expect("an https URL"))
             };
-            AgentRoutes::for_verbs(&verdict, None, route)
+            AgentEntryRoutes::lookup_for_verbs(&verdict, None, route)
         };
         let most = routes_of(MAX_VERBS);
         assert_eq!((most.settled.len(), most.open), (MAX_VERBS, None));
@@ -241,8 +241,8 @@ mod tests {
         let published = sample::published_payments(records(), records());
         let verdict = sample::empty_resolution(TrustState::Trusted, Timestamp::UNIX_EPOCH, 0);
         let none = |_: Option<&str>| Err(Box::new(Reason::new(ReasonCode::InvokeNoRoute)));
-        let routes = AgentRoutes::for_verbs(verdict.verdict(), published.as_ref(), none);
+        let routes = AgentEntryRoutes::lookup_for_verbs(verdict.verdict(), published.as_ref(), none);
         assert_eq!(routes.settled.iter().map(|route| route.url().as_str()).collect::<Vec<_>>(), [url]);
-        assert!(AgentRoutes::for_verbs(verdict.verdict(), None, none).settled.is_empty());
+        assert!(AgentEntryRoutes::lookup_for_verbs(verdict.verdict(), None, none).settled.is_empty());
     }
 }

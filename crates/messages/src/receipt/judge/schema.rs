@@ -35,7 +35,7 @@ impl ReceiptJudgementBuilder {
         match missing.into_iter().find(|(is_missing, ..)| *is_missing) {
             None => self.check_bound_schema(parts, bound),
             Some((_, place, expected)) => {
-                let reason = Reason::new(ReasonCode::ReceiptSchemaInvalid).requirement("PC-7").expected(expected);
+                let reason = Reason::new(ReasonCode::ReceiptSchemaInvalid).with_requirement("PC-7").expected(expected);
                 let reason = reason.at_place(format!("{}{place}", parts.root));
                 self.add_objection(ReceiptCheckKind::Schema, reason, Some("ERR_SCHEMA_INVALID"));
             }
@@ -80,7 +80,7 @@ impl ReceiptJudgementBuilder {
     /// Adds every reason why the schema is unknown, and a row with the worst of them.
     fn add_unknown_schema(&mut self, reasons: &[Reason]) {
         let mut reasons = reasons.to_vec();
-        reason::sort(&mut reasons);
+        reason::sort_reasons(&mut reasons);
         let mut reasons = reasons.into_iter();
         let worst = reasons
             .next()

@@ -18,7 +18,7 @@ fn name(text: &str) -> EnsName {
 
 /// Facts about an agent whose signer has `key`.
 struct World {
-    agent: ReceiptAgent,
+    agent: CalledAgent,
     signer: PublishedReceiptSigner,
     key: Ed25519SigningKey,
 }
@@ -29,12 +29,12 @@ impl World {
         let public =
             Ed25519PublicKey::from_bytes(key_bytes(&key).as_slice().try_into().expect("32 bytes")).expect("a key");
         Self {
-            agent: ReceiptAgent {
+            agent: CalledAgent {
                 name: name("summarizeagent.eth"),
                 entry: Some("x402://summarizeagent.eth/summarize/v1".to_owned()),
                 verbs: vec!["summarize".to_owned()],
                 addresses: SignerAddresses::default(),
-                routes: AgentRoutes::default(),
+                routes: AgentEntryRoutes::default(),
             },
             signer: PublishedReceiptSigner {
                 name: name(SIGNER),
@@ -78,7 +78,7 @@ impl World {
     }
 
     fn sealed(&self, content: &Value) -> (String, String) {
-        let hash = Digest::compute(&serde_json_canonicalizer::to_vec(content).expect("a form")).hex();
+        let hash = Digest::compute(&serde_json_canonicalizer::to_vec(content).expect("a form")).to_hex();
         let signature = STANDARD.encode(self.key.sign(hash.as_bytes()));
         (hash, signature)
     }
@@ -842,7 +842,7 @@ fn hash_signature_and_key_are_reported_apart() {
     let world = World::new();
     let (own, other) = (world.of_the_agent_sdk(call()), World::new().of_the_agent_sdk(call()));
     let wrong = [
-        (ReceiptCheckKind::Hash, "/metadata/proof/hash_sha256", json!(Digest::compute(b"other").hex())),
+        (ReceiptCheckKind::Hash, "/metadata/proof/hash_sha256", json!(Digest::compute(b"other").to_hex())),
         (ReceiptCheckKind::Signature, "/signature/sig", other["signature"]["sig"].clone()),
         (ReceiptCheckKind::Key, "/signature/kid", json!("key-2")),
     ];

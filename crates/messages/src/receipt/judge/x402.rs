@@ -5,13 +5,13 @@
 //! key in `cl.sig.pub` of the signer that the agent's records name (a JWS with EdDSA). Keys inside a JWS are ignored.
 
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
-use clresolve_payment::artifact::{ArtifactSigner, KeyKind, SignerKeys};
+use clresolve_payment::artifact::{ArtifactSignerMatch, PublishedSigningKeys, SigningKeyKind};
 use clresolve_payment::receipt::{SignedX402Receipt, X402Receipt};
 use clresolve_payment::route::AgentRoute;
 use jiff::Timestamp;
 
 use super::{
-    MAX_CLOCK_SKEW, ReceiptAgent, ReceiptCheckKind, ReceiptCheckResult, ReceiptJudgementBuilder, ReceiptKnowledge,
+    CalledAgent, MAX_CLOCK_SKEW, ReceiptCheckKind, ReceiptCheckResult, ReceiptJudgementBuilder, ReceiptKnowledge,
     StepStatus, check_decision_agent, clipped_text,
 };
 use crate::receipt::canonical::{JsonMemberOrder, canonical_bytes};
@@ -30,7 +30,7 @@ impl ReceiptJudgementBuilder {
         artifact: &JsonNode,
         known: &ReceiptKnowledge<'_>,
     ) -> Option<X402Receipt> {
-        self.add_family(family);
+        self.add_family_pass(family);
         self.is_by_address = family == ReceiptFamily::X1;
         let artifact = match parse_x402_receipt(artifact) {
             Ok(artifact) => artifact,
@@ -63,43 +63,50 @@ impl ReceiptJudgementBuilder {
 
     fn check_artifact_signature(&mut self, artifact: &SignedX402Receipt, known: &ReceiptKnowledge<'_>) {
         let kind = artifact.key_kind();
-        self.is_by_address = kind == KeyKind::Address;
+        self.is_by_address = kind == SigningKeyKind::Address;
         let (keys, expected) = match kind {
-            KeyKind::Address => match self.require_signing_addresses(known.agent) {
+            SigningKeyKind::Address => match self.require_signing_addresses(known.agent) {
                 Some(keys) => (keys, "a signature by an address of the agent"),
                 None => return,
             },
-            KeyKind::Ed25519 => match known.signer.and_then(|signer| signer.key.as_ref().map_err(|reason| &**reason)) {
-                Ok(key) => {
-                    let ed25519 = vec![key.clone()];
-                    (SignerKeys { ed25519, ..SignerKeys::default() }, "a signature by the key of cl.sig.pub")
+            SigningKeyKind::Ed25519 => {
+                match known.signer.and_then(|signer| signer.key.as_ref().map_err(|reason| &**reason)) {
+                    Ok(key) => {
+                        let ed25519 = vec![key.clone()];
+                        (
+                            PublishedSigningKeys { ed25519, ..PublishedSigningKeys::default() },
+                            "a signature by the key of cl.sig.pub",
+                        )
+                    }
+                    Err(reason) => {
+                        return self.add_objection(
+                            ReceiptCheckKind::Signature,
+                            reason.clone(),
+                            Some("ERR_ENS_KEY_NOT_FOUND"),
+                        );
+                    }
                 }
-                Err(reason) => {
-                    return self.add_objection(
-                        ReceiptCheckKind::Signature,
-                        reason.clone(),
-                        Some("ERR_ENS_KEY_NOT_FOUND"),
-                    );
-                }
-            },
-            KeyKind::Unpublishable => (SignerKeys::default(), CHECKED),
+            }
+            SigningKeyKind::Unpublishable => (PublishedSigningKeys::default(), CHECKED),
         };
         let invalid = || Reason::new(ReasonCode::ReceiptSignatureInvalid).expected(expected).at_place("/signature");
         let open = known.agent.and_then(|agent| agent.addresses.open.as_deref());
-        let (reason, clas) = match (artifact.find_signer(&keys), open.filter(|_| kind == KeyKind::Address)) {
-            (ArtifactSigner::Published, _) => {
+        let (reason, clas) = match (artifact.find_signer(&keys), open.filter(|_| kind == SigningKeyKind::Address)) {
+            (ArtifactSignerMatch::Published, _) => {
                 let row = ReceiptCheckResult::new(ReceiptCheckKind::Signature, StepStatus::Pass);
                 let (expected, place) = (Some(expected.to_owned()), Some("/signature".to_owned()));
                 return self.rows.push(ReceiptCheckResult { observed: expected.clone(), expected, place, ..row });
             }
-            (ArtifactSigner::Nobody, _) | (ArtifactSigner::Stranger, None) => (invalid(), "ERR_INVALID_SIGNATURE"),
-            (ArtifactSigner::Stranger, Some(open)) => (open.clone(), "ERR_ENS_KEY_NOT_FOUND"),
-            (ArtifactSigner::Undecided, _) if kind == KeyKind::Unpublishable => {
+            (ArtifactSignerMatch::Nobody, _) | (ArtifactSignerMatch::Stranger, None) => {
+                (invalid(), "ERR_INVALID_SIGNATURE")
+            }
+            (ArtifactSignerMatch::Stranger, Some(open)) => (open.clone(), "ERR_ENS_KEY_NOT_FOUND"),
+            (ArtifactSignerMatch::Undecided, _) if kind == SigningKeyKind::Unpublishable => {
                 let reason = Reason::new(ReasonCode::ReceiptFamilyUnknown).message(super::UNCHECKED_ALGORITHM);
                 let algorithm = artifact.algorithm().unwrap_or_default();
                 (reason.expected(expected).observed(algorithm).at_place("/signature"), "ERR_UNSUPPORTED_ALGORITHM")
             }
-            (ArtifactSigner::Undecided, _) => {
+            (ArtifactSignerMatch::Undecided, _) => {
                 let reason = Reason::new(ReasonCode::ReceiptKeyUnpublished).at_place("/signature");
                 let cause = "a contract wallet's, which only the chain can check, or this build checks none";
                 (reason.expected(expected).observed(cause), "ERR_UNSUPPORTED_ALGORITHM")
@@ -109,10 +116,10 @@ impl ReceiptJudgementBuilder {
     }
 
     /// The keys that sign with EIP-712 or ES256K; `None` if the agent has no address.
-    fn require_signing_addresses(&mut self, agent: Option<&ReceiptAgent>) -> Option<SignerKeys> {
+    fn require_signing_addresses(&mut self, agent: Option<&CalledAgent>) -> Option<PublishedSigningKeys> {
         let settled = agent.map(|agent| agent.addresses.settled.clone()).unwrap_or_default();
         if !settled.is_empty() {
-            return Some(SignerKeys { addresses: settled, ..SignerKeys::default() });
+            return Some(PublishedSigningKeys { addresses: settled, ..PublishedSigningKeys::default() });
         }
         let none =
             || Reason::new(ReasonCode::ReceiptKeyUnpublished).at_place("addr").observed("the agent has no address");
@@ -123,8 +130,8 @@ impl ReceiptJudgementBuilder {
 
     /// Checks that the paid URL belongs to the agent. One address often signs for many agents that also share a host.
     /// If no URL of the agent is known, nothing ties the receipt to this agent.
-    fn check_resource(&mut self, receipt: &X402Receipt, agent: Option<&ReceiptAgent>) {
-        let Some(ReceiptAgent { routes, .. }) = agent else { return self.add_undecided(ReceiptCheckKind::Agent) };
+    fn check_resource(&mut self, receipt: &X402Receipt, agent: Option<&CalledAgent>) {
+        let Some(CalledAgent { routes, .. }) = agent else { return self.add_undecided(ReceiptCheckKind::Agent) };
         let claim = receipt_text_claim("/payload/resourceUrl", &receipt.resource_url);
         let is_own = |route: &&AgentRoute| {
             route.is_url_of_resource(&receipt.resource_url) || clresolve_core::mutant!("receipts-of-any-seller")
@@ -137,8 +144,8 @@ impl ReceiptJudgementBuilder {
             return self.add_objection(ReceiptCheckKind::Agent, Reason::clone(open), None);
         }
         let urls: Vec<_> = routes.settled.iter().map(|route| route.url().as_str()).collect();
-        let differs = |expected: &str| super::mismatch_reason(ReasonCode::ReceiptRequestMismatch, expected, &claim);
-        let reason = match (urls.is_empty(), receipt.url()) {
+        let differs = |expected: &str| super::claim_mismatch(ReasonCode::ReceiptRequestMismatch, expected, &claim);
+        let reason = match (urls.is_empty(), receipt.paid_url()) {
             (false, Some(_)) => differs(&urls.join(", ")),
             (false, None) => Reason { effect: ReasonEffect::Unknown, ..differs(&urls.join(", ")) },
             (true, _) => {
@@ -156,12 +163,12 @@ impl ReceiptJudgementBuilder {
         let issued = i64::try_from(receipt.issued_at).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
         if let Some(first) = known.earliest_receipt_time().filter(|first| issued.is_some_and(|issued| issued < *first))
         {
-            return self.add_older_than_purchase(first, &claim);
+            return self.add_predates_purchase(first, &claim);
         }
         if issued.is_some_and(|issued| issued <= latest) || clresolve_core::mutant!("receipts-of-tomorrow") {
             return self.add_pass(ReceiptCheckKind::Time, &expected, &claim);
         }
-        let reason = super::mismatch_reason(ReasonCode::ReceiptTimeImplausible, &expected, &claim);
+        let reason = super::claim_mismatch(ReasonCode::ReceiptTimeImplausible, &expected, &claim);
         self.add_objection(ReceiptCheckKind::Time, reason, None);
     }
 
@@ -197,7 +204,7 @@ mod tests {
     use clresolve_core::state::TrustState;
     use clresolve_payment::receipt::PurchaseFacts;
 
-    use super::super::{AgentRoutes, ReceiptJudgement, SignerAddresses, judge_receipt};
+    use super::super::{AgentEntryRoutes, ReceiptJudgement, SignerAddresses, judge_receipt};
     use super::*;
     use crate::receipt::question::AgentRequest;
 
@@ -205,18 +212,21 @@ mod tests {
     const PAYEE: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
     const HOME: &str = "https://api.sandbox.example/summarize/v1";
 
-    fn agent(addresses: &[&str], route: &str) -> ReceiptAgent {
+    fn agent(addresses: &[&str], route: &str) -> CalledAgent {
         let settled = addresses.iter().map(|address| address.parse().expect("an address")).collect();
-        ReceiptAgent {
+        CalledAgent {
             name: EnsName::parse("summarizeagent.eth").expect("a name"),
             entry: None,
             verbs: Vec::new(),
             addresses: SignerAddresses { settled, open: None },
-            routes: AgentRoutes { settled: vec![AgentRoute::from_configuration(route).expect("a route")], open: None },
+            routes: AgentEntryRoutes {
+                settled: vec![AgentRoute::from_configuration(route).expect("a route")],
+                open: None,
+            },
         }
     }
 
-    fn judged(receipt: &str, agent: &ReceiptAgent, bought: Option<&PurchaseFacts>) -> ReceiptJudgement {
+    fn judged(receipt: &str, agent: &CalledAgent, bought: Option<&PurchaseFacts>) -> ReceiptJudgement {
         let signer = Reason::new(ReasonCode::ReceiptKeyUnpublished);
         let now = "2026-02-11T09:00:00Z".parse().expect("a time");
         judge_receipt(
@@ -281,16 +291,16 @@ mod tests {
     #[test]
     fn where_the_agent_s_place_is_not_known_nothing_is_decided() {
         let mut homeless = agent(&[PAYEE], HOME);
-        let of = |routes, agent: &mut ReceiptAgent| {
+        let of = |routes, agent: &mut CalledAgent| {
             agent.routes = routes;
             outcome(&judged(RECEIPT, agent, None))
         };
-        let none = AgentRoutes::from_lookups([Err(Box::new(Reason::new(ReasonCode::InvokeNoRoute)))]);
+        let none = AgentEntryRoutes::from_lookup_results([Err(Box::new(Reason::new(ReasonCode::InvokeNoRoute)))]);
         assert!(none.open.is_none());
         assert_eq!(of(none, &mut homeless), (TrustState::Indeterminate, vec![ReasonCode::ReceiptRequestMismatch]));
         for code in [ReasonCode::RecordPending, ReasonCode::InvokeNoRoute] {
             let elsewhere = AgentRoute::from_configuration("https://other.example/").expect("a route");
-            let open = AgentRoutes::from_lookups([
+            let open = AgentEntryRoutes::from_lookup_results([
                 Ok(elsewhere),
                 Err(Box::new(Reason::new(code).at_place("agent-endpoint[web]"))),
             ]);
@@ -372,7 +382,7 @@ mod tests {
         const SIGNED: &str = "eyJhbGciOiJFUzI1NksiLCJraWQiOiJkaWQ6cGtoOmVpcDE1NToxOjB4NzA5OTc5NzBDNTE4MTJkYzNBMDEwQzdkMDFiNTBlMGQxN2RjNzlDOCJ9.eyJ2ZXJzaW9uIjoxLCJuZXR3b3JrIjoiZWlwMTU1OjMxMzM3IiwicmVzb3VyY2VVcmwiOiJodHRwczovL2FwaS5zYW5kYm94LmV4YW1wbGUvc3VtbWFyaXplL3YxIiwicGF5ZXIiOiIweGYzOUZkNmU1MWFhZDg4RjZGNGNlNmFCODgyNzI3OWNmZkZiOTIyNjYiLCJpc3N1ZWRBdCI6MTc3MDc5NjgwMCwidHJhbnNhY3Rpb24iOiIifQ.";
         const SIGNATURE: &str =
             "f0gX-zlwLi8AieNbuXOapgVuofwTFEbRR70AGBJpDUTEbJ32Bvblsja0CcvdoskPvMh2--xg2-nmCrfS2ynhkg";
-        let of = |jws: &str, agent: &ReceiptAgent| {
+        let of = |jws: &str, agent: &CalledAgent| {
             outcome(&judged(&serde_json::json!({"format": "jws", "signature": jws}).to_string(), agent, None))
         };
         let (own, signed) = (agent(&[PAYEE], HOME), format!("{SIGNED}{SIGNATURE}"));

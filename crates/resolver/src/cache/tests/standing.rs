@@ -28,7 +28,7 @@ fn of_reading(at: Timestamp, change: impl FnOnce(&mut NameReading)) -> Resolutio
         VerdictContext { world: "mainnet", chain_id: 1, profiles: &profiles, profile: &profile, policy: &policy };
     build::build_resolution(
         &reporter,
-        &TimedEvidence { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None },
+        &EvidenceWithStepDurations { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None },
         0,
     )
 }
@@ -43,10 +43,10 @@ fn head(number: u64, reported_at: Timestamp) -> ChainHead {
 /// A cache with block 7 as the head, and the result of a run of this process that read up to there.
 async fn followed() -> (Arc<VerdictCache>, Resolution) {
     let cache = cache();
-    cache.heads.follow();
+    cache.heads.mark_as_followed();
     cache.heads.record_head(head(7, START));
     let run = |_| async { FinishedResolution { reads_chain: true, ..read_up_to(7, START).into() } };
-    let found = cache.get_or_run(key("a.eth"), START, LIMITS, run).await;
+    let found = cache.get_or_resolve(key("a.eth"), START, LIMITS, run).await;
     assert_eq!(found.verdict().state, TrustState::Trusted);
     (cache, found)
 }
@@ -59,15 +59,15 @@ async fn served(cache: &VerdictCache, seconds: i64) -> Resolution {
 #[tokio::test]
 async fn a_run_stands_until_its_head_was_reported_too_long_ago() {
     let (cache, found) = followed().await;
-    assert_eq!(found.standing(), Ok(()));
-    assert_eq!(served(&cache, 15).await.standing(), Ok(()));
+    assert_eq!(found.newest_block_confirmation(), Ok(()));
+    assert_eq!(served(&cache, 15).await.newest_block_confirmation(), Ok(()));
     let late = served(&cache, 16).await;
-    assert_eq!(late.standing(), Err(Refusal::Unconfirmed));
-    assert_eq!(GatePolicy::default().objection(&late, Some("summarize"), None), Some("unconfirmed"));
+    assert_eq!(late.newest_block_confirmation(), Err(RefusalCode::Unconfirmed));
+    assert_eq!(GatePolicy::default().request_objection(&late, Some("summarize"), None), Some("unconfirmed"));
     cache.heads.record_head(head(7, START + 16.seconds()));
     let confirmed = served(&cache, 31).await;
-    assert_eq!(confirmed.standing(), Ok(()), "endpoints reported the same head again");
-    assert_eq!(GatePolicy::default().objection(&confirmed, Some("summarize"), None), None);
+    assert_eq!(confirmed.newest_block_confirmation(), Ok(()), "endpoints reported the same head again");
+    assert_eq!(GatePolicy::default().request_objection(&confirmed, Some("summarize"), None), None);
 }
 
 #[tokio::test]
@@ -75,14 +75,14 @@ async fn only_a_run_of_this_process_that_read_the_head_stands_there() {
     for (newest, reads_chain, is_overtaken, expected) in [
         (7, true, false, Ok(())),
         (8, true, false, Ok(())),
-        (6, true, false, Err(Refusal::Unconfirmed)),
+        (6, true, false, Err(RefusalCode::Unconfirmed)),
         // Evidence of another daemon.
-        (7, false, false, Err(Refusal::Unconfirmed)),
+        (7, false, false, Err(RefusalCode::Unconfirmed)),
         // Another head was reported while it ran.
-        (7, true, true, Err(Refusal::Unconfirmed)),
+        (7, true, true, Err(RefusalCode::Unconfirmed)),
     ] {
         let cache = cache();
-        cache.heads.follow();
+        cache.heads.mark_as_followed();
         cache.heads.record_head(head(7, START));
         let noting = Arc::clone(&cache);
         let run = move |_| async move {
@@ -91,25 +91,32 @@ async fn only_a_run_of_this_process_that_read_the_head_stands_there() {
             }
             FinishedResolution { reads_chain, ..read_up_to(newest, START).into() }
         };
-        let found = cache.get_or_run(key("a.eth"), START, LIMITS, run).await;
-        assert_eq!(found.standing(), expected, "{newest} {reads_chain} {is_overtaken}");
-        assert_eq!(served(&cache, 0).await.standing(), expected, "{newest} {reads_chain} {is_overtaken}");
+        let found = cache.get_or_resolve(key("a.eth"), START, LIMITS, run).await;
+        assert_eq!(found.newest_block_confirmation(), expected, "{newest} {reads_chain} {is_overtaken}");
+        assert_eq!(
+            served(&cache, 0).await.newest_block_confirmation(),
+            expected,
+            "{newest} {reads_chain} {is_overtaken}"
+        );
     }
 }
 
 #[tokio::test]
 async fn late_result_stands_at_the_head_that_it_was_compared_with() {
-    for (compared_with_newest, expected) in [(true, Ok(())), (false, Err(Refusal::Unconfirmed))] {
+    for (compared_with_newest, expected) in [(true, Ok(())), (false, Err(RefusalCode::Unconfirmed))] {
         let cache = cache();
-        cache.heads.follow();
+        cache.heads.mark_as_followed();
         cache.heads.record_head(head(7, START));
         let before = cache.heads.newest_head().map(|seen| seen.id);
         cache.heads.record_head(head(8, START));
         let newest = cache.heads.newest_head().map(|seen| seen.id);
         let confirmed_at = if compared_with_newest { newest } else { before };
         let run = move |_| async move { FinishedResolution { confirmed_at, ..read_up_to(6, START).into() } };
-        let found = cache.get_or_run(key("a.eth"), START, LIMITS, run).await;
-        assert_eq!((found.standing(), served(&cache, 0).await.standing()), (expected, expected));
+        let found = cache.get_or_resolve(key("a.eth"), START, LIMITS, run).await;
+        assert_eq!(
+            (found.newest_block_confirmation(), served(&cache, 0).await.newest_block_confirmation()),
+            (expected, expected)
+        );
     }
 }
 
@@ -118,51 +125,51 @@ async fn late_result_stands_at_the_head_that_it_was_compared_with() {
 async fn result_after_a_change_evicts_the_name_and_is_kept() {
     let cache = cache();
     let run = |_| async { FinishedResolution { is_after_change: true, ..read_up_to(7, START).into() } };
-    cache.get_or_run(key("a.eth"), START, LIMITS, run).await;
-    assert_eq!(cache.evicted_at(&key("a.eth").name), Some(START));
+    cache.get_or_resolve(key("a.eth"), START, LIMITS, run).await;
+    assert_eq!(cache.last_eviction_time(&key("a.eth").name), Some(START));
     served(&cache, 0).await;
 }
 
 #[tokio::test]
 async fn a_run_stands_once_where_no_head_is_followed() {
-    for (reads_chain, expected) in [(true, Ok(())), (false, Err(Refusal::Unconfirmed))] {
+    for (reads_chain, expected) in [(true, Ok(())), (false, Err(RefusalCode::Unconfirmed))] {
         let cache = cache();
         let run = move |_| async move { FinishedResolution { reads_chain, ..read_up_to(7, START).into() } };
-        let found = cache.get_or_run(key("a.eth"), START, LIMITS, run).await;
-        assert_eq!(found.standing(), expected);
-        assert_eq!(served(&cache, 0).await.standing(), Err(Refusal::Unconfirmed));
+        let found = cache.get_or_resolve(key("a.eth"), START, LIMITS, run).await;
+        assert_eq!(found.newest_block_confirmation(), expected);
+        assert_eq!(served(&cache, 0).await.newest_block_confirmation(), Err(RefusalCode::Unconfirmed));
     }
 }
 
 #[tokio::test]
 async fn an_equal_reading_confirms_and_a_different_one_contradicts() {
     let (cache, found) = followed().await;
-    let latest = found.newest_state().expect("it read the newest block").as_ref().clone();
+    let latest = found.newest_name_state().expect("it read the newest block").as_ref().clone();
     let sold = NameStateAtHead::OnChain(LatestNameState { holder: NameHolder::Nobody, ..latest.clone() });
     let (same, key) = (NameStateAtHead::OnChain(latest), key("a.eth"));
     let first = cache.heads.newest_head().map(|seen| seen.id);
     cache.heads.record_head(head(8, START + 12.seconds()));
     let second = cache.heads.newest_head().map(|seen| seen.id);
-    assert_eq!(cache.confirmation_need(&key, START).await, Some(Some(ConfirmationMethod::Reading)));
+    assert_eq!(cache.required_confirmation(&key, START).await, Some(Some(RequiredConfirmationMethod::Reading)));
 
     assert_eq!(cache.contradicted_pools(&key, &same, second, 8).await, []);
-    assert_eq!(cache.confirmation_need(&key, START).await, Some(None));
+    assert_eq!(cache.required_confirmation(&key, START).await, Some(None));
     let confirmed = served(&cache, 27).await;
-    assert_eq!(confirmed.standing(), Ok(()));
-    assert_eq!(confirmed.verdict().freshness.confirmed, Some(LastConfirmationPoint::Head(8)));
+    assert_eq!(confirmed.newest_block_confirmation(), Ok(()));
+    assert_eq!(confirmed.verdict().freshness.confirmed, Some(VerdictConfirmationSource::Head(8)));
     assert_eq!(confirmed.verdict().id, found.verdict().id, "the verdict is the same");
 
     assert_eq!(cache.contradicted_pools(&key, &sold, first, 7).await, [], "an older reading says nothing");
     assert_eq!(cache.contradicted_pools(&key, &same, first, 7).await, []);
-    assert_eq!(served(&cache, 27).await.verdict().freshness.confirmed, Some(LastConfirmationPoint::Head(8)));
-    assert_eq!(cache.contradicted_pools(&key, &sold, second, 8).await, [CachePool::Trusted]);
-    cache.evict(&key.name, START + 13.seconds());
+    assert_eq!(served(&cache, 27).await.verdict().freshness.confirmed, Some(VerdictConfirmationSource::Head(8)));
+    assert_eq!(cache.contradicted_pools(&key, &sold, second, 8).await, [CachePoolLabel::Trusted]);
+    cache.evict_name(&key.name, START + 13.seconds());
     assert_eq!(
         cache.contradicted_pools(&key, &sold, second, 8).await,
         [],
         "an evicted verdict is not contradicted again"
     );
-    assert_eq!(cache.confirmation_need(&key, START).await, None);
+    assert_eq!(cache.required_confirmation(&key, START).await, None);
 }
 
 /// The chain does not show whether a CCIP-Read gateway would return the same.
@@ -170,10 +177,10 @@ async fn an_equal_reading_confirms_and_a_different_one_contradicts() {
 async fn an_off_chain_verdict_of_an_own_run_stands_for_75_seconds() {
     let evidence = |reads_chain| async move {
         let cache = cache();
-        cache.heads.follow();
+        cache.heads.mark_as_followed();
         cache.heads.record_head(head(7, START));
         let found = FinishedResolution { reads_chain, ..off_chain().into() };
-        cache.insert(key("a.eth"), &found, 0, cache.resolution_start()).await.expect("it is kept");
+        cache.insert(key("a.eth"), &found, 0, cache.snapshot_resolution_start()).await.expect("it is kept");
         cache
     };
     let limits = HeadConfirmationLimits { max_head_age: None, ..LIMITS };
@@ -181,13 +188,13 @@ async fn an_off_chain_verdict_of_an_own_run_stands_for_75_seconds() {
         cache.fresh_resolution(&super::key("a.eth"), START + seconds.seconds(), limits).await.expect("it is fresh")
     };
     let (own, shared, key) = (evidence(true).await, evidence(false).await, key("a.eth"));
-    let awaits = async |seconds: i64| own.confirmation_need(&key, START + seconds.seconds()).await;
-    assert_eq!((awaits(59).await, awaits(60).await), (Some(None), Some(Some(ConfirmationMethod::Run))));
-    assert_eq!(served(&own, 75).await.standing(), Ok(()));
-    assert_eq!(served(&own, 76).await.standing(), Err(Refusal::Unconfirmed));
-    assert_eq!(served(&shared, 0).await.standing(), Err(Refusal::Unconfirmed));
-    assert_eq!(shared.confirmation_need(&key, START).await, Some(Some(ConfirmationMethod::Run)));
-    assert!(shared.needs_run(&key, START).await && !own.needs_run(&key, START).await);
+    let awaits = async |seconds: i64| own.required_confirmation(&key, START + seconds.seconds()).await;
+    assert_eq!((awaits(59).await, awaits(60).await), (Some(None), Some(Some(RequiredConfirmationMethod::Run))));
+    assert_eq!(served(&own, 75).await.newest_block_confirmation(), Ok(()));
+    assert_eq!(served(&own, 76).await.newest_block_confirmation(), Err(RefusalCode::Unconfirmed));
+    assert_eq!(served(&shared, 0).await.newest_block_confirmation(), Err(RefusalCode::Unconfirmed));
+    assert_eq!(shared.required_confirmation(&key, START).await, Some(Some(RequiredConfirmationMethod::Run)));
+    assert!(shared.needs_new_resolution(&key, START).await && !own.needs_new_resolution(&key, START).await);
 }
 
 /// Otherwise each refresh by endpoints that are behind would close the gate until the next reading.
@@ -196,7 +203,7 @@ async fn a_later_run_that_read_the_same_below_the_head_stands_there() {
     let (cache, _) = followed().await;
     let run_anew = async |found: Resolution| {
         let run = move |_| async move { FinishedResolution { reads_chain: true, ..found.into() } };
-        cache.run_anew(key("a.eth"), LIMITS, run).await.standing()
+        cache.resolve_anew(key("a.eth"), LIMITS, run).await.newest_block_confirmation()
     };
     assert_eq!(run_anew(read_up_to(6, START)).await, Ok(()));
     let sold = of_reading(START, |reading| {
@@ -208,22 +215,22 @@ async fn a_later_run_that_read_the_same_below_the_head_stands_there() {
             .endpoints
             .insert(EndpointRecordKey::Web, EndpointRecord::Read(TextRecord::Text("other".to_owned())));
     });
-    assert_eq!(run_anew(sold).await, Err(Refusal::Unconfirmed));
+    assert_eq!(run_anew(sold).await, Err(RefusalCode::Unconfirmed));
 }
 
 #[tokio::test]
 async fn a_stalled_head_denies_off_chain_names_too() {
     let cache = cache();
-    cache.heads.follow();
+    cache.heads.mark_as_followed();
     cache.heads.record_head(head(7, START));
     let found = FinishedResolution { reads_chain: true, ..off_chain().into() };
-    cache.insert(key("a.eth"), &found, 0, cache.resolution_start()).await.expect("it is kept");
+    cache.insert(key("a.eth"), &found, 0, cache.snapshot_resolution_start()).await.expect("it is kept");
     let limits = HeadConfirmationLimits { max_head_age: Some(Duration::from_secs(60)), ..LIMITS };
     let standing = async |seconds: i64| {
         let fresh = cache.fresh_resolution(&key("a.eth"), START + seconds.seconds(), limits).await;
-        fresh.expect("it is fresh").standing()
+        fresh.expect("it is fresh").newest_block_confirmation()
     };
-    assert_eq!((standing(60).await, standing(61).await), (Ok(()), Err(Refusal::HeadStalled)));
+    assert_eq!((standing(60).await, standing(61).await), (Ok(()), Err(RefusalCode::HeadStalled)));
 }
 
 /// A name without a card has payment records, too. Rereading each such name that anyone asks for would cost endpoints
@@ -231,7 +238,7 @@ async fn a_stalled_head_denies_off_chain_names_too() {
 #[tokio::test]
 async fn an_untrusted_verdict_is_confirmed_while_its_name_is_hot() {
     let cache = cache();
-    cache.heads.follow();
+    cache.heads.mark_as_followed();
     cache.heads.record_head(head(7, START));
     let resolution = of_reading(START, |reading| {
         reading.newest = Some(7);
@@ -240,20 +247,20 @@ async fn an_untrusted_verdict_is_confirmed_while_its_name_is_hot() {
     });
     let run = |_| async { FinishedResolution { reads_chain: true, ..resolution.into() } };
     let key = key("a.eth");
-    let found = cache.get_or_run(key.clone(), START, LIMITS, run).await;
-    assert_eq!((found.verdict().state, found.standing()), (TrustState::Untrusted, Ok(())));
+    let found = cache.get_or_resolve(key.clone(), START, LIMITS, run).await;
+    assert_eq!((found.verdict().state, found.newest_block_confirmation()), (TrustState::Untrusted, Ok(())));
 
     cache.heads.record_head(head(8, START + 12.seconds()));
-    assert_eq!(cache.confirmation_need(&key, START).await, None);
+    assert_eq!(cache.required_confirmation(&key, START).await, None);
     cache.hot_names.record_request("a.eth", START);
-    assert_eq!(cache.confirmation_need(&key, START).await, Some(Some(ConfirmationMethod::Reading)));
+    assert_eq!(cache.required_confirmation(&key, START).await, Some(Some(RequiredConfirmationMethod::Reading)));
     let at = cache.heads.newest_head().map(|seen| seen.id);
-    let same = NameStateAtHead::OnChain(found.newest_state().expect("it read the newest block").as_ref().clone());
+    let same = NameStateAtHead::OnChain(found.newest_name_state().expect("it read the newest block").as_ref().clone());
     assert_eq!(cache.contradicted_pools(&key, &same, at, 8).await, []);
-    assert_eq!(served(&cache, 27).await.standing(), Ok(()));
+    assert_eq!(served(&cache, 27).await.newest_block_confirmation(), Ok(()));
     let sold = NameStateAtHead::OnChain(LatestNameState {
         holder: NameHolder::Nobody,
-        ..found.newest_state().expect("it read it").as_ref().clone()
+        ..found.newest_name_state().expect("it read it").as_ref().clone()
     });
-    assert_eq!(cache.contradicted_pools(&key, &sold, at, 8).await, [CachePool::Untrusted]);
+    assert_eq!(cache.contradicted_pools(&key, &sold, at, 8).await, [CachePoolLabel::Untrusted]);
 }

@@ -17,7 +17,7 @@ use super::gateway::{BAN, CROWDED_REST, IpfsGatewayFault};
 use super::hedge::{AT_ONCE, HedgeAction, HedgeSchedule};
 use super::reorder_budget::{CarReorderBudget, CarReorderReservation};
 use super::retrieval::{IpfsRetrieval, IpfsRetrievalRequest};
-use super::route::{IpfsGatewayClient, media_type};
+use super::route::{IpfsGatewayClient, response_media_type};
 use super::score::{IpfsGatewayCandidate, IpfsGatewayScoreboard};
 use crate::fetch::egress::{EgressResponse, RequestSendTime, SHORT_BODY, deadline_in};
 use crate::fetch::read_success_body;
@@ -70,7 +70,7 @@ impl<'a> GatewayRace<'a> {
     /// complete.
     pub(super) fn gateway_candidates(&self) -> Vec<IpfsGatewayCandidate> {
         let turns = self.scores.ranked_candidates(self.now);
-        let mut shared = self.shared();
+        let mut shared = self.lock_state();
         if shared.walk.wanted_block().is_some() {
             let resting = (0..self.routes.len()).filter(|gateway| turns.iter().all(|turn| turn.gateway != *gateway));
             shared.failures.extend(resting.map(|gateway| (gateway, IpfsGatewayFault::Resting)));
@@ -84,9 +84,9 @@ impl<'a> GatewayRace<'a> {
         let mut plan = HedgeSchedule::new(turns, Instant::now(), deadline);
         let mut running = FuturesUnordered::new();
         while self.wanted_cid().is_some() {
-            let last_progress = self.shared().last_progress;
+            let last_progress = self.lock_state().last_progress;
             match plan.next_action(Instant::now(), last_progress) {
-                HedgeAction::Ask { gateway, until } => running.push(self.ask(gateway, until)),
+                HedgeAction::Ask { gateway, until } => running.push(self.run_gateway_attempt(gateway, until)),
                 HedgeAction::End => return,
                 HedgeAction::Wait { until } => tokio::select! {
                     biased;
@@ -97,7 +97,7 @@ impl<'a> GatewayRace<'a> {
         }
     }
 
-    pub(super) fn finish(self) -> IpfsRetrieval {
+    pub(super) fn into_retrieval(self) -> IpfsRetrieval {
         let mut shared = self.shared.into_inner().unwrap_or_else(PoisonError::into_inner);
         shared.failures.sort_by_key(|(gateway, _)| *gateway);
         let label = |gateway: usize| self.routes[gateway].label.clone();
@@ -115,40 +115,42 @@ impl<'a> GatewayRace<'a> {
     }
 
     fn wanted_cid(&self) -> Option<ContentId> {
-        self.shared().walk.wanted_block().copied()
+        self.lock_state().walk.wanted_block().copied()
     }
 
-    fn shared(&self) -> MutexGuard<'_, GatewayRaceState> {
+    fn lock_state(&self) -> MutexGuard<'_, GatewayRaceState> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records a gateway's fault in this report and in its score.
     fn record_fault(&self, gateway: usize, fault: IpfsGatewayFault) {
         let label = &self.routes[gateway].label;
-        let now = time_after(self.now, self.began.elapsed());
+        let now = add_to_timestamp(self.now, self.began.elapsed());
         match &fault {
             IpfsGatewayFault::WrongBlock(cid) => {
                 self.scores.pause_gateway(
                     gateway,
-                    if clresolve_core::mutant!("liars-stay") { now } else { time_after(now, BAN) },
+                    if clresolve_core::mutant!("liars-stay") { now } else { add_to_timestamp(now, BAN) },
                 );
-                telemetry::count_gateway_lie(label);
+                telemetry::count_gateway_wrong_block(label);
                 tracing::warn!(gateway = label, %cid, "a gateway sent a wrong block");
             }
-            IpfsGatewayFault::Throttled { rest, .. } => self.scores.pause_gateway(gateway, time_after(now, *rest)),
+            IpfsGatewayFault::Throttled { rest, .. } => {
+                self.scores.pause_gateway(gateway, add_to_timestamp(now, *rest))
+            }
             IpfsGatewayFault::Fetch(FetchError::Unavailable(SourceUnavailableError::NoTurn)) => {
-                self.scores.pause_gateway(gateway, time_after(now, CROWDED_REST));
+                self.scores.pause_gateway(gateway, add_to_timestamp(now, CROWDED_REST));
             }
             // Perhaps no gateway has the content, or this gateway is not allowed to serve it. Neither predicts its next
             // response.
             IpfsGatewayFault::Fetch(FetchError::Unavailable(SourceUnavailableError::Status(404 | 410 | 451))) => {}
             _ => self.scores.record_failure(gateway, now),
         }
-        self.shared().failures.push((gateway, fault));
+        self.lock_state().failures.push((gateway, fault));
     }
 
     /// Asks a gateway, which must finish by `deadline`.
-    async fn ask(&self, gateway: usize, deadline: Instant) {
+    async fn run_gateway_attempt(&self, gateway: usize, deadline: Instant) {
         if let Err(fault) = GatewayAttempt::new(self, gateway).run(deadline).await {
             self.record_fault(gateway, fault);
         }
@@ -188,7 +190,7 @@ impl<'a> GatewayAttempt<'a> {
     }
 
     async fn run(mut self, deadline: Instant) -> Result<(), IpfsGatewayFault> {
-        let halfway = deadline_in(time_left(deadline) / 2);
+        let halfway = deadline_in(time_until_deadline(deadline) / 2);
         let mut ended = self.request_car(halfway).await;
         if ended.is_ok() {
             ended = self.request_blocks(deadline).await;
@@ -216,12 +218,12 @@ impl<'a> GatewayAttempt<'a> {
         let budget = &self.all.want.budget;
         let Ok(mut body) = reply.into_body(budget.dag_bytes) else { return Ok(()) };
         let ahead = self.ahead.insert(self.all.reorder.reserve(budget.dag_bytes / (AT_ONCE + 1)));
-        self.feed = CarBlockFeed::new(budget, ahead.bytes());
+        self.feed = CarBlockFeed::new(budget, ahead.reserved_bytes());
         let mut reservation = None;
         while let Ok(Some(chunk)) = body.next().await {
-            self.feed.read_chunk(chunk);
+            self.feed.buffer_chunk(chunk);
             match self.feed_walk_from_car().await {
-                Ok(Some(_)) if self.feed.unread_bytes() <= SHORT_BODY => reservation = None,
+                Ok(Some(_)) if self.feed.buffered_byte_count() <= SHORT_BODY => reservation = None,
                 Ok(Some(_)) if reservation.is_some() => {}
                 Ok(Some(_)) => {
                     let block_size = self.all.want.budget.block_size;
@@ -242,11 +244,11 @@ impl<'a> GatewayAttempt<'a> {
         let mut bytes_left = self.all.want.budget.dag_bytes;
         while let Some(cid) = self.next_wanted_cid().await? {
             let reply = self.send(&self.route.block_url(&cid), ACCEPT_RAW, deadline).await?;
-            let is_page = media_type(&reply) == Some(PAGE);
+            let is_page = response_media_type(&reply) == Some(PAGE);
             let block =
                 read_success_body(reply, self.all.want.budget.block_size.min(bytes_left), &self.route.bodies).await?;
             bytes_left -= block.len();
-            let is_page = is_page && looks_like_a_page(&block);
+            let is_page = is_page && looks_like_error_page(&block);
             if !self.supply_block(&cid, block) {
                 return Err(if is_page {
                     SourceUnavailableError::Malformed.into()
@@ -265,10 +267,10 @@ impl<'a> GatewayAttempt<'a> {
         accept: &'static str,
         deadline: Instant,
     ) -> Result<EgressResponse, IpfsGatewayFault> {
-        self.all.shared().requests += 1;
+        self.all.lock_state().requests += 1;
         let sent = self.route.send(url, accept, self.watch.next_send_time(), deadline).await;
         if matches!(sent, Err(IpfsGatewayFault::Fetch(FetchError::Unavailable(SourceUnavailableError::NoTurn)))) {
-            self.all.shared().requests -= 1;
+            self.all.lock_state().requests -= 1;
         }
         sent
     }
@@ -301,7 +303,7 @@ impl<'a> GatewayAttempt<'a> {
 
     /// Applies `change` to the walk. If the walk made progress, records the time and supplies known bytes.
     fn advance_walk<T>(&mut self, change: impl FnOnce(&mut CarBlockFeed, &mut DagWalk) -> T) -> T {
-        let mut shared = self.all.shared();
+        let mut shared = self.all.lock_state();
         let before = shared.walk.block_count();
         let done = change(&mut self.feed, &mut shared.walk);
         if shared.walk.block_count() > before {
@@ -336,7 +338,7 @@ impl<'a> FirstBlockTimer<'a> {
     }
 
     fn elapsed(&self) -> Duration {
-        self.took + self.latest.time().map_or(Duration::ZERO, |left| left.elapsed())
+        self.took + self.latest.sent_at().map_or(Duration::ZERO, |left| left.elapsed())
     }
 
     fn stop_at_first_block(&mut self) {
@@ -355,21 +357,21 @@ impl Drop for FirstBlockTimer<'_> {
     /// If the timer is still running, the gateway was abandoned for another one.
     fn drop(&mut self) {
         if self.runs {
-            self.scores.record_outrun(self.gateway, self.elapsed());
+            self.scores.record_lost_race(self.gateway, self.elapsed());
         }
     }
 }
 
-fn time_after(now: Timestamp, by: Duration) -> Timestamp {
+fn add_to_timestamp(now: Timestamp, by: Duration) -> Timestamp {
     now.checked_add(by).unwrap_or(Timestamp::MAX)
 }
 
-fn time_left(deadline: Instant) -> Duration {
+fn time_until_deadline(deadline: Instant) -> Duration {
     deadline.saturating_duration_since(Instant::now())
 }
 
 /// Whether the bytes may be an error or login page: markup, or no bytes.
-fn looks_like_a_page(bytes: &[u8]) -> bool {
+fn looks_like_error_page(bytes: &[u8]) -> bool {
     let text = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes).trim_ascii_start();
     text.is_empty() || text.starts_with(b"<")
 }
@@ -378,8 +380,8 @@ fn looks_like_a_page(bytes: &[u8]) -> bool {
 mod tests {
     use std::collections::BTreeMap;
 
-    use clresolve_ipfs::build::{DagLayout, build_directory_tree, write_car};
-    use clresolve_ipfs::{ContentPath, DagWalkBudget};
+    use clresolve_ipfs::build::{UnixFsLayout, build_directory_tree, write_car};
+    use clresolve_ipfs::{DagWalkBudget, UnixFsPath};
     use futures_util::poll;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::{TcpListener, TcpStream};
@@ -443,7 +445,7 @@ mod tests {
             for _ in 0..100 {
                 tokio::task::yield_now().await;
             }
-            if departure.time().is_none() {
+            if departure.sent_at().is_none() {
                 return crowd;
             }
         }
@@ -454,10 +456,9 @@ mod tests {
         let file = Bytes::from_iter(0..=u8::MAX);
         let (cid, blocks) = build_directory_tree(
             &BTreeMap::from([("card.json".to_owned(), file.clone())]),
-            DagLayout { chunk: 100, ..DagLayout::default() },
+            UnixFsLayout { chunk: 100, ..UnixFsLayout::default() },
         );
-        let (path, budget) =
-            (ContentPath::parse_literal("card.json").expect("a path"), DagWalkBudget::for_agent_card());
+        let (path, budget) = (UnixFsPath::parse_literal("card.json").expect("a path"), DagWalkBudget::for_agent_card());
         let want = IpfsRetrievalRequest { cid, path: &path, known: &[], budget, total: AMPLE };
         let egress = Egress::new(EgressConfig::default()).expect("an egress");
         let routes = [IpfsGatewayClient::new(&egress, gateway().await).expect("a route")];
@@ -465,15 +466,15 @@ mod tests {
         let retrieving = GatewayRace::new(&want, &routes, &scores, &reorder, Timestamp::UNIX_EPOCH);
         let mut attempt = GatewayAttempt::new(&retrieving, 0);
         attempt.feed = CarBlockFeed::new(&budget, budget.dag_bytes);
-        attempt.feed.read_chunk(Bytes::from(write_car(&cid, &blocks)));
+        attempt.feed.buffer_chunk(Bytes::from(write_car(&cid, &blocks)));
         let mut taken = Box::pin(attempt.feed_walk_from_car());
         for count in 1..=blocks.len() {
             assert!(poll!(&mut taken).is_pending());
-            assert_eq!(retrieving.shared().walk.block_count(), count);
+            assert_eq!(retrieving.lock_state().walk.block_count(), count);
         }
         assert_eq!(taken.await, Ok(None));
         drop(attempt);
-        assert_eq!(retrieving.finish().ended.map(|proven| proven.bytes), Ok(file));
+        assert_eq!(retrieving.into_retrieval().ended.map(|proven| proven.bytes), Ok(file));
     }
 
     /// Waiting for a local permit costs the gateway nothing, and holds no resource that others could use.
@@ -482,7 +483,7 @@ mod tests {
         let egress = Egress::new(EgressConfig { is_paced: true, ..EgressConfig::default() }).expect("an egress");
         let gateway = gateway().await;
         let crowd = crowd(&egress, &gateway).await;
-        let path = ContentPath::parse_literal("").expect("a path");
+        let path = UnixFsPath::parse_literal("").expect("a path");
         let cid = ContentId::from_raw_block(CARD);
         let want = IpfsRetrievalRequest {
             cid,
@@ -494,14 +495,14 @@ mod tests {
         let routes = [IpfsGatewayClient::new(&egress, gateway).expect("a route")];
         let (scores, reorder) = (IpfsGatewayScoreboard::new(1, HedgeDelay::Learnt), CarReorderBudget::new());
         let patience = || scores.ranked_candidates(Timestamp::UNIX_EPOCH)[0].patience;
-        let (unknown, all) = (patience(), reorder.reserve(usize::MAX).bytes());
+        let (unknown, all) = (patience(), reorder.reserve(usize::MAX).reserved_bytes());
         assert!(unknown < QUEUED);
 
         let outrun = GatewayRace::new(&want, &routes, &scores, &reorder, Timestamp::UNIX_EPOCH);
-        let asked = tokio::time::timeout(QUEUED, outrun.ask(0, deadline_in(AMPLE)));
+        let asked = tokio::time::timeout(QUEUED, outrun.run_gateway_attempt(0, deadline_in(AMPLE)));
         let looked = async {
             tokio::time::sleep(QUEUED / 2).await;
-            reorder.reserve(usize::MAX).bytes()
+            reorder.reserve(usize::MAX).reserved_bytes()
         };
         let (asked, free) = tokio::join!(asked, looked);
         assert!(asked.is_err(), "it waits for its turn");
@@ -509,18 +510,18 @@ mod tests {
 
         let served = GatewayRace::new(&want, &routes, &scores, &reorder, Timestamp::UNIX_EPOCH);
         let began = Instant::now();
-        tokio::join!(served.ask(0, deadline_in(AMPLE)), async {
+        tokio::join!(served.run_gateway_attempt(0, deadline_in(AMPLE)), async {
             tokio::time::sleep(QUEUED).await;
             drop(crowd);
         });
         let (took, learnt) = (began.elapsed(), patience());
-        assert_eq!(served.finish().ended.map(|proven| proven.bytes), Ok(Bytes::from_static(CARD)));
+        assert_eq!(served.into_retrieval().ended.map(|proven| proven.bytes), Ok(Bytes::from_static(CARD)));
         assert!(learnt <= (took - QUEUED).max(LEAST) && learnt != unknown, "{learnt:?} of {took:?}");
     }
 
     #[tokio::test]
     async fn refused_content_does_not_count_against_a_gateway() {
-        let path = ContentPath::parse_literal("").expect("a path");
+        let path = UnixFsPath::parse_literal("").expect("a path");
         let cid = ContentId::from_raw_block(CARD);
         let want = IpfsRetrievalRequest {
             cid,

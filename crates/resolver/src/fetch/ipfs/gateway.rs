@@ -58,7 +58,7 @@ impl fmt::Debug for IpfsGateway {
 /// An unusable gateway.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("gateway {label}: {why}")]
-pub struct IpfsGatewayError {
+pub struct IpfsGatewayUrlError {
     /// The gateway's label.
     pub label: String,
     /// Why its URL is unusable.

@@ -51,20 +51,20 @@ impl HedgeSchedule {
             && now < self.deadline;
         let due = last_progress.map_or(self.asked, |progress| progress.max(self.asked)) + self.patience;
         match self.turns.front().copied() {
-            Some(turn) if may_ask && due <= now => self.ask_action(turn, now),
+            Some(turn) if may_ask && due <= now => self.start_next_gateway(turn, now),
             Some(_) if may_ask => HedgeAction::Wait { until: due },
             _ if self.running > 0 && now < self.deadline + GRACE => HedgeAction::Wait { until: self.deadline + GRACE },
             _ => HedgeAction::End,
         }
     }
 
-    fn ask_action(&mut self, turn: IpfsGatewayCandidate, now: Instant) -> HedgeAction {
+    fn start_next_gateway(&mut self, turn: IpfsGatewayCandidate, now: Instant) -> HedgeAction {
         let (left, waiting) = (self.deadline - now, self.turns.len());
         self.turns.pop_front();
         self.running += 1;
         self.asked = now;
-        self.patience = turn.patience.min(time_share(left, waiting, 1));
-        HedgeAction::Ask { gateway: turn.gateway, until: now + time_share(left, waiting, AT_ONCE) }
+        self.patience = turn.patience.min(gateway_time_share(left, waiting, 1));
+        HedgeAction::Ask { gateway: turn.gateway, until: now + gateway_time_share(left, waiting, AT_ONCE) }
     }
 
     /// Registers that a gateway failed, so that the next one starts immediately.
@@ -78,7 +78,7 @@ impl HedgeSchedule {
 const GRACE: Duration = Duration::from_secs(1);
 
 /// The share of the time `left` for the first of `waiting` gateways, if `at_once` are asked concurrently.
-fn time_share(left: Duration, waiting: usize, at_once: usize) -> Duration {
+fn gateway_time_share(left: Duration, waiting: usize, at_once: usize) -> Duration {
     left / u32::try_from(waiting.div_ceil(at_once)).unwrap_or(u32::MAX).max(1)
 }
 

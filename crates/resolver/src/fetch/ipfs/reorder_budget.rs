@@ -34,7 +34,7 @@ pub(super) struct CarReorderReservation<'r> {
 }
 
 impl CarReorderReservation<'_> {
-    pub(super) const fn bytes(&self) -> usize {
+    pub(super) const fn reserved_bytes(&self) -> usize {
         self.bytes
     }
 }
@@ -54,10 +54,13 @@ mod tests {
         let budget = CarReorderBudget::new();
         let most = REORDER_BYTES / 2 + 1;
         let (first, second) = (budget.reserve(most), budget.reserve(most));
-        assert_eq!((first.bytes(), second.bytes(), budget.reserve(1).bytes()), (most, REORDER_BYTES - most, 0));
+        assert_eq!(
+            (first.reserved_bytes(), second.reserved_bytes(), budget.reserve(1).reserved_bytes()),
+            (most, REORDER_BYTES - most, 0)
+        );
         drop(first);
-        assert_eq!(budget.reserve(usize::MAX).bytes(), most);
+        assert_eq!(budget.reserve(usize::MAX).reserved_bytes(), most);
         drop(second);
-        assert_eq!(budget.reserve(usize::MAX).bytes(), REORDER_BYTES);
+        assert_eq!(budget.reserve(usize::MAX).reserved_bytes(), REORDER_BYTES);
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use clresolve_ipfs::{ContentId, ContentPath, DagWalkBudget, DagWalkError, VerifiedBlocks, VerifiedFile};
+use clresolve_ipfs::{ContentId, DagWalkBudget, DagWalkError, UnixFsPath, VerifiedBlocks, VerifiedFile};
 
 use super::gateway::IpfsGatewayFault;
 
@@ -13,7 +13,7 @@ pub struct IpfsRetrievalRequest<'a> {
     /// The root CID.
     pub cid: ContentId,
     /// The path from the root to the file.
-    pub path: &'a ContentPath,
+    pub path: &'a UnixFsPath,
     /// Bytes from another source (the card that `https` served). They are tried for each raw block that the walk wants.
     pub known: &'a [Bytes],
     /// Limits of the walk.

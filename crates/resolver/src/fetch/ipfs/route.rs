@@ -6,7 +6,7 @@ use clresolve_egress::header;
 use clresolve_ipfs::ContentId;
 use url::Url;
 
-use super::gateway::{DEFAULT_REST, IpfsGateway, IpfsGatewayError, IpfsGatewayFault, MAX_REST, MIN_REST};
+use super::gateway::{DEFAULT_REST, IpfsGateway, IpfsGatewayFault, IpfsGatewayUrlError, MAX_REST, MIN_REST};
 use super::retrieval::IpfsRetrievalRequest;
 use crate::fetch::EgressViolation;
 use crate::fetch::SingleOriginClient;
@@ -34,7 +34,7 @@ enum IpfsGatewayEgress {
 }
 
 impl IpfsGatewayClient {
-    pub(super) fn new(egress: &Egress, gateway: IpfsGateway) -> Result<Self, IpfsGatewayError> {
+    pub(super) fn new(egress: &Egress, gateway: IpfsGateway) -> Result<Self, IpfsGatewayUrlError> {
         let egress = if gateway.is_own() {
             egress.single_origin_client(&gateway.url).map(IpfsGatewayEgress::Operator)
         } else if gateway.url.scheme() == "https" {
@@ -46,20 +46,20 @@ impl IpfsGatewayClient {
             Ok(egress) => {
                 Ok(Self { label: gateway.label, base: gateway.url, egress, bodies: BodyBudget::new(BODY_BYTES) })
             }
-            Err(why) => Err(IpfsGatewayError { label: gateway.label, why }),
+            Err(why) => Err(IpfsGatewayUrlError { label: gateway.label, why }),
         }
     }
 
     pub(super) fn car_url(&self, want: &IpfsRetrievalRequest<'_>) -> Url {
         let path = if want.path.is_empty() { String::new() } else { format!("/{}", want.path) };
-        self.url(&format!("ipfs/{}{path}", want.cid), &[("format", "car"), ("dag-scope", "entity")])
+        self.gateway_url(&format!("ipfs/{}{path}", want.cid), &[("format", "car"), ("dag-scope", "entity")])
     }
 
     pub(super) fn block_url(&self, cid: &ContentId) -> Url {
-        self.url(&format!("ipfs/{cid}"), &[("format", "raw")])
+        self.gateway_url(&format!("ipfs/{cid}"), &[("format", "raw")])
     }
 
-    fn url(&self, below: &str, query: &[(&str, &str)]) -> Url {
+    fn gateway_url(&self, below: &str, query: &[(&str, &str)]) -> Url {
         let mut url = self.base.clone();
         url.set_path(&format!("{}/{below}", self.base.path().trim_end_matches('/')));
         url.query_pairs_mut().extend_pairs(query);
@@ -81,7 +81,7 @@ impl IpfsGatewayClient {
             }
             IpfsGatewayEgress::Operator(client) => client.send(url, call, deadline).await,
         };
-        let outcome = reply.as_ref().map_or_else(Into::into, |reply| Counted::of_status(reply.status()));
+        let outcome = reply.as_ref().map_or_else(Into::into, |reply| Counted::from_status(reply.status()));
         telemetry::count_request(UpstreamKind::Gateway, &self.label, outcome);
         let reply = reply?;
         match reply.status() {
@@ -96,6 +96,6 @@ impl IpfsGatewayClient {
 }
 
 /// The media type in the response's `Content-Type`, without parameters.
-pub(super) fn media_type(reply: &EgressResponse) -> Option<&str> {
+pub(super) fn response_media_type(reply: &EgressResponse) -> Option<&str> {
     reply.header(header::CONTENT_TYPE)?.split(';').next().map(str::trim)
 }

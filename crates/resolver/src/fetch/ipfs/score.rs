@@ -86,13 +86,13 @@ impl IpfsGatewayScoreboard {
 
     /// The gateways that may be asked at `now`, best first. Equal ones are in the order of the configuration.
     pub(super) fn ranked_candidates(&self, now: Timestamp) -> Vec<IpfsGatewayCandidate> {
-        let records = self.lock();
+        let records = self.lock_scores();
         let mut able: Vec<_> = records.iter().enumerate().filter(|(_, record)| !record.is_resting(now)).collect();
         if self.hedging == HedgeDelay::Learnt {
-            able.sort_by_key(|(_, record)| record.cost(now));
+            able.sort_by_key(|(_, record)| record.expected_cost(now));
         }
         let patience = |record: &IpfsGatewayScore| match self.hedging {
-            HedgeDelay::Learnt => record.patience(),
+            HedgeDelay::Learnt => record.p90_response_time(),
             HedgeDelay::After(time) => time,
         };
         able.into_iter().map(|(gateway, record)| IpfsGatewayCandidate { gateway, patience: patience(record) }).collect()
@@ -100,30 +100,35 @@ impl IpfsGatewayScoreboard {
 
     /// Records that a gateway supplied its first proven block after `wait`.
     pub(super) fn record_first_block(&self, gateway: usize, wait: Duration) {
-        self.update_score(gateway, |record| record.record_wait(wait));
+        self.update_score(gateway, |record| record.record_response_time(wait));
     }
 
     /// Records that a gateway had supplied nothing after `wait`, when another one finished. This is a lower bound for
     /// its response time.
-    pub(super) fn record_outrun(&self, gateway: usize, wait: Duration) {
+    pub(super) fn record_lost_race(&self, gateway: usize, wait: Duration) {
         self.update_score(gateway, |record| {
-            if wait >= record.patience() {
-                record.record_wait(wait);
+            if wait >= record.p90_response_time() {
+                record.record_response_time(wait);
             }
         });
     }
 
     pub(super) fn record_failure(&self, gateway: usize, now: Timestamp) {
         self.update_score(gateway, |record| {
-            record.failures = (record.failures_at(now) + 1.0).min(MOST_FAILURES);
+            record.failures = (record.decayed_failure_count(now) + 1.0).min(MOST_FAILURES);
             record.failed_at = Some(now);
         });
     }
 
     /// How long after `now` the first gateway may be asked again, among those that rested within the last `past`. Rests
     /// longer than `most` are ignored.
-    pub(super) fn shortest_pause(&self, now: Timestamp, past: Duration, most: Duration) -> Option<Duration> {
-        let records = self.lock();
+    pub(super) fn time_until_gateway_available(
+        &self,
+        now: Timestamp,
+        past: Duration,
+        most: Duration,
+    ) -> Option<Duration> {
+        let records = self.lock_scores();
         let ends = records
             .iter()
             .filter_map(|record| record.rests_until)
@@ -136,12 +141,12 @@ impl IpfsGatewayScoreboard {
     }
 
     fn update_score(&self, gateway: usize, change: impl FnOnce(&mut IpfsGatewayScore)) {
-        if let Some(record) = self.lock().get_mut(gateway) {
+        if let Some(record) = self.lock_scores().get_mut(gateway) {
             change(record);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<IpfsGatewayScore>> {
+    fn lock_scores(&self) -> MutexGuard<'_, Vec<IpfsGatewayScore>> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -151,7 +156,7 @@ impl IpfsGatewayScore {
         self.rests_until.is_some_and(|until| now < until && elapsed_between(now, until) <= MOST_AHEAD)
     }
 
-    fn record_wait(&mut self, wait: Duration) {
+    fn record_response_time(&mut self, wait: Duration) {
         if self.waits.len() == REMEMBERED {
             self.waits.pop_front();
         }
@@ -159,22 +164,22 @@ impl IpfsGatewayScore {
     }
 
     /// The 90th percentile of the recorded response times, within bounds.
-    fn patience(&self) -> Duration {
+    fn p90_response_time(&self) -> Duration {
         let mut waits: Vec<_> = self.waits.iter().copied().collect();
         waits.sort_unstable();
         let ninth_tenth = (waits.len() * 9).div_ceil(10).checked_sub(1).and_then(|index| waits.get(index));
         ninth_tenth.map_or(UNKNOWN, |wait| (*wait).clamp(LEAST, MOST))
     }
 
-    fn failures_at(&self, now: Timestamp) -> f64 {
+    fn decayed_failure_count(&self, now: Timestamp) -> f64 {
         let Some(failed_at) = self.failed_at else { return 0.0 };
         let halvings = elapsed_between(failed_at, now).as_secs_f64() / HALF_LIFE.as_secs_f64();
         self.failures * (-halvings).exp2()
     }
 
     /// The expected cost of asking the gateway: its response time, plus a penalty for each failure.
-    fn cost(&self, now: Timestamp) -> Duration {
-        self.patience() + FAILURE.mul_f64(self.failures_at(now))
+    fn expected_cost(&self, now: Timestamp) -> Duration {
+        self.p90_response_time() + FAILURE.mul_f64(self.decayed_failure_count(now))
     }
 }
 
@@ -203,16 +208,16 @@ mod tests {
     fn the_shortest_rest_is_that_of_a_gateway_that_is_back_soon() {
         let scores = IpfsGatewayScoreboard::new(3, HedgeDelay::Learnt);
         let (now, most) = (Timestamp::UNIX_EPOCH, ms(300_000));
-        assert_eq!(scores.shortest_pause(now, Duration::ZERO, most), None);
+        assert_eq!(scores.time_until_gateway_available(now, Duration::ZERO, most), None);
         scores.pause_gateway(0, now + BAN);
-        assert_eq!(scores.shortest_pause(now, Duration::ZERO, most), None, "a liar is not waited for");
+        assert_eq!(scores.time_until_gateway_available(now, Duration::ZERO, most), None, "a liar is not waited for");
         scores.pause_gateway(1, now + ms(20_000));
         scores.pause_gateway(2, now + ms(10_000));
-        assert_eq!(scores.shortest_pause(now, Duration::ZERO, most), Some(ms(10_000)));
-        assert_eq!(scores.shortest_pause(now + ms(15_000), Duration::ZERO, most), Some(ms(5_000)));
-        assert_eq!(scores.shortest_pause(now + ms(20_000), Duration::ZERO, most), None);
+        assert_eq!(scores.time_until_gateway_available(now, Duration::ZERO, most), Some(ms(10_000)));
+        assert_eq!(scores.time_until_gateway_available(now + ms(15_000), Duration::ZERO, most), Some(ms(5_000)));
+        assert_eq!(scores.time_until_gateway_available(now + ms(20_000), Duration::ZERO, most), None);
         assert_eq!(
-            scores.shortest_pause(now + ms(20_000), ms(1), most),
+            scores.time_until_gateway_available(now + ms(20_000), ms(1), most),
             Some(Duration::ZERO),
             "it has rested until now"
         );
@@ -241,9 +246,9 @@ mod tests {
     #[test]
     fn who_is_outrun_was_at_least_that_slow() {
         let scores = IpfsGatewayScoreboard::new(1, HedgeDelay::Learnt);
-        scores.record_outrun(0, ms(20));
+        scores.record_lost_race(0, ms(20));
         assert_eq!(patience(&scores), UNKNOWN, "dropped too early to tell");
-        scores.record_outrun(0, ms(900));
+        scores.record_lost_race(0, ms(900));
         assert_eq!(patience(&scores), ms(900));
     }
 

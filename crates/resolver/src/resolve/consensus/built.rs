@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use clresolve_chain::transport::HttpRequestError;
 use clresolve_chain::{
-    BEACON_ACCEPT, BeaconEndpointSettings, BeaconHttpTransport, BeaconResponse, ChainSpec, ConsensusHeaderSource,
+    BEACON_ACCEPT, BeaconEndpointSettings, BeaconHttpClient, BeaconResponse, ChainSpec, ConsensusHeaderSource,
     LightClient, LightClientConfig, ProvenEnsReader, ProvenHeadReader, TimeSource,
 };
 use clresolve_egress::header::{CONTENT_TYPE, HeaderName};
@@ -16,9 +16,9 @@ use url::Url;
 use super::ChainReaders;
 use crate::config::{BeaconNetwork, Config, LightClientSettings};
 use crate::fetch::Egress;
-use crate::fetch::ccip::GuardedCcipReadGateway;
+use crate::fetch::ccip::GuardedCcipReadGatewayClient;
 use crate::resolve::setup_error::SetupError;
-use crate::resolve::upstream::{ChainUpstream, post_error};
+use crate::resolve::upstream::{ChainRpcUpstream, http_request_error};
 
 /// The share of the time limit that one request to a beacon endpoint may use. A synchronization continues when the
 /// question that began it has ended.
@@ -31,13 +31,13 @@ const MAX_REFUSAL_BYTES: usize = 4096;
 const CONSENSUS_VERSION: HeaderName = HeaderName::from_static("eth-consensus-version");
 
 pub(in crate::resolve) fn proven_chain_readers(
-    upstream: &ChainUpstream,
+    upstream: &ChainRpcUpstream,
     config: &Config,
-    gateway: Arc<GuardedCcipReadGateway>,
+    gateway: Arc<GuardedCcipReadGatewayClient>,
     clock: &TimeSource,
     before: Option<&LightClient>,
 ) -> Result<ChainReaders, SetupError> {
-    let ChainUpstream { settings, http, egress } = upstream;
+    let ChainRpcUpstream { settings, http, egress } = upstream;
     let chain = ProvenEnsReader::new(settings.clone(), http, gateway).with_clock(Arc::clone(clock));
     let light_client = config.light_client_settings().map_err(|error| SetupError::invalid("beacon", error))?;
     let Some(light_client) = light_client else {
@@ -47,7 +47,7 @@ pub(in crate::resolve) fn proven_chain_readers(
     let light_client = light_client_config(light_client, config, upstream);
     let light_client = LightClient::new(light_client, beacon_client(egress), Arc::clone(clock));
     if let Some(before) = before {
-        light_client.continue_from(before);
+        light_client.adopt_progress(before);
     }
     let light_client = Arc::new(light_client);
     let headers = ConsensusHeaderSource::new(Arc::clone(&light_client), settings.clone(), http);
@@ -61,7 +61,7 @@ pub(in crate::resolve) fn proven_chain_readers(
 pub(in crate::resolve) fn light_client_config(
     settings: LightClientSettings,
     config: &Config,
-    upstream: &ChainUpstream,
+    upstream: &ChainRpcUpstream,
 ) -> LightClientConfig {
     let LightClientSettings { network, checkpoint, endpoints, file } = settings;
     let endpoints =
@@ -80,7 +80,7 @@ pub(in crate::resolve) fn light_client_config(
 }
 
 /// The HTTP client for beacon endpoints.
-pub(in crate::resolve) fn beacon_client(egress: &Egress) -> Arc<dyn BeaconHttpTransport> {
+pub(in crate::resolve) fn beacon_client(egress: &Egress) -> Arc<dyn BeaconHttpClient> {
     Arc::new(BeaconEgressClient(egress.clone()))
 }
 
@@ -88,11 +88,11 @@ pub(in crate::resolve) fn beacon_client(egress: &Egress) -> Arc<dyn BeaconHttpTr
 struct BeaconEgressClient(Egress);
 
 #[async_trait]
-impl BeaconHttpTransport for BeaconEgressClient {
+impl BeaconHttpClient for BeaconEgressClient {
     async fn get(&self, url: &Url, cap: usize, timeout: Duration) -> Result<BeaconResponse, HttpRequestError> {
         let client =
             self.0.single_origin_client(url).map_err(|refusal| HttpRequestError::Connection(refusal.to_string()))?;
-        let failed = |error| post_error(error, timeout);
+        let failed = |error| http_request_error(error, timeout);
         let reply = client
             .send(url, EgressRequest::get(BEACON_ACCEPT).accept_gzip(), deadline_in(timeout))
             .await
@@ -104,7 +104,7 @@ impl BeaconHttpTransport for BeaconEgressClient {
         }
         let content_type = reply.header(CONTENT_TYPE).map(str::to_owned);
         let version = reply.header(CONSENSUS_VERSION).map(str::to_owned);
-        let body = reply.bytes(cap).await.map_err(failed)?;
+        let body = reply.read_body(cap).await.map_err(failed)?;
         Ok(BeaconResponse { content_type, version, body })
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clresolve_core::cause::HostConnectionError;
-use clresolve_ipfs::{ContentId, ContentPath, DagWalkBudget};
+use clresolve_ipfs::{ContentId, DagWalkBudget, UnixFsPath};
 use jiff::Timestamp;
 use serde::Serialize;
 use tokio::time::Instant;
@@ -23,7 +23,7 @@ pub struct IpfsGatewayHealth {
     /// Its label in reports and logs.
     pub label: String,
     /// The outcome.
-    pub state: IpfsGatewayState,
+    pub state: IpfsGatewayProbeOutcome,
     /// Why it returned no proven block.
     pub error: Option<String>,
     /// Why no connection to it was opened, if that is the error.
@@ -37,7 +37,7 @@ pub struct IpfsGatewayHealth {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum IpfsGatewayState {
+pub enum IpfsGatewayProbeOutcome {
     /// It returned the requested block.
     Proven,
     /// It answered without the block. An own gateway need not have it.
@@ -58,7 +58,7 @@ pub(super) async fn probe_ipfs_gateway(
     let asked = Instant::now();
     let (state, unconnected, error) = match IpfsClient::new(egress, vec![gateway.clone()], HedgeDelay::Learnt) {
         Ok(client) => retrieve_probe(&client, clock.now(), limit).await,
-        Err(error) => (IpfsGatewayState::Unreachable, None, Some(error.why.to_string())),
+        Err(error) => (IpfsGatewayProbeOutcome::Unreachable, None, Some(error.why.to_string())),
     };
     let latency_ms = u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX);
     IpfsGatewayHealth { label: gateway.label.clone(), state, error, unconnected, latency_ms }
@@ -69,14 +69,14 @@ async fn retrieve_probe(
     client: &IpfsClient,
     now: Timestamp,
     limit: Duration,
-) -> (IpfsGatewayState, Option<HostConnectionError>, Option<String>) {
+) -> (IpfsGatewayProbeOutcome, Option<HostConnectionError>, Option<String>) {
     let cid = ContentId::parse(PROBE).expect("the probe is a CID");
-    let path = ContentPath::parse_literal("").expect("an empty path is one");
+    let path = UnixFsPath::parse_literal("").expect("an empty path is one");
     let want =
         IpfsRetrievalRequest { cid, path: &path, known: &[], budget: DagWalkBudget::for_cat_command(), total: limit };
     let retrieval = client.retrieve(&want, now).await;
     if retrieval.ended.is_ok() {
-        return (IpfsGatewayState::Proven, None, None);
+        return (IpfsGatewayProbeOutcome::Proven, None, None);
     }
     match retrieval.failures.into_iter().next() {
         Some((_, fault)) => {
@@ -84,21 +84,21 @@ async fn retrieve_probe(
                 IpfsGatewayFault::Fetch(error) => error.connection_error(),
                 _ => None,
             };
-            (gateway_state_of_fault(&fault), unconnected, Some(fault.to_string()))
+            (probe_outcome_from_fault(&fault), unconnected, Some(fault.to_string()))
         }
-        None => (IpfsGatewayState::Unreachable, None, Some("no answer in time".to_owned())),
+        None => (IpfsGatewayProbeOutcome::Unreachable, None, Some("no answer in time".to_owned())),
     }
 }
 
-fn gateway_state_of_fault(fault: &IpfsGatewayFault) -> IpfsGatewayState {
+fn probe_outcome_from_fault(fault: &IpfsGatewayFault) -> IpfsGatewayProbeOutcome {
     match fault {
-        IpfsGatewayFault::WrongBlock(_) => IpfsGatewayState::WrongBlock,
-        IpfsGatewayFault::Throttled { .. } => IpfsGatewayState::WithoutBlock,
+        IpfsGatewayFault::WrongBlock(_) => IpfsGatewayProbeOutcome::WrongBlock,
+        IpfsGatewayFault::Throttled { .. } => IpfsGatewayProbeOutcome::WithoutBlock,
         // A status about content shows that the gateway was reached.
         IpfsGatewayFault::Fetch(FetchError::Unavailable(SourceUnavailableError::Status(
             404 | 410 | 500 | 502 | 504,
-        ))) => IpfsGatewayState::WithoutBlock,
-        _ => IpfsGatewayState::Unreachable,
+        ))) => IpfsGatewayProbeOutcome::WithoutBlock,
+        _ => IpfsGatewayProbeOutcome::Unreachable,
     }
 }
 
@@ -106,9 +106,11 @@ pub(super) fn advice_on_gateways(healths: &[IpfsGatewayHealth]) -> Vec<String> {
     let one = |health: &IpfsGatewayHealth| {
         let (label, error) = (&health.label, health.error.as_deref().unwrap_or_default());
         match health.state {
-            IpfsGatewayState::Proven | IpfsGatewayState::WithoutBlock => None,
-            IpfsGatewayState::WrongBlock => Some(format!("{label} sends wrong blocks: take it out of the gateways")),
-            IpfsGatewayState::Unreachable => {
+            IpfsGatewayProbeOutcome::Proven | IpfsGatewayProbeOutcome::WithoutBlock => None,
+            IpfsGatewayProbeOutcome::WrongBlock => {
+                Some(format!("{label} sends wrong blocks: take it out of the gateways"))
+            }
+            IpfsGatewayProbeOutcome::Unreachable => {
                 Some(format!("{label} cannot be reached ({error}): correct its URL, or take it out of the gateways"))
             }
         }

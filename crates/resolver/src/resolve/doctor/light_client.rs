@@ -21,7 +21,7 @@ pub struct LightClientHealth {
     /// The newest verified headers of all endpoints.
     pub headers: Option<VerifiedHeaderHealth>,
     /// The endpoints, in the order of the configuration.
-    pub endpoints: Vec<BeaconHealth>,
+    pub endpoints: Vec<BeaconApiEndpointHealth>,
 }
 
 /// Verified headers.
@@ -45,7 +45,7 @@ pub struct VerifiedHeaderHealth {
 /// The results for a beacon endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct BeaconHealth {
+pub struct BeaconApiEndpointHealth {
     /// Its label.
     pub label: String,
     /// Why it gave no valid header.
@@ -67,7 +67,7 @@ fn advice_on_checkpoint(health: &LightClientHealth) -> Option<String> {
     Some(format!("{error}: set beacon.checkpoint to the root of a newer finalized block that you trust"))
 }
 
-fn advice_on_endpoint(endpoint: &BeaconHealth, health: &LightClientHealth) -> Option<String> {
+fn advice_on_endpoint(endpoint: &BeaconApiEndpointHealth, health: &LightClientHealth) -> Option<String> {
     let label = &endpoint.label;
     if let Some(rule) = &endpoint.violated_rule {
         return Some(format!("{label} sends false light-client data ({rule}): take it out of beacon.endpoints"));
@@ -89,7 +89,7 @@ fn advice_on_finality(health: &LightClientHealth) -> Option<String> {
 #[cfg(not(feature = "state-proof"))]
 pub(super) async fn examine_light_client(
     _: &Config,
-    _: Option<&crate::resolve::upstream::ChainUpstream>,
+    _: Option<&crate::resolve::upstream::ChainRpcUpstream>,
     _: &dyn crate::clock::Clock,
 ) -> Option<LightClientHealth> {
     None
@@ -108,14 +108,14 @@ mod asked {
     use jiff::SignedDuration;
     use tokio::time::{Instant, timeout};
 
-    use super::{BeaconHealth, Config, LightClientHealth, VerifiedHeaderHealth};
+    use super::{BeaconApiEndpointHealth, Config, LightClientHealth, VerifiedHeaderHealth};
     use crate::clock::Clock;
     use crate::config::{BeaconEndpointConfig, LightClientSettings};
     use crate::resolve::consensus::{beacon_client, light_client_config};
-    use crate::resolve::upstream::ChainUpstream;
+    use crate::resolve::upstream::ChainRpcUpstream;
 
     /// What one endpoint led to.
-    struct LightClientProbe {
+    struct LightClientProbeResult {
         status: LightClientStatus,
         fault: Option<ChainError>,
     }
@@ -123,11 +123,11 @@ mod asked {
     /// Starts a light client for each endpoint. `None` if headers need no consensus, or cannot be had as configured.
     pub(in crate::resolve::doctor) async fn examine_light_client(
         config: &Config,
-        upstream: Option<&ChainUpstream>,
+        upstream: Option<&ChainRpcUpstream>,
         clock: &dyn Clock,
     ) -> Option<LightClientHealth> {
         let (settings, upstream) = (config.light_client_settings().ok()??, upstream?);
-        let now = running_clock(clock);
+        let now = time_source_from_clock(clock);
         let seen = settings
             .endpoints
             .iter()
@@ -142,7 +142,7 @@ mod asked {
         });
         let headers = seen.iter().filter_map(|seen| seen.status.headers).max_by_key(|seen| seen.optimistic_slot);
         let health =
-            |(endpoint, seen): (&BeaconEndpointConfig, &LightClientProbe)| beacon_health(&endpoint.label, seen);
+            |(endpoint, seen): (&BeaconEndpointConfig, &LightClientProbeResult)| beacon_health(&endpoint.label, seen);
         Some(LightClientHealth {
             checkpoint: settings.checkpoint.to_string(),
             checkpoint_age_s: checkpoint_age,
@@ -157,9 +157,9 @@ mod asked {
         endpoint: &BeaconEndpointConfig,
         settings: &LightClientSettings,
         config: &Config,
-        upstream: &ChainUpstream,
+        upstream: &ChainRpcUpstream,
         now: &clresolve_chain::TimeSource,
-    ) -> LightClientProbe {
+    ) -> LightClientProbeResult {
         let alone = LightClientSettings { endpoints: vec![endpoint.clone()], file: None, ..settings.clone() };
         let from_checkpoint = synchronize_light_client(&alone, config, upstream, now).await;
         let Some(file) = settings.file.clone().filter(|_| from_checkpoint.fault.is_some()) else {
@@ -167,7 +167,7 @@ mod asked {
         };
         let from_file =
             synchronize_light_client(&LightClientSettings { file: Some(file), ..alone }, config, upstream, now).await;
-        LightClientProbe {
+        LightClientProbeResult {
             status: from_file.status,
             fault: from_checkpoint.fault.filter(|_| from_file.fault.is_some()),
         }
@@ -176,28 +176,28 @@ mod asked {
     async fn synchronize_light_client(
         settings: &LightClientSettings,
         config: &Config,
-        upstream: &ChainUpstream,
+        upstream: &ChainRpcUpstream,
         now: &clresolve_chain::TimeSource,
-    ) -> LightClientProbe {
+    ) -> LightClientProbeResult {
         let light_client_config = light_client_config(settings.clone(), config, upstream);
         let client = LightClient::new_read_only(light_client_config, beacon_client(&upstream.egress), Arc::clone(now));
         let both = async {
-            client.verified_header(BlockSelector::Finalized).await?;
-            client.verified_header(BlockSelector::Latest).await
+            client.fetch_verified_header(BlockSelector::Finalized).await?;
+            client.fetch_verified_header(BlockSelector::Latest).await
         };
         let milliseconds = u64::try_from(config.timeout.as_millis()).unwrap_or(u64::MAX);
         let fault = timeout(config.timeout, both).await.map_or(Some(ChainError::Late { milliseconds }), Result::err);
-        LightClientProbe { status: client.status(), fault }
+        LightClientProbeResult { status: client.status(), fault }
     }
 
     /// A clock that starts at the time of `clock` and can be passed to other tasks.
-    fn running_clock(clock: &dyn Clock) -> clresolve_chain::TimeSource {
+    fn time_source_from_clock(clock: &dyn Clock) -> clresolve_chain::TimeSource {
         let (began, start) = (Instant::now(), clock.now());
         let since = move || SignedDuration::try_from(began.elapsed()).unwrap_or(SignedDuration::MAX);
         Arc::new(move || start.checked_add(since()).unwrap_or(start))
     }
 
-    fn checkpoint_age(seen: &LightClientProbe) -> Option<u64> {
+    fn checkpoint_age(seen: &LightClientProbeResult) -> Option<u64> {
         match &seen.fault {
             Some(ChainError::HeaderUnproven(LightClientHeaderError::CheckpointTooOld { age, .. })) => {
                 Some(age.as_secs())
@@ -206,11 +206,11 @@ mod asked {
         }
     }
 
-    fn beacon_health(label: &str, seen: &LightClientProbe) -> BeaconHealth {
+    fn beacon_health(label: &str, seen: &LightClientProbeResult) -> BeaconApiEndpointHealth {
         let status = seen.status.endpoints.first();
         let failure = status.and_then(|status| status.failure.as_ref()).map(|(_, cause)| cause.clone());
         let set_aside = status.and_then(|status| status.set_aside.as_ref());
-        BeaconHealth {
+        BeaconApiEndpointHealth {
             label: label.to_owned(),
             error: seen.fault.as_ref().map(|fault| failure.unwrap_or_else(|| fault.to_string())),
             violated_rule: set_aside.map(|aside| aside.cause.clone()),
@@ -236,8 +236,12 @@ mod asked {
 mod tests {
     use super::*;
 
-    fn well(label: &str) -> BeaconHealth {
-        BeaconHealth { label: label.to_owned(), headers: Some(headers(800)), ..BeaconHealth::default() }
+    fn well(label: &str) -> BeaconApiEndpointHealth {
+        BeaconApiEndpointHealth {
+            label: label.to_owned(),
+            headers: Some(headers(800)),
+            ..BeaconApiEndpointHealth::default()
+        }
     }
 
     const fn headers(finalized_age_s: u64) -> VerifiedHeaderHealth {
@@ -251,15 +255,15 @@ mod tests {
         }
     }
 
-    fn health(endpoints: Vec<BeaconHealth>) -> LightClientHealth {
+    fn health(endpoints: Vec<BeaconApiEndpointHealth>) -> LightClientHealth {
         LightClientHealth { headers: Some(headers(800)), endpoints, ..LightClientHealth::default() }
     }
 
     #[test]
     fn each_fault_of_a_beacon_endpoint_has_its_advice() {
         assert_eq!(light_client_advice(&health(vec![well("a")])), Vec::<String>::new());
-        let liar = BeaconHealth { violated_rule: Some("the signature is invalid".to_owned()), ..well("b") };
-        let down = BeaconHealth { error: Some("no connection".to_owned()), headers: None, ..well("c") };
+        let liar = BeaconApiEndpointHealth { violated_rule: Some("the signature is invalid".to_owned()), ..well("b") };
+        let down = BeaconApiEndpointHealth { error: Some("no connection".to_owned()), headers: None, ..well("c") };
         let expected = [
             "b sends false light-client data (the signature is invalid): take it out of beacon.endpoints",
             "c gives no valid header (no connection): correct its URL, or take it out of beacon.endpoints",
@@ -270,7 +274,7 @@ mod tests {
     #[test]
     fn old_checkpoint_is_the_only_advice_about_its_endpoints() {
         let error = "the checkpoint is 20 days old, and at most 14 are safe";
-        let unused = BeaconHealth { error: Some("it is too old".to_owned()), ..well("a") };
+        let unused = BeaconApiEndpointHealth { error: Some("it is too old".to_owned()), ..well("a") };
         let health = LightClientHealth { checkpoint_error: Some(error.to_owned()), ..health(vec![unused]) };
         let expected = format!("{error}: set beacon.checkpoint to the root of a newer finalized block that you trust");
         assert_eq!(light_client_advice(&health), [expected]);

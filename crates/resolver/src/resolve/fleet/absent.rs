@@ -23,11 +23,15 @@ impl ReplicaFleet {
         Ok(None)
     }
 
-    pub(super) async fn run(&self, _: &Arc<UncachedResolver>, _: ResolutionRequest) -> FinishedResolution {
+    pub(super) async fn resolve_with_shared_evidence(
+        &self,
+        _: &Arc<UncachedResolver>,
+        _: ResolutionRequest,
+    ) -> FinishedResolution {
         match *self {}
     }
 
-    pub(super) async fn run_anew(&self, _: &Arc<UncachedResolver>, _: ResolutionRequest) -> FinishedResolution {
+    pub(super) async fn resolve_anew(&self, _: &Arc<UncachedResolver>, _: ResolutionRequest) -> FinishedResolution {
         match *self {}
     }
 

@@ -4,12 +4,14 @@ use std::fmt::Display;
 
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::{Reason, ReasonCode, ReasonEffect};
-use clresolve_core::records::RecordKey;
+use clresolve_core::records::TextRecordKey;
 use clresolve_core::state::TrustState;
 use clresolve_jose::Ed25519PublicKey;
 use clresolve_messages::receipt::judge::PublishedReceiptSigner;
 
-use super::{SignerLookupCache, SignerRecords, SignerRecordsError, SignerRecordsResult, look_up_signer, read_signer};
+use super::{
+    SignerLookupCache, SignerRecords, SignerRecordsError, SignerRecordsResult, look_up_signer, read_accepted_signer,
+};
 use crate::resolve::cached::CachingResolver;
 use crate::resolve::look_ups::{LookupCacheValue, ResolvedVerdictKey};
 use crate::resolve::walk::UncachedResolver;
@@ -30,7 +32,7 @@ impl LookupCacheValue for ReceiptSignerResult {
     }
 
     fn undecided(cause: &str) -> Self {
-        Err(unpublished_key_reason(RecordKey::ReceiptSigner, &cause))
+        Err(unpublished_key_reason(TextRecordKey::ReceiptSigner, &cause))
     }
 }
 
@@ -48,7 +50,7 @@ pub(in crate::resolve) async fn receipt_signer_of_agent(
 
 /// Reads the signer from the chain. The records of the agent and of its signer are from the same block.
 pub(in crate::resolve) async fn read_receipt_signer(walker: &UncachedResolver, agent: &EnsName) -> ReceiptSignerResult {
-    receipt_signer_from_records(read_signer(walker, agent, counts_as_objection).await)
+    receipt_signer_from_records(read_accepted_signer(walker, agent, counts_as_objection).await)
 }
 
 /// A reading from a single third-party endpoint is reported in the verdict, and is not a reason to refuse.
@@ -58,31 +60,35 @@ fn counts_as_objection(reason: &Reason) -> bool {
 
 fn receipt_signer_from_records(signer: SignerRecordsResult) -> ReceiptSignerResult {
     match signer {
-        Ok((name, records)) => Ok(records.into_signer(name)),
-        Err(error) => Err(unpublished_key_reason(RecordKey::ReceiptSigner, &error)),
+        Ok((name, records)) => Ok(records.into_receipt_signer(name)),
+        Err(error) => Err(unpublished_key_reason(TextRecordKey::ReceiptSigner, &error)),
     }
 }
 
-fn unpublished_key_reason(key: RecordKey, why: &dyn Display) -> Box<Reason> {
+fn unpublished_key_reason(key: TextRecordKey, why: &dyn Display) -> Box<Reason> {
     Box::new(Reason::new(ReasonCode::ReceiptKeyUnpublished).at_place(key.as_str()).observed(why.to_string()))
 }
 
 impl SignerRecords {
-    fn into_signer(self, name: EnsName) -> PublishedReceiptSigner {
-        let key =
-            self.public_key().map_err(|error| unpublished_key_reason(RecordKey::SigPub, &error)).and_then(|text| {
+    fn into_receipt_signer(self, name: EnsName) -> PublishedReceiptSigner {
+        let key = self
+            .signing_public_key()
+            .map_err(|error| unpublished_key_reason(TextRecordKey::SigPub, &error))
+            .and_then(|text| {
                 Ed25519PublicKey::from_signer_record(text)
-                    .map_err(|error| unpublished_key_reason(RecordKey::SigPub, &error))
+                    .map_err(|error| unpublished_key_reason(TextRecordKey::SigPub, &error))
             });
-        let kid = self.key_id().map_err(|error| unpublished_key_reason(RecordKey::SigKid, &error));
+        let kid = self.signing_key_id().map_err(|error| unpublished_key_reason(TextRecordKey::SigKid, &error));
         let kid = kid.and_then(|kid| {
-            kid.ok_or_else(|| unpublished_key_reason(RecordKey::SigKid, &SignerRecordsError::Absent(RecordKey::SigKid)))
+            kid.ok_or_else(|| {
+                unpublished_key_reason(TextRecordKey::SigKid, &SignerRecordsError::Absent(TextRecordKey::SigKid))
+            })
         });
         PublishedReceiptSigner {
             name,
             key,
             kid: kid.map(str::to_owned),
-            canonical: self.text(RecordKey::SigCanonical).ok().flatten().map(str::to_owned),
+            canonical: self.text_record(TextRecordKey::SigCanonical).ok().flatten().map(str::to_owned),
             block: self.block.number,
             lent: self.lent,
         }
@@ -121,7 +127,8 @@ mod tests {
         let (of_order_two, identity) = (format!("ec{}7f", "ff".repeat(30)), format!("01{}", "00".repeat(31)));
         for key in [of_order_two, identity] {
             let key = TextRecord::Text(format!("ed25519:{key}"));
-            let signer = records([(RecordKey::SigPub, key)]).into_signer(EnsName::parse("a.eth").expect("a name"));
+            let signer =
+                records([(TextRecordKey::SigPub, key)]).into_receipt_signer(EnsName::parse("a.eth").expect("a name"));
             let reason = signer.key.expect_err("no key");
             let observed = reason.observed.unwrap_or_default();
             assert_eq!(
@@ -135,7 +142,8 @@ mod tests {
     #[test]
     fn a_key_id_that_is_not_set_or_not_utf_8_says_so() {
         let observed = |kid| {
-            let signer = records([(RecordKey::SigKid, kid)]).into_signer(EnsName::parse("a.eth").expect("a name"));
+            let signer =
+                records([(TextRecordKey::SigKid, kid)]).into_receipt_signer(EnsName::parse("a.eth").expect("a name"));
             let reason = signer.kid.expect_err("it is none");
             (reason.code, reason.effect, reason.observed.unwrap_or_default())
         };

@@ -18,12 +18,12 @@ impl SandboxChainBuilder {
         if texts.is_empty() && addr.is_none() && addresses.is_empty() {
             return Ok(());
         }
-        let node = name.node();
+        let node = name.namehash();
         let holding = self.registered_name(name)?;
         match holding.records {
             SandboxRecordStorage::Nowhere => Err(SandboxChainBuildError::NoRecords(name.to_string())),
             SandboxRecordStorage::Public => self.write_public_records(node, holding.owner, values),
-            SandboxRecordStorage::Own(resolver) => self.write_own_records(resolver, values),
+            SandboxRecordStorage::Own(resolver) => self.write_own_resolver_records(resolver, values),
             SandboxRecordStorage::Record(record) => self.write_ensv2_records(U256::from(record), values),
             SandboxRecordStorage::Gateway => {
                 texts.iter().for_each(|(key, value)| self.gateway.set_text(node, key, value));
@@ -53,7 +53,7 @@ impl SandboxChainBuilder {
         self.send_transaction(owner, self.public_resolver, PublicResolver::multicallCall { calls })
     }
 
-    fn write_own_records(
+    fn write_own_resolver_records(
         &mut self,
         resolver: Address,
         values: &SandboxRecordValues<'_>,

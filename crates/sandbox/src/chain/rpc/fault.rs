@@ -138,7 +138,9 @@ impl SandboxRpcFault {
             Self::NotJson => Ok(Some(json_response("this is not JSON".to_owned()))),
             Self::HugeBody => Ok(Some(response_with_type(huge_body(), "application/json"))),
             Self::Stall => std::future::pending().await,
-            Self::StalledBlockReceipts if calls_method(request, "eth_getBlockReceipts") => std::future::pending().await,
+            Self::StalledBlockReceipts if contains_method_name(request, "eth_getBlockReceipts") => {
+                std::future::pending().await
+            }
             Self::DropConnection => Err(DroppedConnectionError),
             Self::None
             | Self::ErrorReply
@@ -291,7 +293,7 @@ impl SandboxRpcFault {
     }
 }
 
-fn calls_method(request: &[u8], method: &str) -> bool {
+fn contains_method_name(request: &[u8], method: &str) -> bool {
     request.windows(method.len()).any(|part| part == method.as_bytes())
 }
 

@@ -66,14 +66,14 @@ impl SandboxRpcNode {
             Ok(Value::Array(requests)) if requests.is_empty() || requests.len() > MAX_BATCH => {
                 error_reply(&Value::Null, &SandboxRpcError::new(-32600, "a batch has 1 to 100 requests"))
             }
-            Ok(Value::Array(requests)) => requests.iter().map(|request| self.answer_call(request)).collect(),
-            Ok(request) => self.answer_call(&request),
+            Ok(Value::Array(requests)) => requests.iter().map(|request| self.answer_single_request(request)).collect(),
+            Ok(request) => self.answer_single_request(&request),
             Err(_) => error_reply(&Value::Null, &SandboxRpcError::new(-32700, "parse error")),
         };
         reply.to_string()
     }
 
-    fn answer_call(&self, request: &Value) -> Value {
+    fn answer_single_request(&self, request: &Value) -> Value {
         let id = request.get("id").unwrap_or(&Value::Null);
         let Some(method) = request.get("method").and_then(Value::as_str) else {
             return error_reply(id, &SandboxRpcError::new(-32600, "the request has no method"));
@@ -103,32 +103,32 @@ impl SandboxRpcNode {
             }
             "eth_call" => self.answer_eth_call(parse_parameter(params, 0)?, params),
             "eth_createAccessList" => {
-                self.create_access_list(parse_parameter(params, 0)?, self.block_parameter(params, 1)?)
+                self.create_access_list(parse_parameter(params, 0)?, self.block_from_parameter(params, 1)?)
             }
             "eth_getProof" => self.answer_get_proof(params),
             "eth_getCode" => Ok(json!(
-                self.fault.apply_to_code(self.block_parameter(params, 1)?.state.code(parse_parameter(params, 0)?))
+                self.fault.apply_to_code(self.block_from_parameter(params, 1)?.state.code(parse_parameter(params, 0)?))
             )),
             "eth_getStorageAt" => {
                 let value = self
-                    .block_parameter(params, 2)?
+                    .block_from_parameter(params, 2)?
                     .state
                     .storage(parse_parameter(params, 0)?, parse_parameter(params, 1)?);
                 Ok(json!(B256::from(value)))
             }
             "eth_getBalance" => {
-                Ok(json!(self.block_parameter(params, 1)?.state.account(parse_parameter(params, 0)?).balance))
+                Ok(json!(self.block_from_parameter(params, 1)?.state.account(parse_parameter(params, 0)?).balance))
             }
-            "eth_getTransactionCount" => {
-                Ok(json!(U64::from(self.block_parameter(params, 1)?.state.account(parse_parameter(params, 0)?).nonce)))
-            }
+            "eth_getTransactionCount" => Ok(json!(U64::from(
+                self.block_from_parameter(params, 1)?.state.account(parse_parameter(params, 0)?).nonce
+            ))),
             "eth_getLogs" => self.filtered_logs(&parse_parameter(params, 0)?),
             "eth_getTransactionReceipt" => {
-                Ok(self.transaction_data(parse_parameter(params, 0)?, MinedTransaction::receipt_json))
+                Ok(self.find_transaction_json(parse_parameter(params, 0)?, MinedTransaction::receipt_json))
             }
             "eth_getTransactionByHash" if self.fault == SandboxRpcFault::ReceiptsAlone => Ok(Value::Null),
             "eth_getTransactionByHash" => {
-                Ok(self.transaction_data(parse_parameter(params, 0)?, MinedTransaction::json))
+                Ok(self.find_transaction_json(parse_parameter(params, 0)?, MinedTransaction::json))
             }
             "eth_getBlockReceipts" => Ok(json!(self.find_block(&block_id_parameter(params, 0)?).map(block_receipts))),
             _ => Err(SandboxRpcError::unknown_method()),
@@ -136,12 +136,13 @@ impl SandboxRpcNode {
     }
 
     /// Data about a transaction. Null if no block contains it.
-    fn transaction_data(
+    fn find_transaction_json(
         &self,
         hash: B256,
         said: impl Fn(&MinedTransaction, &reading::ChainBlock, usize) -> Value,
     ) -> Value {
-        let said = |(block, index): (&SandboxBlock, usize)| said(&block.transactions[index], &block.summary(), index);
+        let said =
+            |(block, index): (&SandboxBlock, usize)| said(&block.transactions[index], &block.to_chain_block(), index);
         let (newest, finalized) = (self.chain.latest().number, self.chain.finalized());
         let sound = self.chain.find_transaction(newest, |mined| mined.hash == hash).map(said);
         let decoy = || self.chain.find_transaction(finalized.number, |mined| mined.to == Some(DOLLAR)).map(said);
@@ -245,7 +246,7 @@ impl SandboxRpcNode {
     }
 
     /// The block selected by the parameter at `index`.
-    fn block_parameter(&self, params: &Value, index: usize) -> Result<&SandboxBlock, SandboxRpcError> {
+    fn block_from_parameter(&self, params: &Value, index: usize) -> Result<&SandboxBlock, SandboxRpcError> {
         self.find_block(&block_id_parameter(params, index)?).ok_or_else(SandboxRpcError::unknown_block)
     }
 
@@ -258,7 +259,7 @@ impl SandboxRpcNode {
         if self.fault == SandboxRpcFault::NoProofs {
             return Err(SandboxRpcError::new(-32000, "distance to target block exceeds maximum proof window"));
         }
-        let mut proof = self.block_parameter(params, 2)?.prove_account(parse_parameter(params, 0)?, &slots);
+        let mut proof = self.block_from_parameter(params, 2)?.prove_account(parse_parameter(params, 0)?, &slots);
         self.fault.apply_to_proof(&mut proof);
         Ok(json!(proof))
     }
@@ -270,7 +271,7 @@ impl SandboxRpcNode {
     }
 
     fn answer_eth_call(&self, request: TransactionRequest, params: &Value) -> Result<Value, SandboxRpcError> {
-        let (id, block) = (block_id_parameter(params, 1)?, self.block_parameter(params, 1)?);
+        let (id, block) = (block_id_parameter(params, 1)?, self.block_from_parameter(params, 1)?);
         if matches!(self.fault, SandboxRpcFault::PrunedBelow(first) if block.header.number < first) {
             return Err(SandboxRpcError::new(-32000, "missing trie node: state is not available"));
         }
@@ -288,7 +289,7 @@ impl SandboxRpcNode {
 }
 
 fn block_receipts(block: &SandboxBlock) -> Vec<Value> {
-    let summary = block.summary();
+    let summary = block.to_chain_block();
     block.transactions.iter().enumerate().map(|(index, mined)| mined.receipt_json(&summary, index)).collect()
 }
 

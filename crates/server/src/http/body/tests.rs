@@ -49,7 +49,7 @@ impl Daemon {
     /// Starts `question`, disconnects once it has a job in the pool, and returns whether its document kept its slots
     /// until then.
     async fn keeps_its_place(&self, question: impl Future<Output = Response>, busy: OccupiedCpuPool) -> bool {
-        let (state, pool) = (self.state(), Arc::clone(self.state().resolver.pool()));
+        let (state, pool) = (self.state(), Arc::clone(self.state().resolver.cpu_pool()));
         OccupiedCpuPool::wait_for_jobs(&pool, MAX_THREADS).await;
         let mut question = Box::pin(question);
         handed_over(&mut question, &pool).await;
@@ -84,7 +84,7 @@ fn about_a_payment() -> serde_json::Value {
 async fn a_client_that_hangs_up_frees_no_place_before_its_document_is_read() {
     let daemon = Daemon::start().await;
     let (state, client) = (|| State(daemon.state()), || Extension(CLIENT));
-    let busy = || OccupiedCpuPool::occupy_all(daemon.state().resolver.pool());
+    let busy = || OccupiedCpuPool::occupy_all(daemon.state().resolver.cpu_pool());
     let receipt = json!({"name": NAME, "receipt": {}});
     let request = json!({"name": NAME, "verb": "summarize", "request": {}});
     assert!(daemon.keeps_its_place(daemon.decide(about_a_payment()), busy()).await, "decisions");
@@ -111,7 +111,7 @@ async fn a_body_takes_as_many_places_as_its_head_announces() {
         if let Some(length) = announced {
             request.headers_mut().insert(CONTENT_LENGTH, length.parse().expect("a value"));
         }
-        read_document(request, &state, CLIENT, LIMIT).await.map(|(_, slot)| slot)
+        read_document_body(request, &state, CLIENT, LIMIT).await.map(|(_, slot)| slot)
     };
     let mut held = Vec::new();
     for _ in 0..connections {
@@ -126,7 +126,7 @@ async fn a_body_takes_as_many_places_as_its_head_announces() {
     }
     let unannounced = held.len() - few;
     assert!((1..=8).contains(&unannounced), "{unannounced} of them are as large as the route permits");
-    assert_eq!(take(Some("1048576")).await.err().map(|error| error.refusal), Some(Refusal::ClientOverQuota));
+    assert_eq!(take(Some("1048576")).await.err().map(|error| error.refusal), Some(RefusalCode::ClientOverQuota));
     take(Some("2")).await.expect("a small one finds its slot beside them");
 }
 
@@ -134,7 +134,7 @@ async fn a_body_takes_as_many_places_as_its_head_announces() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_hangs_up_frees_no_place_before_its_payment_is_judged() {
     let daemon = Daemon::start().await;
-    let pool = Arc::clone(daemon.state().resolver.pool());
+    let pool = Arc::clone(daemon.state().resolver.cpu_pool());
     let first = OccupiedCpuPool::occupy_all(&pool);
     OccupiedCpuPool::wait_for_jobs(&pool, MAX_THREADS).await;
     let mut question = Box::pin(daemon.decide(about_a_payment()));

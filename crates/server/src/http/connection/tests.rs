@@ -261,7 +261,7 @@ async fn a_connection_that_makes_room_gives_the_answer_in_work_and_no_other() {
     let limits = limits();
     let client = async {
         far.write_all(&b"GET /v1/gate/a.eth HTTP/1.1\r\n\r\n".repeat(3)).await.expect("the pipe has room");
-        while activity.in_progress_since().is_none() {
+        while activity.evictable_request_start().is_none() {
             tokio::task::yield_now().await;
         }
         activity.request_close();

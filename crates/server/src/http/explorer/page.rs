@@ -6,7 +6,9 @@ use std::borrow::Cow;
 use clresolve_core::name::EnsName;
 use clresolve_core::name_hint::{NonNameInputHint, NonNameInputKind};
 use clresolve_core::reading::{ProofGrade, ProofStrength};
-use clresolve_core::reason::{FixerRole, Reason, ReasonCode, ReasonEffect, Refusal, ResolutionStep, title_of};
+use clresolve_core::reason::{
+    FixerRole, Reason, ReasonCode, ReasonEffect, RefusalCode, ResolutionStep, title_for_slug,
+};
 use clresolve_core::state::TrustState;
 use clresolve_core::text::{capitalize_first, shell_quote};
 use clresolve_payment::check::SellerCheckDocument;
@@ -45,7 +47,7 @@ pub(super) struct ExplorerPageQuery<'a> {
 
 impl ExplorerPageQuery<'_> {
     /// The query's choices besides the name, keyed by parameter.
-    fn choice_parameters(self) -> impl Iterator<Item = (&'static str, String)> {
+    fn selected_query_parameters(self) -> impl Iterator<Item = (&'static str, String)> {
         let profile = self.profile.map(|profile| ("profile", profile.to_owned()));
         profile.into_iter().chain(self.depth.map(|depth| ("depth", depth.to_string())))
     }
@@ -67,7 +69,7 @@ pub(super) enum ExplorerPageContent<'a> {
     Verdict {
         verdict: &'a Verdict,
         /// The gate's decision, or why it could not be obtained.
-        gate: Result<ExplorerGateView<'a>, Refusal>,
+        gate: Result<ExplorerGateView<'a>, RefusalCode>,
         /// The route through which the seller is queried, if that is permitted.
         sellers: Option<&'static str>,
         /// The network that was queried.
@@ -78,7 +80,7 @@ pub(super) enum ExplorerPageContent<'a> {
     /// Why the typed text is not an ENS name.
     NoName(InvalidNameExplanation<'a>),
     /// Why there is no answer, with details.
-    Refusal(Refusal, &'a str),
+    Refusal(RefusalCode, &'a str),
 }
 
 /// Why the typed text is not an ENS name.
@@ -125,7 +127,7 @@ pub(super) fn start_page(query: ExplorerPageQuery<'_>, profile: &str, chain: &En
              that they belong together, or says what is wrong. It asks the chain, the web host and IPFS, and believes \
              none of them alone. Rules: " (foreign_code(profile)) "."
         }
-        @if chain.world == SANDBOX { (samples::samples_section()) }
+        @if chain.world == SANDBOX { (samples::sandbox_names_section()) }
         (walk::empty_diagram())
     };
     html_document("clresolve: is this agent real?", "start", query, &result)
@@ -158,7 +160,7 @@ pub(super) fn result_page(query: ExplorerPageQuery<'_>, shown: &ExplorerPageCont
 
 /// Choices that also apply to the next question, unless the user clears them.
 fn choices_form(query: ExplorerPageQuery<'_>) -> Markup {
-    let mut choices = query.choice_parameters().peekable();
+    let mut choices = query.selected_query_parameters().peekable();
     html! {
         @if choices.peek().is_some() {
             p.choices {
@@ -214,7 +216,7 @@ fn html_document(title: impl Render, class: &str, query: ExplorerPageQuery<'_>, 
 fn invalid_name_section(query: ExplorerPageQuery<'_>, shown: &InvalidNameExplanation<'_>) -> Markup {
     html! {
         section.hero.no-name aria-labelledby="state" {
-            (walk::answer_heading(DiagramStageStatus::Skip, "Not an ENS name", query.name))
+            (walk::conclusion_heading(DiagramStageStatus::Skip, "Not an ENS name", query.name))
             p.summary { (foreign_text(&shown.why)) }
             @if let Some(name) = &shown.meant {
                 p.advice { "Did you mean " a href=(name_page_url(name, query)) { (foreign_text(name)) } "?" }
@@ -224,7 +226,7 @@ fn invalid_name_section(query: ExplorerPageQuery<'_>, shown: &InvalidNameExplana
     }
 }
 
-fn refusal_section(refusal: Refusal, detail: &str) -> Markup {
+fn refusal_section(refusal: RefusalCode, detail: &str) -> Markup {
     html! {
         section.hero.refusal {
             h2 { span.seal { (status_icon(DiagramStageStatus::Unknown)) } span.state { "No answer" } }
@@ -239,7 +241,7 @@ fn refusal_section(refusal: Refusal, detail: &str) -> Markup {
 fn verdict_section(
     query: ExplorerPageQuery<'_>,
     verdict: &Verdict,
-    gate: Result<ExplorerGateView<'_>, Refusal>,
+    gate: Result<ExplorerGateView<'_>, RefusalCode>,
     sellers: Option<&str>,
     chain: &EnsChainConfig,
 ) -> Markup {
@@ -247,7 +249,7 @@ fn verdict_section(
         (headline_section(verdict, gate, sellers))
         (walk::verdict_diagram(verdict))
         (reasons_section(query, verdict))
-        div.grid { (agent_section(verdict)) (records_section(verdict)) (payee_section(verdict)) (memory_section(verdict)) (commands_section(verdict, chain)) }
+        div.grid { (agent_section(verdict)) (records_section(verdict)) (payee_section(verdict)) (daemon_memory_section(verdict)) (client_commands_section(verdict, chain)) }
     }
 }
 
@@ -258,20 +260,24 @@ fn displayed_name(verdict: &Verdict) -> &str {
 
 /// The headline with the state and what to do. `seller` is the route through which the script queries the seller if the
 /// gate admits the agent.
-fn headline_section(verdict: &Verdict, gate: Result<ExplorerGateView<'_>, Refusal>, seller: Option<&str>) -> Markup {
+fn headline_section(
+    verdict: &Verdict,
+    gate: Result<ExplorerGateView<'_>, RefusalCode>,
+    seller: Option<&str>,
+) -> Markup {
     let name = displayed_name(verdict);
     let (mark, word) = verdict_conclusion(verdict, gate);
     let is_trusted = verdict.state == TrustState::Trusted;
-    let seller = seller.filter(|_| is_trusted && is_passed_by_gate(gate));
+    let seller = seller.filter(|_| is_trusted && is_admitted_by_gate(gate));
     let verb = verdict.identity.as_ref().and_then(|identity| identity.verbs.first());
     html! {
-        section.hero.(verdict.state).held[is_trusted && !is_passed_by_gate(gate)] aria-labelledby="state" data-name=(name)
+        section.hero.(verdict.state).held[is_trusted && !is_admitted_by_gate(gate)] aria-labelledby="state" data-name=(name)
             data-verb=(verb.map_or("", String::as_str)) data-seller=[seller] {
-            (walk::answer_heading(mark, &word, name))
+            (walk::conclusion_heading(mark, &word, name))
             @if name != verdict.name.input { p.typed { "typed as " (foreign_code(&verdict.name.input)) } }
             p.summary { (foreign_text(&verdict.summary)) }
             p.advice { (verdict_advice(verdict, gate)) }
-            (rules_section(verdict, gate))
+            (differing_rules_section(verdict, gate))
             @if verdict.anchor.as_ref().is_some_and(|anchor| anchor.world == SANDBOX) {
                 p.world { strong { "Sandbox." } " These names are samples; this proves nothing about real ones." }
             }
@@ -281,7 +287,10 @@ fn headline_section(verdict: &Verdict, gate: Result<ExplorerGateView<'_>, Refusa
 
 /// The conclusion for a reader who stops here. A trusted verdict is shown as "trusted" only if the gate admits the
 /// agent.
-fn verdict_conclusion(verdict: &Verdict, gate: Result<ExplorerGateView<'_>, Refusal>) -> (DiagramStageStatus, String) {
+fn verdict_conclusion(
+    verdict: &Verdict,
+    gate: Result<ExplorerGateView<'_>, RefusalCode>,
+) -> (DiagramStageStatus, String) {
     match (verdict.state, gate) {
         (TrustState::Trusted, Ok(ExplorerGateView { objection: Some(_), .. })) => {
             (DiagramStageStatus::Fail, "Denied".to_owned())
@@ -291,12 +300,12 @@ fn verdict_conclusion(verdict: &Verdict, gate: Result<ExplorerGateView<'_>, Refu
     }
 }
 
-fn is_passed_by_gate(gate: Result<ExplorerGateView<'_>, Refusal>) -> bool {
+fn is_admitted_by_gate(gate: Result<ExplorerGateView<'_>, RefusalCode>) -> bool {
     gate.is_ok_and(|gate| gate.objection.is_none())
 }
 
 /// The rules, if they differ from the gate's.
-fn rules_section(verdict: &Verdict, gate: Result<ExplorerGateView<'_>, Refusal>) -> Markup {
+fn differing_rules_section(verdict: &Verdict, gate: Result<ExplorerGateView<'_>, RefusalCode>) -> Markup {
     let used = &verdict.profile;
     let of = |used: &AppliedProfile| html! { (foreign_code(&used.id)) " at depth " (used.depth) };
     let are_of_gate = |gate: &AppliedProfile| gate.id == used.id && gate.depth == used.depth;
@@ -315,7 +324,7 @@ fn rules_section(verdict: &Verdict, gate: Result<ExplorerGateView<'_>, Refusal>)
 }
 
 /// The recommended action.
-fn verdict_advice(verdict: &Verdict, gate: Result<ExplorerGateView<'_>, Refusal>) -> Markup {
+fn verdict_advice(verdict: &Verdict, gate: Result<ExplorerGateView<'_>, RefusalCode>) -> Markup {
     let fixer = verdict.reasons.first().map(|reason| reason.code.entry().fixer);
     html! {
         @match (verdict.state, fixer) {
@@ -328,13 +337,13 @@ fn verdict_advice(verdict: &Verdict, gate: Result<ExplorerGateView<'_>, Refusal>
             (TrustState::Untrusted, Some(FixerRole::Publisher) | None) => {
                 "Do not call or pay it; its publisher has to fix this."
             },
-            (TrustState::Indeterminate, _) => { "Do not rely on it yet." (next_ask_text(verdict)) },
+            (TrustState::Indeterminate, _) => { "Do not rely on it yet." (retry_time_text(verdict)) },
         }
     }
 }
 
 /// When asking again may give a different answer, as the end of a paragraph.
-fn next_ask_text(verdict: &Verdict) -> String {
+fn retry_time_text(verdict: &Verdict) -> String {
     match (verdict.reasons.first(), verdict.freshness.retry_after) {
         // An earlier question costs a resolution and finds no newer finalized block.
         (Some(reason), _) if reason.code == ReasonCode::RecordPending => " Ask again in about 15 minutes.".to_owned(),
@@ -344,10 +353,10 @@ fn next_ask_text(verdict: &Verdict) -> String {
 }
 
 /// The recommended action for a trusted agent: it follows the gate's decision.
-fn gate_advice(gate: Result<ExplorerGateView<'_>, Refusal>) -> Markup {
+fn gate_advice(gate: Result<ExplorerGateView<'_>, RefusalCode>) -> Markup {
     let Ok(ExplorerGateView { verdict, objection }) = gate else { return html! { "Do not rely on it yet." } };
     if let Some(slug) = objection {
-        let title = title_of(slug).unwrap_or_default();
+        let title = title_for_slug(slug).unwrap_or_default();
         return html! { "Do not call or pay it: the gate denies it, " (foreign_code(slug)) ". " (title) };
     }
     let entry = verdict.identity.as_ref().and_then(|identity| identity.entry.as_deref());
@@ -381,7 +390,7 @@ fn reasons_section(query: ExplorerPageQuery<'_>, verdict: &Verdict) -> Markup {
 
 /// The URL of the page for `name` with the choices of `query`.
 fn name_page_url(name: &str, query: ExplorerPageQuery<'_>) -> String {
-    explorer_url([("name", name.to_owned())].into_iter().chain(query.choice_parameters()))
+    explorer_url([("name", name.to_owned())].into_iter().chain(query.selected_query_parameters()))
 }
 
 fn reason_articles(reasons: &[Reason]) -> Markup {
@@ -476,7 +485,7 @@ fn foreign_words(words: &[String]) -> Option<Markup> {
 /// Who vouches for the records, and at which block.
 fn records_section(verdict: &Verdict) -> Markup {
     let body = match &verdict.anchor {
-        Some(anchor) => html! { p { (voucher_description(anchor)) } (anchor_description(anchor)) },
+        Some(anchor) => html! { p { (proof_strength_description(anchor)) } (anchor_description(anchor)) },
         None => html! { p { "Nobody: nothing was read from the chain." } },
     };
     page_section("records", "Who vouches for the records", &body)
@@ -496,7 +505,7 @@ fn anchor_description(anchor: &ChainAnchor) -> Markup {
     ])
 }
 
-fn voucher_description(anchor: &ChainAnchor) -> Markup {
+fn proof_strength_description(anchor: &ChainAnchor) -> Markup {
     let ProofStrength { grade, agreed, asked, .. } = &anchor.proof;
     let share = html! { (agreed) " of " (asked) };
     html! {
@@ -558,7 +567,7 @@ fn record_value(value: &Value) -> Markup {
 }
 
 /// What this daemon has cached and remembered about the name.
-fn memory_section(verdict: &Verdict) -> Markup {
+fn daemon_memory_section(verdict: &Verdict) -> Markup {
     let freshness = &verdict.freshness;
     let served = match freshness.served {
         VerdictCopyKind::Cached => "from the cache",
@@ -580,7 +589,7 @@ fn memory_section(verdict: &Verdict) -> Markup {
 }
 
 /// The same question for other clients. The program's own defaults are omitted, those of this daemon are not.
-fn commands_section(verdict: &Verdict, chain: &EnsChainConfig) -> Markup {
+fn client_commands_section(verdict: &Verdict, chain: &EnsChainConfig) -> Markup {
     let Some(name) = &verdict.name.normalized else { return html! {} };
     let world = network_options(chain);
     let used = &verdict.profile;

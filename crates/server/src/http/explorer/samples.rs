@@ -15,18 +15,18 @@ static SECTION: LazyLock<Markup> = LazyLock::new(|| {
         section.samples aria-labelledby="samples" {
             h2 #samples { "This is a sandbox" }
             p { "Its names are samples. They prove nothing about real names. Try one:" }
-            @for state in [TrustState::Trusted, TrustState::Untrusted, TrustState::Indeterminate] { (samples_in(state)) }
+            @for state in [TrustState::Trusted, TrustState::Untrusted, TrustState::Indeterminate] { (sandbox_names_in_state(state)) }
         }
     }
 });
 
 /// The names of the sandbox, grouped by expected state.
-pub(super) fn samples_section() -> &'static Markup {
+pub(super) fn sandbox_names_section() -> &'static Markup {
     &SECTION
 }
 
 /// The names that are expected to have this state.
-fn samples_in(state: TrustState) -> Markup {
+fn sandbox_names_in_state(state: TrustState) -> Markup {
     let mut expected = Sandbox::expected_verdicts();
     expected.retain(|expected| expected.state == state);
     html! {

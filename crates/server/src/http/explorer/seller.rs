@@ -6,16 +6,15 @@ use clresolve_payment::decision::DecisionOutcome;
 use maud::{Markup, html};
 
 use super::html::{fact_list, foreign_code, foreign_text, page_section};
-use super::walk::{self, DiagramStageStatus, answer_heading};
+use super::walk::{self, DiagramStageStatus, conclusion_heading};
 
 /// The part of the page below the form. `reasons` shows the check's reasons.
 pub(super) fn seller_section(url: &str, check: &SellerCheckDocument, reasons: &Markup) -> Markup {
-    let evidence =
-        html! { p { "Rows are never added up to a score." } (fact_list(check.evidence.iter().map(evidence_fact))) };
+    let evidence = html! { p { "Rows are never added up to a score." } (fact_list(check.evidence.iter().map(payee_evidence_fact))) };
     html! {
         (seller_headline(url, check))
         (page_section("evidence", "What proves who is paid", &evidence))
-        (page_section("payee", "What it demands", &demand_section(check)))
+        (page_section("payee", "What it demands", &payment_demand_facts(check)))
         @if !check.reasons.is_empty() { section.reasons { (reasons) } }
         (walk::empty_diagram())
     }
@@ -30,7 +29,7 @@ fn seller_headline(url: &str, check: &SellerCheckDocument) -> Markup {
     };
     html! {
         section.hero.(class) aria-labelledby="state" {
-            (answer_heading(mark, &capitalize_first(check.decision.as_str()), url))
+            (conclusion_heading(mark, &capitalize_first(check.decision.as_str()), url))
             p.summary { (foreign_text(&check.reason)) }
             p.advice {
                 (if check.abort { "Do not pay." } else { "It may be paid." })
@@ -40,7 +39,7 @@ fn seller_headline(url: &str, check: &SellerCheckDocument) -> Markup {
     }
 }
 
-fn evidence_fact(row: &PayeeEvidenceRow) -> (&'static str, Option<Markup>) {
+fn payee_evidence_fact(row: &PayeeEvidenceRow) -> (&'static str, Option<Markup>) {
     let shown = html! {
         strong { (capitalize_first(row.state.as_str())) "." } " " (foreign_text(&row.detail))
         @if let Some(place) = &row.place { " " (foreign_code(place)) }
@@ -48,7 +47,7 @@ fn evidence_fact(row: &PayeeEvidenceRow) -> (&'static str, Option<Markup>) {
     (row.kind.as_str(), Some(shown))
 }
 
-fn demand_section(check: &SellerCheckDocument) -> Markup {
+fn payment_demand_facts(check: &SellerCheckDocument) -> Markup {
     let price = check.price.as_ref();
     fact_list([
         ("Price", price.map(|price| foreign_code(&format!("{} of {}", price.amount, price.asset)))),

@@ -94,7 +94,7 @@ pub(super) fn status_icon(mark: DiagramStageStatus) -> Markup {
 }
 
 /// The heading of an answer about `name`: a conclusion in one word, with its icon.
-pub(super) fn answer_heading(mark: DiagramStageStatus, word: &str, name: &str) -> Markup {
+pub(super) fn conclusion_heading(mark: DiagramStageStatus, word: &str, name: &str) -> Markup {
     html! { h2 #state { span.seal { (status_icon(mark)) } span.state { (word) } " " span.name { (foreign_text(name)) } } }
 }
 
@@ -232,8 +232,10 @@ fn stage_summary(stage: &DiagramStage, mark: DiagramStageStatus, verdict: &Verdi
             let block = verdict.anchor.as_ref().map(|anchor| &anchor.block);
             block.map(|block| format!("block {}, {}", group_thousands(block.number), block.tag))
         }
-        "https" => report(ResolutionStep::FetchHttps).and_then(|report| source_summary(report, "from the card’s URL")),
-        "ipfs" => report(ResolutionStep::FetchIpfs).and_then(|report| source_summary(report, "proven")),
+        "https" => {
+            report(ResolutionStep::FetchHttps).and_then(|report| card_source_summary(report, "from the card’s URL"))
+        }
+        "ipfs" => report(ResolutionStep::FetchIpfs).and_then(|report| card_source_summary(report, "proven")),
         "proof" => {
             let proven = report(ResolutionStep::Integrity).filter(|report| report.evidence["proven"] == true);
             proven
@@ -250,7 +252,7 @@ fn stage_summary(stage: &DiagramStage, mark: DiagramStageStatus, verdict: &Verdi
 }
 
 /// What a source of the card returned, or why it returned nothing.
-fn source_summary(report: &StepReport, how: &str) -> Option<String> {
+fn card_source_summary(report: &StepReport, how: &str) -> Option<String> {
     let evidence = &report.evidence;
     let how = evidence["proven_by"].as_str().unwrap_or(how);
     if let Some(bytes) = evidence["bytes"].as_u64() {

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use clresolve_core::reason::{ReasonCode, Refusal};
+use clresolve_core::reason::{ReasonCode, RefusalCode};
 use clresolve_core::state::TrustState;
 
 /// A schema under `components` for a document in responses.
@@ -83,7 +83,7 @@ impl OpenApiComponent {
             Self::Step => include_str!("../../../schemas/step.schema.json"),
             Self::Verdict => include_str!("../../../schemas/verdict.schema.json"),
             Self::Line => return batch_line_schema(),
-            Self::Objection => return objection_schema(),
+            Self::Objection => return verdict_problem_schema(),
             Self::Problem => return problem_schema(),
             Self::WalkEvent => return resolution_event_schema(),
         };
@@ -143,7 +143,8 @@ fn relocate_references(schema: &mut Value, component: OpenApiComponent) {
 
 /// A problem document (RFC 9457) with the daemon's additional members.
 fn problem_schema() -> Value {
-    let codes = Refusal::ALL.iter().map(|refusal| refusal.slug()).chain(ReasonCode::ALL.iter().map(|code| code.slug()));
+    let codes =
+        RefusalCode::ALL.iter().map(|refusal| refusal.slug()).chain(ReasonCode::ALL.iter().map(|code| code.slug()));
     json!({
         "title": "problem",
         "description": "Why there is no answer (RFC 9457).",
@@ -164,7 +165,7 @@ fn problem_schema() -> Value {
         "additionalProperties": false,
         "examples": [{
             "type": "urn:clresolve:reason:request-malformed",
-            "title": Refusal::RequestMalformed.title(),
+            "title": RefusalCode::RequestMalformed.title(),
             "status": 400,
             "code": "request-malformed",
             "detail": "expected the depth identity or schemas",
@@ -173,7 +174,7 @@ fn problem_schema() -> Value {
 }
 
 /// A problem that carries a verdict.
-fn objection_schema() -> Value {
+fn verdict_problem_schema() -> Value {
     json!({
         "title": "objection",
         "description": "A problem with the verdict's state and codes, because of which nothing is returned.",

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use axum::http::StatusCode;
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use serde_json::{Map, Value, json};
 
 use super::components::OpenApiComponent;
@@ -17,10 +17,10 @@ const PROBLEM: &str = "application/problem+json";
 pub(super) const RETRY_AFTER: &str = "Retry-After";
 
 /// Refusals that every route except the gate's may return.
-const GENERAL: [Refusal; 2] = [Refusal::RequestMalformed, Refusal::InternalError];
+const GENERAL: [RefusalCode; 2] = [RefusalCode::RequestMalformed, RefusalCode::InternalError];
 
 /// Further refusals of every report API route that needs a slot.
-const WITHOUT_SLOT: [Refusal; 2] = [Refusal::ClientOverQuota, Refusal::Overloaded];
+const WITHOUT_SLOT: [RefusalCode; 2] = [RefusalCode::ClientOverQuota, RefusalCode::Overloaded];
 
 /// The purpose of an operation. The program's help has the same groups.
 #[derive(Clone, Copy)]
@@ -66,7 +66,7 @@ pub(in crate::http) struct OpenApiOperation {
     body: Option<Value>,
     /// By status: the meaning, and the body by media type.
     answers: BTreeMap<u16, OpenApiResponse>,
-    refusals: Vec<Refusal>,
+    refusals: Vec<RefusalCode>,
 }
 
 #[derive(Default)]
@@ -77,22 +77,22 @@ struct OpenApiResponse {
 }
 
 impl OpenApiOperation {
-    pub(super) fn without_id(tag: OpenApiTag, method: &'static str, summary: &'static str) -> Self {
+    pub(super) fn new_without_id(tag: OpenApiTag, method: &'static str, summary: &'static str) -> Self {
         let (id, parameters, body, answers, refusals) = Default::default();
         Self { method, tag, id, summary, parameters, body, answers, refusals }
     }
 
     pub(super) fn get(tag: OpenApiTag, id: &'static str, summary: &'static str) -> Self {
-        Self::without_slot(tag, id, summary).with_refusals(&WITHOUT_SLOT)
+        Self::get_without_slot(tag, id, summary).with_refusals(&WITHOUT_SLOT)
     }
 
     /// A GET that needs no slot.
-    pub(super) fn without_slot(tag: OpenApiTag, id: &'static str, summary: &'static str) -> Self {
-        Self { id: Some(id), ..Self::without_id(tag, "get", summary) }.with_refusals(&GENERAL)
+    pub(super) fn get_without_slot(tag: OpenApiTag, id: &'static str, summary: &'static str) -> Self {
+        Self { id: Some(id), ..Self::new_without_id(tag, "get", summary) }.with_refusals(&GENERAL)
     }
 
-    pub(super) fn for_post(tag: OpenApiTag, id: &'static str, summary: &'static str) -> Self {
-        Self { id: Some(id), ..Self::without_id(tag, "post", summary) }
+    pub(super) fn post(tag: OpenApiTag, id: &'static str, summary: &'static str) -> Self {
+        Self { id: Some(id), ..Self::new_without_id(tag, "post", summary) }
             .with_refusals(&GENERAL)
             .with_refusals(&WITHOUT_SLOT)
     }
@@ -117,10 +117,10 @@ impl OpenApiOperation {
     pub(super) fn with_body(mut self, schema: Value) -> Self {
         self.body = Some(json!({"required": true, "content": {"application/json": {"schema": schema}}}));
         self.with_refusals(&[
-            Refusal::RequestTimeout,
-            Refusal::BodyTooLarge,
-            Refusal::MediaTypeUnsupported,
-            Refusal::Draining,
+            RefusalCode::RequestTimeout,
+            RefusalCode::BodyTooLarge,
+            RefusalCode::MediaTypeUnsupported,
+            RefusalCode::Draining,
         ])
     }
 
@@ -162,7 +162,7 @@ impl OpenApiOperation {
         self
     }
 
-    pub(super) fn with_bare_response(mut self, status: StatusCode, meaning: &'static str) -> Self {
+    pub(super) fn with_bodiless_response(mut self, status: StatusCode, meaning: &'static str) -> Self {
         self.answers.entry(status.as_u16()).or_default().meaning = meaning;
         self
     }
@@ -180,16 +180,16 @@ impl OpenApiOperation {
         let (meaning, asks) = ("An entity tag; send it as If-None-Match.", "The entity tag of a body that you have.");
         let schema = json!({"type": "string"});
         self.with_parameter(json!({"name": "If-None-Match", "in": "header", "description": asks, "schema": schema}))
-            .with_bare_response(StatusCode::NOT_MODIFIED, "The client has the current body.")
+            .with_bodiless_response(StatusCode::NOT_MODIFIED, "The client has the current body.")
             .with_header("ETag", meaning)
     }
 
     /// Adds the responses of an operation that may start a resolution, which the daemon limits.
-    pub(super) fn with_run_refusals(self) -> Self {
-        self.with_refusals(&[Refusal::Draining, Refusal::RunOverdue, Refusal::HostUnexpected])
+    pub(super) fn with_resolution_refusals(self) -> Self {
+        self.with_refusals(&[RefusalCode::Draining, RefusalCode::RunOverdue, RefusalCode::HostUnexpected])
     }
 
-    pub(super) fn with_refusals(mut self, refusals: &[Refusal]) -> Self {
+    pub(super) fn with_refusals(mut self, refusals: &[RefusalCode]) -> Self {
         self.refusals.extend(refusals);
         self
     }

@@ -3,8 +3,8 @@
 use axum::http::StatusCode;
 use clresolve_bundle::signed::MEDIA_TYPE;
 use clresolve_cards::system::CardSystem;
-use clresolve_core::reason::Refusal;
-use clresolve_core::schema::{deserialize_schema, serialize_schema};
+use clresolve_core::reason::RefusalCode;
+use clresolve_core::schema::{deserialization_schema, serialization_schema};
 use clresolve_messages::receipt::ReceiptVerificationRequest;
 use clresolve_messages::request::OutgoingAgentRequest;
 use clresolve_payment::PaymentDecisionRequest;
@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use super::components::OpenApiComponent;
 use super::operation::{OpenApiOperation, OpenApiTag, RETRY_AFTER};
-use crate::http::probes::SellerProbeQuestion;
-use crate::http::verdicts::VerdictBatchDocument;
+use crate::http::probes::AgentSellerProbeRequest;
+use crate::http::verdicts::VerdictBatchRequest;
 use crate::http::{discover, events, explorer, gate_path, lint, problem, system_cards, verdicts};
 use crate::registries::ConformanceProfileList;
 
@@ -65,13 +65,13 @@ pub(in crate::http) fn envoy_for_path_operations() -> Vec<OpenApiOperation> {
 /// An operation for every method of a gate path.
 fn gate_operations(describe: impl Fn(OpenApiOperation) -> OpenApiOperation) -> Vec<OpenApiOperation> {
     let one = |method| {
-        describe(OpenApiOperation::without_id(
+        describe(OpenApiOperation::new_without_id(
             OpenApiTag::Ask,
             method,
             "Decide whether a request to the agent may pass",
         ))
-        .with_bare_response(StatusCode::OK, "The request may pass.")
-        .with_bare_response(StatusCode::FORBIDDEN, "The request may not pass; Clresolve-Code gives the reason.")
+        .with_bodiless_response(StatusCode::OK, "The request may pass.")
+        .with_bodiless_response(StatusCode::FORBIDDEN, "The request may not pass; Clresolve-Code gives the reason.")
         .with_header("Clresolve-State", "State of the verdict, if there is one.")
         .with_header("Clresolve-Code", "Code of the first reason for the denial.")
         .with_header("Clresolve-Verdict", "The verdict's id.")
@@ -82,23 +82,23 @@ fn gate_operations(describe: impl Fn(OpenApiOperation) -> OpenApiOperation) -> V
 
 pub(in crate::http) fn explorer_operation(profiles: &ConformanceProfiles) -> OpenApiOperation {
     let refusals = [
-        Refusal::RequestMalformed,
-        Refusal::ProfileUnknown,
-        Refusal::ClientOverQuota,
-        Refusal::Overloaded,
-        Refusal::RunOverdue,
-        Refusal::InternalError,
+        RefusalCode::RequestMalformed,
+        RefusalCode::ProfileUnknown,
+        RefusalCode::ClientOverQuota,
+        RefusalCode::Overloaded,
+        RefusalCode::RunOverdue,
+        RefusalCode::InternalError,
     ];
     let [name, profile, depth] = explorer::PARAMETERS;
     let page = OpenApiOperation::get(OpenApiTag::Ask, "explorer", "The explorer, a page that shows a verdict")
         .with_query_parameter(name, "ENS name of the agent, or the URL of a seller if the daemon may ask sellers; without it the page is empty.", text_schema())
-        .with_query_parameter(profile, PROFILE, one_of_schema(profile_ids(profiles).chain([""])))
-        .with_query_parameter(depth, DEPTH, one_of_schema(depth_names().chain([""])))
+        .with_query_parameter(profile, PROFILE, string_enum_schema(profile_ids(profiles).chain([""])))
+        .with_query_parameter(depth, DEPTH, string_enum_schema(depth_names().chain([""])))
         .with_response(StatusCode::OK, "The page.", HTML, text_schema());
     let refused = |page: OpenApiOperation, refusal| {
         page.with_response(problem::refusal_status(refusal), refusal.title(), HTML, text_schema())
     };
-    refusals.into_iter().fold(page, refused).with_run_refusals().with_refusals(&refusals)
+    refusals.into_iter().fold(page, refused).with_resolution_refusals().with_refusals(&refusals)
 }
 
 pub(in crate::http) fn explorer_style_operation() -> OpenApiOperation {
@@ -118,8 +118,8 @@ pub(in crate::http) fn verdict_operation(profiles: &ConformanceProfiles) -> Open
     let meaning = "The verdict, whatever its state.";
     let [profile, depth] = verdicts::PARAMETERS;
     add_name_segment(OpenApiOperation::get(OpenApiTag::Ask, "verdict", "Verdict on a name"))
-        .with_query_parameter(profile, PROFILE, one_of_schema(profile_ids(profiles).chain([""])))
-        .with_query_parameter(depth, DEPTH, one_of_schema(depth_names().chain([""])))
+        .with_query_parameter(profile, PROFILE, string_enum_schema(profile_ids(profiles).chain([""])))
+        .with_query_parameter(depth, DEPTH, string_enum_schema(depth_names().chain([""])))
         .with_parameter(json!({"name": "Cache-Control", "in": "header", "description": ANEW, "schema": text_schema()}))
         .with_json_response(OpenApiComponent::Verdict.reference(), meaning)
         .with_response(StatusCode::OK, meaning, MEDIA_TYPE, text_schema())
@@ -127,19 +127,19 @@ pub(in crate::http) fn verdict_operation(profiles: &ConformanceProfiles) -> Open
         .with_cache_headers()
         .with_header(RETRY_AFTER, "Seconds after which to ask again, where it could not be decided.")
         .with_not_modified()
-        .with_run_refusals()
-        .with_refusals(&[Refusal::ProfileUnknown, Refusal::NotAcceptable])
+        .with_resolution_refusals()
+        .with_refusals(&[RefusalCode::ProfileUnknown, RefusalCode::NotAcceptable])
 }
 
 pub(in crate::http) fn batch_operation(profiles: &ConformanceProfiles) -> OpenApiOperation {
-    let mut body = deserialize_schema::<VerdictBatchDocument>();
-    body["properties"]["profile"]["enum"] = nullable_one_of_schema(profile_ids(profiles));
-    body["properties"]["depth"]["enum"] = nullable_one_of_schema(depth_names());
-    OpenApiOperation::for_post(OpenApiTag::Ask, "verdicts", "Verdicts on many names")
+    let mut body = deserialization_schema::<VerdictBatchRequest>();
+    body["properties"]["profile"]["enum"] = nullable_enum_values(profile_ids(profiles));
+    body["properties"]["depth"]["enum"] = nullable_enum_values(depth_names());
+    OpenApiOperation::post(OpenApiTag::Ask, "verdicts", "Verdicts on many names")
         .with_body(body)
         .with_stream_response("One verdict or problem per line.", "application/x-ndjson", OpenApiComponent::Line)
-        .with_run_refusals()
-        .with_refusals(&[Refusal::ProfileUnknown])
+        .with_resolution_refusals()
+        .with_refusals(&[RefusalCode::ProfileUnknown])
 }
 
 pub(in crate::http) fn events_operation() -> OpenApiOperation {
@@ -152,7 +152,7 @@ pub(in crate::http) fn events_operation() -> OpenApiOperation {
         )
         .with_parameter(json!({"name": "Last-Event-ID", "in": "header", "description": last, "schema": text_schema()}))
         .with_stream_response("Events, as they happen.", "text/event-stream", OpenApiComponent::Event)
-        .with_refusals(&[Refusal::Draining])
+        .with_refusals(&[RefusalCode::Draining])
 }
 
 pub(in crate::http) fn card_operation() -> OpenApiOperation {
@@ -162,7 +162,7 @@ pub(in crate::http) fn card_operation() -> OpenApiOperation {
         .with_cache_headers()
         .with_not_modified()
         .with_untrusted_response()
-        .with_run_refusals()
+        .with_resolution_refusals()
 }
 
 pub(in crate::http) fn agent_card_operation() -> OpenApiOperation {
@@ -175,23 +175,23 @@ pub(in crate::http) fn agent_card_operation() -> OpenApiOperation {
     .with_cache_headers()
     .with_not_modified()
     .with_untrusted_response()
-    .with_run_refusals()
+    .with_resolution_refusals()
 }
 
 pub(in crate::http) fn check_operation() -> OpenApiOperation {
-    OpenApiOperation::for_post(OpenApiTag::Pay, "check", "Check who is paid by payment terms, and what proves it")
+    OpenApiOperation::post(OpenApiTag::Pay, "check", "Check who is paid by payment terms, and what proves it")
         .with_body(SellerCheckRequest::input_schema())
         .with_json_response(
             OpenApiComponent::Check.reference(),
             "The check, with its evidence. Pay only where `abort` is false.",
         )
-        .with_run_refusals()
+        .with_resolution_refusals()
 }
 
 pub(in crate::http) fn decide_operation() -> OpenApiOperation {
     let none = json!({"type": "null"});
     let question = decision_input_schema(&none, &[]);
-    OpenApiOperation::for_post(OpenApiTag::Pay, "decide", "Decide whether payment terms may be paid")
+    OpenApiOperation::post(OpenApiTag::Pay, "decide", "Decide whether payment terms may be paid")
         .with_body(question)
         .with_decision_response()
 }
@@ -199,7 +199,7 @@ pub(in crate::http) fn decide_operation() -> OpenApiOperation {
 pub(in crate::http) fn decide_signed_operation() -> OpenApiOperation {
     let header = json!({"type": "string", "description": "The payment header about to be sent."});
     let question = decision_input_schema(&header, &["header"]);
-    OpenApiOperation::for_post(
+    OpenApiOperation::post(
         OpenApiTag::Pay,
         "decideSigned",
         "Check a signed payment against the decision before it is sent",
@@ -215,57 +215,57 @@ pub(in crate::http) fn probe_operation() -> OpenApiOperation {
         "properties": {"terms": terms, "decision": OpenApiComponent::Decision.reference()},
         "required": ["terms", "decision"],
     });
-    OpenApiOperation::for_post(
+    OpenApiOperation::post(
         OpenApiTag::Pay,
         "probe",
         "Fetch the payment terms of an agent without paying, and decide on them",
     )
-    .with_body(deserialize_schema::<SellerProbeQuestion>())
+    .with_body(deserialization_schema::<AgentSellerProbeRequest>())
     .with_json_response(answer, "The seller's terms, and the decision. Nothing was paid.")
-    .with_run_refusals()
+    .with_resolution_refusals()
 }
 
 pub(in crate::http) fn check_request_operation() -> OpenApiOperation {
-    OpenApiOperation::for_post(OpenApiTag::Pay, "checkRequest", "Check a request against the agent's schema")
+    OpenApiOperation::post(OpenApiTag::Pay, "checkRequest", "Check a request against the agent's schema")
         .with_body(OutgoingAgentRequest::input_schema())
         .with_json_response(OpenApiComponent::Request.reference(), "The findings, each with its place.")
-        .with_run_refusals()
+        .with_resolution_refusals()
 }
 
 pub(in crate::http) fn verify_receipt_operation() -> OpenApiOperation {
-    OpenApiOperation::for_post(OpenApiTag::Pay, "verifyReceipt", "Verify a receipt")
+    OpenApiOperation::post(OpenApiTag::Pay, "verifyReceipt", "Verify a receipt")
         .with_body(ReceiptVerificationRequest::input_schema())
         .with_json_response(OpenApiComponent::Receipt.reference(), "The findings, check by check.")
         .with_response(StatusCode::OK, "The same, signed.", MEDIA_TYPE, text_schema())
-        .with_run_refusals()
-        .with_refusals(&[Refusal::NotAcceptable])
+        .with_resolution_refusals()
+        .with_refusals(&[RefusalCode::NotAcceptable])
 }
 
 pub(in crate::http) fn mcp_operation() -> OpenApiOperation {
     let message = || json!({"type": "object", "description": "A message of the Model Context Protocol, in JSON-RPC."});
-    OpenApiOperation::for_post(
+    OpenApiOperation::post(
         OpenApiTag::Operate,
         "mcp",
         "Model Context Protocol: the same operations as tools for agents",
     )
     .with_body(message())
     .with_json_response(message(), "The answer, or an error.")
-    .with_bare_response(StatusCode::ACCEPTED, "The notification was accepted.")
+    .with_bodiless_response(StatusCode::ACCEPTED, "The notification was accepted.")
     .with_response(StatusCode::BAD_REQUEST, "Not a valid message.", "application/json", message())
     .with_response(StatusCode::NOT_FOUND, "Unknown method.", "application/json", message())
-    .with_refusals(&[Refusal::HostUnexpected, Refusal::NotAcceptable])
+    .with_refusals(&[RefusalCode::HostUnexpected, RefusalCode::NotAcceptable])
 }
 
 pub(in crate::http) fn lint_operation(profiles: &ConformanceProfiles) -> OpenApiOperation {
     let [system, profile] = lint::PARAMETERS;
-    OpenApiOperation::for_post(OpenApiTag::Publish, "lint", "Validate a card of any system")
+    OpenApiOperation::post(OpenApiTag::Publish, "lint", "Validate a card of any system")
         .with_query_parameter(system, SYSTEM, card_system_schema())
-        .with_query_parameter(profile, PROFILE, one_of_schema(profile_ids(profiles)))
+        .with_query_parameter(profile, PROFILE, string_enum_schema(profile_ids(profiles)))
         .with_body(json!({}))
         .with_json_response(card_judgement_schema(), "The findings.")
         .with_problem_response(StatusCode::UNPROCESSABLE_ENTITY, "The card exceeds a limit of validation.")
-        .with_run_refusals()
-        .with_refusals(&[Refusal::ProfileUnknown])
+        .with_resolution_refusals()
+        .with_refusals(&[RefusalCode::ProfileUnknown])
 }
 
 pub(in crate::http) fn discover_operation() -> OpenApiOperation {
@@ -275,9 +275,13 @@ pub(in crate::http) fn discover_operation() -> OpenApiOperation {
         .with_parameter(url)
         .with_query_parameter(card_system, SYSTEM, card_system_schema())
         .with_query_parameter(system, "Name of the AgentSystem, if the host serves several.", text_schema())
-        .with_query_parameter(bind, "Whether to resolve the ENS names in the card.", one_of_schema(["true", "false"]))
+        .with_query_parameter(
+            bind,
+            "Whether to resolve the ENS names in the card.",
+            string_enum_schema(["true", "false"]),
+        )
         .with_json_response(OpenApiComponent::Discovery.reference(), "The findings.")
-        .with_run_refusals()
+        .with_resolution_refusals()
 }
 
 pub(in crate::http) fn root_card_operation() -> OpenApiOperation {
@@ -320,22 +324,22 @@ pub(in crate::http) fn reason_operation() -> OpenApiOperation {
     OpenApiOperation::get(OpenApiTag::Ask, "reason", "Meaning of a reason code")
         .with_path_segment("code", "The reason code: the last part of a problem's `type`.", "checksum-mismatch")
         .with_json_response(OpenApiComponent::Reason.reference(), "Its meaning.")
-        .with_refusals(&[Refusal::RouteUnknown])
+        .with_refusals(&[RefusalCode::RouteUnknown])
 }
 
 pub(in crate::http) fn profiles_operation() -> OpenApiOperation {
-    let known = serialize_schema::<ConformanceProfileList<'_>>();
+    let known = serialization_schema::<ConformanceProfileList<'_>>();
     OpenApiOperation::get(OpenApiTag::Ask, "profiles", "Profiles that a request may select")
         .with_json_response(known, "The profiles.")
 }
 
-pub(in crate::http) fn description_operation() -> OpenApiOperation {
+pub(in crate::http) fn openapi_operation() -> OpenApiOperation {
     OpenApiOperation::get(OpenApiTag::Operate, "openapi", "OpenAPI description of this daemon")
         .with_json_response(json!({"type": "object"}), "OpenAPI 3.1.")
 }
 
 pub(in crate::http) fn livez_operation() -> OpenApiOperation {
-    OpenApiOperation::without_slot(OpenApiTag::Operate, "livez", "Liveness").with_response(
+    OpenApiOperation::get_without_slot(OpenApiTag::Operate, "livez", "Liveness").with_response(
         StatusCode::OK,
         "The process answers.",
         TEXT,
@@ -344,15 +348,15 @@ pub(in crate::http) fn livez_operation() -> OpenApiOperation {
 }
 
 pub(in crate::http) fn readyz_operation() -> OpenApiOperation {
-    OpenApiOperation::without_slot(OpenApiTag::Operate, "readyz", "Readiness")
+    OpenApiOperation::get_without_slot(OpenApiTag::Operate, "readyz", "Readiness")
         .with_response(StatusCode::OK, "Ready; one line for each upstream that is down.", TEXT, text_schema())
-        .with_refusals(&[Refusal::Draining, Refusal::NotReady])
+        .with_refusals(&[RefusalCode::Draining, RefusalCode::NotReady])
 }
 
 pub(in crate::http) fn metrics_operation() -> OpenApiOperation {
-    OpenApiOperation::without_slot(OpenApiTag::Operate, "metrics", "Metrics for Prometheus")
+    OpenApiOperation::get_without_slot(OpenApiTag::Operate, "metrics", "Metrics for Prometheus")
         .with_response(StatusCode::OK, "Prometheus text.", TEXT, text_schema())
-        .with_refusals(&[Refusal::RouteUnknown])
+        .with_refusals(&[RefusalCode::RouteUnknown])
 }
 
 impl OpenApiOperation {
@@ -365,15 +369,15 @@ impl OpenApiOperation {
         let meaning = "The decision. Pay only where `abort` is false.";
         self.with_json_response(OpenApiComponent::Decision.reference(), meaning)
             .with_response(StatusCode::OK, meaning, MEDIA_TYPE, text_schema())
-            .with_run_refusals()
-            .with_refusals(&[Refusal::NotAcceptable])
+            .with_resolution_refusals()
+            .with_refusals(&[RefusalCode::NotAcceptable])
     }
 
     fn with_generated_card(self) -> Self {
         self.with_json_response(json!({"type": "object"}), "The card.")
             .with_header("Age", AGE)
             .with_not_modified()
-            .with_refusals(&[Refusal::CardAbsent, Refusal::ResourcesUnreadable])
+            .with_refusals(&[RefusalCode::CardAbsent, RefusalCode::ResourcesUnreadable])
     }
 }
 
@@ -425,7 +429,7 @@ fn object_schema(
     json!({"type": "object", "properties": members, "required": names, "additionalProperties": false})
 }
 
-fn one_of_schema<'a>(values: impl IntoIterator<Item = &'a str>) -> Value {
+fn string_enum_schema<'a>(values: impl IntoIterator<Item = &'a str>) -> Value {
     json!({"enum": values.into_iter().collect::<Vec<_>>()})
 }
 
@@ -433,8 +437,8 @@ fn nullable_schema(schema: Value) -> Value {
     json!({"oneOf": [schema, {"type": "null"}]})
 }
 
-/// Like [`one_of_schema`], but the value may also be null.
-fn nullable_one_of_schema<'a>(values: impl IntoIterator<Item = &'a str>) -> Value {
+/// Like [`string_enum_schema`], but the value may also be null.
+fn nullable_enum_values<'a>(values: impl IntoIterator<Item = &'a str>) -> Value {
     values.into_iter().map(Value::from).chain([Value::Null]).collect()
 }
 
@@ -447,7 +451,7 @@ fn profile_ids(profiles: &ConformanceProfiles) -> impl Iterator<Item = &str> {
 }
 
 fn card_system_schema() -> Value {
-    one_of_schema(CardSystem::ALL.iter().map(|system| system.slug()))
+    string_enum_schema(CardSystem::ALL.iter().map(|system| system.slug()))
 }
 
 fn text_schema() -> Value {

@@ -15,7 +15,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::task::JoinHandle;
 
 use crate::http::activity::{ConnectionActivity, TrackedStream};
-use crate::http::api_kind::ListenerRole;
+use crate::http::api_kind::ListenerApiScope;
 use crate::http::build_service;
 use crate::http::client_limits::ClientIdentity;
 use crate::http::in_force::CurrentService;
@@ -71,7 +71,7 @@ impl Daemon {
     }
 
     fn pool(&self) -> &Arc<CpuPool> {
-        self.resolver.pool()
+        self.resolver.cpu_pool()
     }
 
     /// Sends a request from the client at 192.0.2.`last`.
@@ -90,7 +90,8 @@ impl Daemon {
                 .await
                 .expect("a head");
             let response =
-                crate::http::request::answer_request(&in_force, ListenerRole::All, client, &activity, request).await;
+                crate::http::request::answer_request(&in_force, ListenerApiScope::All, client, &activity, request)
+                    .await;
             let (status, body) = (response.status(), to_bytes(response.into_body(), 1 << 20).await.expect("a body"));
             (status, serde_json::from_slice(&body).unwrap_or_default())
         })
@@ -199,7 +200,7 @@ async fn dear_documents_hold_up_neither_the_gate_nor_decisions() {
     let daemon = Daemon::start().await;
     let mut dear = OccupiedCpuPool::occupy_with_documents(daemon.pool(), DOCUMENTS);
     OccupiedCpuPool::wait_for_jobs(daemon.pool(), DOCUMENTS).await;
-    let threads = daemon.pool().threads();
+    let threads = daemon.pool().thread_count();
     wait_for_queue(daemon.pool(), DOCUMENTS - threads).await;
     for path in ["/v1/gate/checkoutagent.eth", "/v1/gate/raw-cid.eth"] {
         let (status, _) = daemon.ask(9, Sent::get(path)).await.expect("it is answered");
@@ -231,7 +232,7 @@ async fn decision_over_mcp_comes_before_documents() {
     let daemon = Daemon::start().await;
     let mut dear = OccupiedCpuPool::occupy_with_documents(daemon.pool(), DOCUMENTS);
     OccupiedCpuPool::wait_for_jobs(daemon.pool(), DOCUMENTS).await;
-    let threads = daemon.pool().threads();
+    let threads = daemon.pool().thread_count();
     wait_for_queue(daemon.pool(), DOCUMENTS - threads).await;
     let terms = json!({"x402Version": 2, "accepts": []});
     let question = json!({"name": NAME, "verb": "summarize", "paymentRequired": terms});

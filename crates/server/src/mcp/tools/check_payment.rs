@@ -13,9 +13,9 @@ use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 
 use super::label::BoundedText;
-use super::tool::{McpTool, name_argument};
+use super::tool::{McpTool, agent_name_argument_schema};
 use crate::mcp::answer::{McpToolAnswer, McpToolFailure, ProgramText};
-use crate::mcp::asker::{McpBackend, parse_on_pool};
+use crate::mcp::asker::{McpBackend, parse_message_on_cpu_pool};
 use crate::mcp::form;
 
 pub(super) static TOOL: McpTool = McpTool {
@@ -30,7 +30,7 @@ pub(super) static TOOL: McpTool = McpTool {
      answers.",
     arguments: || {
         let members = json!({
-            "name": name_argument(),
+            "name": agent_name_argument_schema(),
             "verb": {"type": "string", "description": "What the agent is to do"},
             "response": {
                 "type": "object",
@@ -66,7 +66,7 @@ pub(super) static TOOL: McpTool = McpTool {
 };
 
 async fn check_payment(asker: &dyn McpBackend, given: Value) -> Result<McpToolAnswer, McpToolFailure> {
-    let request = parse_on_pool(asker, move || seller_check_request(given)).await??;
+    let request = parse_message_on_cpu_pool(asker, move || seller_check_request(given)).await??;
     for text in [&request.name, &request.verb].into_iter().flatten() {
         BoundedText::try_from(text.clone()).map_err(|error| McpToolFailure::malformed(&error))?;
     }
@@ -76,7 +76,7 @@ async fn check_payment(asker: &dyn McpBackend, given: Value) -> Result<McpToolAn
         let said = check_conclusion(check.decision, check.abort).with_codes(check.codes.iter().map(String::as_str));
         McpToolAnswer::from_document(&resolver, said, &form::CHECK, check).await
     };
-    asker.run_admitted(Box::pin(work)).await
+    asker.run_as_resolution(Box::pin(work)).await
 }
 
 fn check_conclusion(outcome: DecisionOutcome, abort: bool) -> ProgramText {
@@ -95,7 +95,7 @@ fn seller_check_request(mut given: Value) -> Result<SellerCheckRequest, McpToolF
         ));
     }
     let result = take_result(&mut given)?;
-    let refused = take_meta(&mut given)?;
+    let refused = take_payment_from_meta(&mut given)?;
     let bytes = serde_json::to_vec(&given).unwrap_or_default();
     let mut request =
         SellerCheckRequest::from_json(&bytes).map_err(|error| McpToolFailure::malformed(&error.to_string()))?;
@@ -128,7 +128,7 @@ fn take_result(given: &mut Value) -> Result<Option<String>, McpToolFailure> {
 /// Replaces a `_meta` that contains a payment by that payment. It may be an object as in the specification, base64 as
 /// Cloudflare's client writes it, or the form of the specification's extension. Otherwise returns why that `_meta` must
 /// not be sent.
-fn take_meta(given: &mut Value) -> Result<Option<Box<Reason>>, McpToolFailure> {
+fn take_payment_from_meta(given: &mut Value) -> Result<Option<Box<Reason>>, McpToolFailure> {
     let Some(header) = given.get_mut("header") else { return Ok(None) };
     let Value::Object(meta) = header else { return Ok(None) };
     if let Err(reason) = check_meta_challenges(meta) {
@@ -207,7 +207,7 @@ mod tests {
             json!({"org.paymentauth/credential": {}, "x402/payment": {"a": 1}}),
         ] {
             let given = json!({"name": "a.eth", "verb": "v", "paymentRequired": terms, "header": meta});
-            let code = request_of(given).expect("a question").terms().expect_err("a credential").code;
+            let code = request_of(given).expect("a question").parse_terms().expect_err("a credential").code;
             assert_eq!(code.slug(), "payment-terms-ambiguous", "{meta}");
         }
     }
@@ -217,7 +217,7 @@ mod tests {
     fn a_tools_result_without_terms_is_a_question_all_the_same() {
         for result in [json!({}), json!({"content": []}), json!({"content": [{"text": "pay me"}]})] {
             let request = asked(result.clone()).expect("a question");
-            let code = request.terms().expect_err("no terms").code;
+            let code = request.parse_terms().expect_err("no terms").code;
             assert_eq!(code.slug(), "payment-terms-malformed", "{result}");
         }
     }

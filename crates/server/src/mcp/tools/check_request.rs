@@ -11,9 +11,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::label::BoundedText;
-use super::tool::{McpTool, name_argument, parse_arguments};
+use super::tool::{McpTool, agent_name_argument_schema, parse_arguments};
 use crate::mcp::answer::{McpToolAnswer, McpToolFailure, ProgramText};
-use crate::mcp::asker::{McpBackend, ResolverAnswer};
+use crate::mcp::asker::{McpBackend, ResolutionWithResolver};
 use crate::mcp::form;
 
 pub(super) static TOOL: McpTool = McpTool {
@@ -23,7 +23,7 @@ pub(super) static TOOL: McpTool = McpTool {
      the text says that it may be sent; findings come with line and column. Nothing is sent.",
     arguments: || {
         let members = json!({
-            "name": name_argument(),
+            "name": agent_name_argument_schema(),
             "verb": {"type": "string", "description": "What the agent is to do"},
             "request": {"type": "string", "description": "The request's JSON text, as it is to be sent"},
         });
@@ -47,9 +47,10 @@ async fn check_request(asker: &dyn McpBackend, given: Value) -> Result<McpToolAn
     let CheckRequestArguments { name, verb, request } = parse_arguments(given)?;
     let question =
         Arc::new(OutgoingAgentRequest { name: name.into(), verb: verb.into(), request: request.into_bytes() });
-    let ResolverAnswer { resolver, resolution } = asker.ask(NameQuestion::new(&*question.name)).await?;
+    let ResolutionWithResolver { resolver, resolution } =
+        asker.resolve_question(NameQuestion::new(&*question.name)).await?;
     let resolution = resolver.confirm_for_gate(resolution).await;
-    let denied = resolver.gate_denial(&resolution, Some(&question.verb));
+    let denied = resolver.gate_denial_reason(&resolution, Some(&question.verb));
     let work = async move {
         let found = resolver.check_request_with_resolution(&resolution, question).await;
         let denied = denied.filter(|_| found.state == TrustState::Trusted);
@@ -57,7 +58,7 @@ async fn check_request(asker: &dyn McpBackend, given: Value) -> Result<McpToolAn
         let said = said.with_codes(denied.into_iter().chain(found.codes.iter().map(String::as_str)));
         McpToolAnswer::from_document(&resolver, said, &form::REQUEST, found).await
     };
-    asker.run_admitted(Box::pin(work)).await
+    asker.run_as_resolution(Box::pin(work)).await
 }
 
 /// The answer for a valid request to an agent that the gate denies.

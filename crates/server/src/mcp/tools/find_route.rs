@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::label::BoundedText;
-use super::tool::{McpTool, name_argument, parse_arguments};
+use super::tool::{McpTool, agent_name_argument_schema, parse_arguments};
 use crate::mcp::answer::{McpToolAnswer, McpToolFailure, ProgramText};
-use crate::mcp::asker::{McpBackend, ResolverAnswer};
+use crate::mcp::asker::{McpBackend, ResolutionWithResolver};
 use crate::mcp::form;
 
 pub(super) static TOOL: McpTool = McpTool {
@@ -20,7 +20,7 @@ pub(super) static TOOL: McpTool = McpTool {
      where `denied` is null.",
     arguments: || {
         let members = json!({
-            "name": name_argument(),
+            "name": agent_name_argument_schema(),
             "verb": {"type": "string", "description": "What the agent is to do; its first verb where none is named"},
         });
         (members, &["name"])
@@ -40,12 +40,12 @@ struct FindRouteArguments {
 async fn find_route(asker: &dyn McpBackend, given: Value) -> Result<McpToolAnswer, McpToolFailure> {
     let FindRouteArguments { name, verb } = parse_arguments(given)?;
     let (name, verb) = (name.as_ref(), verb.as_ref().map(BoundedText::as_ref));
-    let ResolverAnswer { resolver, resolution } = asker.ask(NameQuestion::new(name)).await?;
+    let ResolutionWithResolver { resolver, resolution } = asker.resolve_question(NameQuestion::new(name)).await?;
     let resolution = resolver.confirm_for_gate(resolution).await;
     let route = resolver.agent_route(&resolution, verb);
     let answer = AgentRouteDocument::new(&resolver, name, verb, &resolution, &route);
     let verdict = resolution.verdict();
-    let said = match (&route, answer.gate_denial()) {
+    let said = match (&route, answer.gate_denial_reason()) {
         (Err(reason), _) => ProgramText::new("No URL is known for this agent.").with_codes([reason.code.slug()]),
         (Ok(_), None) => ProgramText::new("trusted: the URL is structuredContent.route.route.url."),
         (Ok(_), Some(code)) if verdict.state == TrustState::Trusted => {

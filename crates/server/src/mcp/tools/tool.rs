@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use clresolve_core::reason::Refusal;
+use clresolve_core::reason::RefusalCode;
 use clresolve_resolver::cpu_share::CpuJobUrgency;
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
@@ -32,14 +32,14 @@ pub(super) fn parse_arguments<T: DeserializeOwned>(arguments: Value) -> Result<T
 }
 
 /// The schema of the argument that names an agent.
-pub(super) fn name_argument() -> Value {
+pub(super) fn agent_name_argument_schema() -> Value {
     json!({"type": "string", "description": "The agent's ENS name, such as summarizeagent.eth"})
 }
 
 /// Explains why a question with a profile has no answer.
-pub(super) fn explain_refusal(refusal: Refusal, profile: Option<BoundedText>) -> McpToolFailure {
+pub(super) fn explain_refusal(refusal: RefusalCode, profile: Option<BoundedText>) -> McpToolFailure {
     match profile {
-        Some(id) if refusal == Refusal::ProfileUnknown => McpToolFailure::from_refusal(refusal, id.as_ref()),
+        Some(id) if refusal == RefusalCode::ProfileUnknown => McpToolFailure::from_refusal(refusal, id.as_ref()),
         _ => refusal.into(),
     }
 }

@@ -9,9 +9,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::label::BoundedText;
-use super::tool::{McpTool, explain_refusal, name_argument, parse_arguments};
+use super::tool::{McpTool, agent_name_argument_schema, explain_refusal, parse_arguments};
 use crate::mcp::answer::{McpToolAnswer, McpToolFailure, ProgramText};
-use crate::mcp::asker::{McpBackend, ResolverAnswer};
+use crate::mcp::asker::{McpBackend, ResolutionWithResolver};
 use crate::mcp::form;
 
 pub(super) static TOOL: McpTool = McpTool {
@@ -22,7 +22,7 @@ pub(super) static TOOL: McpTool = McpTool {
      It does not say whom to pay: check_payment does.",
     arguments: || {
         let members = json!({
-            "name": name_argument(),
+            "name": agent_name_argument_schema(),
             "profile": {"type": "string", "description": "The rules to judge by; the resource clresolve://profiles lists them"},
             "depth": {"enum": ["identity", "schemas"], "description": "Whether the schemas of the agent's verbs are proven too"},
         });
@@ -48,15 +48,17 @@ async fn verify_agent(asker: &dyn McpBackend, given: Value) -> Result<McpToolAns
     question.profile = profile.clone().map(String::from);
     question.depth = depth;
     let is_of_gate = question == of_gate;
-    let asked = asker.ask(question).await;
-    let ResolverAnswer { resolver, resolution } = asked.map_err(|refusal| explain_refusal(refusal, profile))?;
+    let asked = asker.resolve_question(question).await;
+    let ResolutionWithResolver { resolver, resolution } = asked.map_err(|refusal| explain_refusal(refusal, profile))?;
     let resolution = if is_of_gate { resolver.confirm_for_gate(resolution).await } else { resolution };
     let verdict = resolution.verdict().clone();
     let denied = match verdict.state {
-        TrustState::Trusted if is_of_gate => resolver.gate_denial(&resolution, None),
+        TrustState::Trusted if is_of_gate => resolver.gate_denial_reason(&resolution, None),
         // The gate accepts no rules from a client.
-        TrustState::Trusted => match asker.ask(of_gate).await {
-            Ok(judged) => judged.resolver.gate_denial(&judged.resolver.confirm_for_gate(judged.resolution).await, None),
+        TrustState::Trusted => match asker.resolve_question(of_gate).await {
+            Ok(judged) => {
+                judged.resolver.gate_denial_reason(&judged.resolver.confirm_for_gate(judged.resolution).await, None)
+            }
             Err(refusal) => Some(refusal.slug()),
         },
         TrustState::Untrusted | TrustState::Indeterminate => None,

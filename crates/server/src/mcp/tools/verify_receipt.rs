@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clresolve_core::state::TrustState;
 use clresolve_messages::receipt::question::AgentRequest;
 use clresolve_messages::receipt::{ReceiptVerificationDocument, ReceiptVerificationRequest};
-use clresolve_payment::settlement::Purchase;
+use clresolve_payment::settlement::PurchasePaymentDocuments;
 use clresolve_resolver::cpu_share::CpuJobUrgency;
 use clresolve_resolver::resolve::NameQuestion;
 use futures_util::FutureExt as _;
@@ -13,9 +13,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::label::BoundedText;
-use super::tool::{McpTool, name_argument, parse_arguments};
+use super::tool::{McpTool, agent_name_argument_schema, parse_arguments};
 use crate::mcp::answer::{McpToolAnswer, McpToolFailure, ProgramText};
-use crate::mcp::asker::{McpBackend, ResolverAnswer, parse_on_pool};
+use crate::mcp::asker::{McpBackend, ResolutionWithResolver, parse_message_on_cpu_pool};
 use crate::mcp::form;
 
 pub(super) static TOOL: McpTool = McpTool {
@@ -28,7 +28,7 @@ pub(super) static TOOL: McpTool = McpTool {
      it was decided. Rely on a receipt only where the state is trusted. Nothing is remembered.",
     arguments: || {
         let members = json!({
-            "name": name_argument(),
+            "name": agent_name_argument_schema(),
             "receipt": {"type": "string", "description": "The receipt's JSON text, byte for byte as it came; never parsed and written again"},
             "request": {"type": "string", "description": "The JSON text of the request that it answers, as it was sent"},
             "decision": {"type": "string", "description": "The JSON text of the decision that the payment was made on"},
@@ -56,22 +56,24 @@ struct VerifyReceiptArguments {
 
 async fn verify_receipt(asker: &dyn McpBackend, given: Value) -> Result<McpToolAnswer, McpToolFailure> {
     let VerifyReceiptArguments { name, receipt, request, decision, payment, settlement } = parse_arguments(given)?;
-    let read = move || -> Result<(Option<AgentRequest>, Purchase), String> {
+    let read = move || -> Result<(Option<AgentRequest>, PurchasePaymentDocuments), String> {
         let request = request.map(|text| AgentRequest::from_bytes(text.as_bytes())).transpose();
         let request = request.map_err(|error| format!("request: {error}"))?;
         let decision = decision.as_deref().map(str::as_bytes);
-        Ok((request, Purchase::from_documents(decision, payment.as_deref(), settlement)?))
+        Ok((request, PurchasePaymentDocuments::from_documents(decision, payment.as_deref(), settlement)?))
     };
-    let (request, purchase) = parse_on_pool(asker, read).await?.map_err(|why| McpToolFailure::malformed(&why))?;
+    let (request, purchase) =
+        parse_message_on_cpu_pool(asker, read).await?.map_err(|why| McpToolFailure::malformed(&why))?;
     let (name, receipt) = (name.into(), receipt.into_bytes());
     let question = Arc::new(ReceiptVerificationRequest { name, receipt, request, purchase });
-    let ResolverAnswer { resolver, resolution } = asker.ask(NameQuestion::new(&*question.name)).await?;
+    let ResolutionWithResolver { resolver, resolution } =
+        asker.resolve_question(NameQuestion::new(&*question.name)).await?;
     let work = async move {
         let found = resolver.verify_receipt_with_resolution(&resolution, question).await;
         let said = receipt_sentence(&found).with_codes(found.codes.iter().map(String::as_str));
         McpToolAnswer::from_document(&resolver, said, &form::RECEIPT, found).await
     };
-    asker.run_admitted(Box::pin(work)).await
+    asker.run_as_resolution(Box::pin(work)).await
 }
 
 fn receipt_sentence(found: &ReceiptVerificationDocument) -> ProgramText {
@@ -93,7 +95,7 @@ fn receipt_sentence(found: &ReceiptVerificationDocument) -> ProgramText {
         Some(settled) => signed.with_sentence(", and ").with_sentence(settled),
         None => signed,
     };
-    match found.caveat() {
+    match found.unnamed_agent_caveat() {
         Some(caveat) => signed.with_sentence(". ").with_sentence(caveat),
         None => signed.with_sentence("."),
     }

@@ -8,36 +8,36 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio::time::timeout;
 
-use clresolve_traffic::{Daemon, announce, exchange};
+use clresolve_traffic::{DaemonProcess, announce_to_prometheus, http_get};
 
-use crate::line::{Laid, Line};
+use crate::line::{SwitchableTcpProxy, TcpProxyMode};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A daemon that may be killed and restarted.
-pub(crate) struct Member {
+pub(crate) struct RestartableDaemon {
     config: PathBuf,
     /// The proxy through which Prometheus finds it after each restart.
-    watched: Laid,
-    lives: Mutex<Lives>,
+    watched: SwitchableTcpProxy,
+    lives: Mutex<RestartableDaemonState>,
 }
 
-struct Lives {
+struct RestartableDaemonState {
     started: u64,
-    daemon: Option<Daemon>,
+    daemon: Option<DaemonProcess>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ApiKind {
+pub(crate) enum DaemonApiKind {
     /// Whether a request may pass.
     Gate,
     /// What is proven about a name.
     Report,
 }
 
-impl ApiKind {
+impl DaemonApiKind {
     /// The path of the query for a name.
-    pub(crate) fn path(self, name: &str) -> String {
+    pub(crate) fn request_path(self, name: &str) -> String {
         match self {
             Self::Gate => format!("/v1/gate/{name}/summarize"),
             Self::Report => format!("/v1/verdicts/{name}"),
@@ -45,7 +45,7 @@ impl ApiKind {
     }
 }
 
-pub(crate) enum DaemonReply {
+pub(crate) enum DaemonRequestOutcome {
     /// The whole response, head and body.
     Answer(String),
     /// The daemon was down, or was killed before it answered.
@@ -54,70 +54,74 @@ pub(crate) enum DaemonReply {
     Unanswered(String),
 }
 
-impl Member {
+impl RestartableDaemon {
     pub(crate) async fn start(config: PathBuf, instance: &str) -> anyhow::Result<Self> {
-        let daemon = Daemon::start(&config).await?;
-        let watched = Laid::new(Line::To(daemon.address)).await?;
-        announce(instance, watched.address)?;
-        Ok(Self { config, watched, lives: Mutex::new(Lives { started: 1, daemon: Some(daemon) }) })
+        let daemon = DaemonProcess::start(&config).await?;
+        let watched = SwitchableTcpProxy::new(TcpProxyMode::To(daemon.address)).await?;
+        announce_to_prometheus(instance, watched.address)?;
+        Ok(Self { config, watched, lives: Mutex::new(RestartableDaemonState { started: 1, daemon: Some(daemon) }) })
     }
 
     /// Restarts it after it was killed.
-    pub(crate) async fn start_again(&self) -> anyhow::Result<()> {
-        let daemon = Daemon::start(&self.config).await?;
-        self.watched.set(Line::To(daemon.address));
-        let mut lives = self.lives();
+    pub(crate) async fn restart(&self) -> anyhow::Result<()> {
+        let daemon = DaemonProcess::start(&self.config).await?;
+        self.watched.set_mode(TcpProxyMode::To(daemon.address));
+        let mut lives = self.lock_state();
         lives.started += 1;
         lives.daemon = Some(daemon);
         Ok(())
     }
 
     pub(crate) fn kill(&self) -> anyhow::Result<()> {
-        self.take()?.signal("-KILL")
+        self.take_daemon()?.signal("-KILL")
     }
 
     /// Sends SIGTERM, and waits until the process has ended.
     pub(crate) async fn stop(&self) -> anyhow::Result<()> {
-        self.take()?.stop().await
+        self.take_daemon()?.stop().await
     }
 
     /// Makes it reload its configuration.
     pub(crate) fn reload(&self) -> anyhow::Result<()> {
-        self.lives().daemon.as_mut().context("it is down")?.signal("-HUP")
+        self.lock_state().daemon.as_mut().context("it is down")?.signal("-HUP")
     }
 
     /// Its resident memory in KiB, if it is up.
-    pub(crate) fn memory(&self) -> anyhow::Result<u64> {
-        self.lives().daemon.as_ref().context("it is down")?.memory("VmRSS:")
+    pub(crate) fn resident_memory_kib(&self) -> anyhow::Result<u64> {
+        self.lock_state().daemon.as_ref().context("it is down")?.memory_kib("VmRSS:")
     }
 
     /// Fails if the process has ended by itself.
-    pub(crate) fn is_alive(&self) -> anyhow::Result<()> {
-        self.lives().daemon.as_mut().map_or(Ok(()), Daemon::is_alive)
+    pub(crate) fn ensure_alive(&self) -> anyhow::Result<()> {
+        self.lock_state().daemon.as_mut().map_or(Ok(()), DaemonProcess::ensure_alive)
     }
 
     /// Sends one request on its own connection.
-    pub(crate) async fn ask(&self, path: &str) -> DaemonReply {
-        let Some((life, address)) = self.place() else { return DaemonReply::Down };
-        let why = match timeout(PATIENCE, exchange(address, path)).await {
-            Ok(Ok(answer)) if answer.starts_with("HTTP/1.1 ") => return DaemonReply::Answer(answer),
+    pub(crate) async fn send_request(&self, path: &str) -> DaemonRequestOutcome {
+        let Some((life, address)) = self.generation_and_address() else { return DaemonRequestOutcome::Down };
+        let why = match timeout(PATIENCE, http_get(address, path)).await {
+            Ok(Ok(answer)) if answer.starts_with("HTTP/1.1 ") => return DaemonRequestOutcome::Answer(answer),
             Ok(Ok(answer)) => format!("unexpected response {answer:?}"),
             Ok(Err(error)) => error.to_string(),
             Err(_) => "no answer in time".to_owned(),
         };
-        if self.place() == Some((life, address)) { DaemonReply::Unanswered(why) } else { DaemonReply::Down }
+        if self.generation_and_address() == Some((life, address)) {
+            DaemonRequestOutcome::Unanswered(why)
+        } else {
+            DaemonRequestOutcome::Down
+        }
     }
 
-    fn place(&self) -> Option<(u64, SocketAddr)> {
-        let lives = self.lives();
+    fn generation_and_address(&self) -> Option<(u64, SocketAddr)> {
+        let lives = self.lock_state();
         lives.daemon.as_ref().map(|daemon| (lives.started, daemon.address))
     }
 
-    fn take(&self) -> anyhow::Result<Daemon> {
-        self.lives().daemon.take().context("it is down")
+    fn take_daemon(&self) -> anyhow::Result<DaemonProcess> {
+        self.lock_state().daemon.take().context("it is down")
     }
 
-    fn lives(&self) -> MutexGuard<'_, Lives> {
+    fn lock_state(&self) -> MutexGuard<'_, RestartableDaemonState> {
         self.lives.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -35,38 +35,38 @@ use std::time::Duration;
 use anyhow::ensure;
 use tokio::task::JoinSet;
 
-use fleet::ApiKind;
-use stage::{DAEMONS, Stage};
-use trouble::Lot;
+use fleet::DaemonApiKind;
+use stage::{ChaosTestEnvironment, DAEMONS};
+use trouble::FaultScheduleRng;
 
 /// Number of clients per daemon, by API.
-const CLIENTS: [(ApiKind, usize); 2] = [(ApiKind::Gate, 4), (ApiKind::Report, 2)];
+const CLIENTS: [(DaemonApiKind, usize); 2] = [(DaemonApiKind::Gate, 4), (DaemonApiKind::Report, 2)];
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let seconds = std::env::args().nth(1).map_or(Ok(60), |text| text.parse::<u64>())?;
     ensure!(seconds > 0, "expected: chaos [SECONDS]");
-    let stage = Arc::new(Stage::start(Duration::from_secs(seconds)).await?);
+    let stage = Arc::new(ChaosTestEnvironment::start(Duration::from_secs(seconds)).await?);
     stage.warm_up().await?;
     let mut work = JoinSet::new();
     for member in 0..DAEMONS {
         for (api, clients) in CLIENTS {
             for client in 0..clients {
-                work.spawn(Arc::clone(&stage).client(member, api, client));
+                work.spawn(Arc::clone(&stage).run_client(member, api, client));
             }
         }
     }
-    work.spawn(trouble::of_endpoints(Arc::clone(&stage), Lot::new(1)));
-    work.spawn(trouble::of_hosts(Arc::clone(&stage), Lot::new(2)));
-    work.spawn(trouble::of_redis(Arc::clone(&stage), Lot::new(3)));
-    work.spawn(trouble::of_daemons(Arc::clone(&stage), Lot::new(4)));
-    work.spawn(trouble::of_names(Arc::clone(&stage), Lot::new(5)));
-    work.spawn(Arc::clone(&stage).memory());
+    work.spawn(trouble::inject_endpoint_faults(Arc::clone(&stage), FaultScheduleRng::new(1)));
+    work.spawn(trouble::inject_host_faults(Arc::clone(&stage), FaultScheduleRng::new(2)));
+    work.spawn(trouble::inject_redis_faults(Arc::clone(&stage), FaultScheduleRng::new(3)));
+    work.spawn(trouble::inject_daemon_faults(Arc::clone(&stage), FaultScheduleRng::new(4)));
+    work.spawn(trouble::change_name_records(Arc::clone(&stage), FaultScheduleRng::new(5)));
+    work.spawn(Arc::clone(&stage).sample_memory());
     while let Some(done) = work.join_next().await {
         done??;
     }
     for member in &stage.fleet {
         member.stop().await?;
     }
-    stage.report.print(seconds)
+    stage.report.print_and_check(seconds)
 }

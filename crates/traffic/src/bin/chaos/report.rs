@@ -8,7 +8,7 @@ use anyhow::{Context as _, ensure};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::fleet::{ApiKind, DaemonReply};
+use crate::fleet::{DaemonApiKind, DaemonRequestOutcome};
 
 /// Every daemon must notice a change within this time under any fault except a stall of all endpoints. It covers an
 /// endpoint that was just polled, a stalled next one, and a busy machine.
@@ -31,14 +31,14 @@ const SHOWN: usize = 20;
 /// Maximum length of each, in characters.
 const SHOWN_CHARS: usize = 300;
 
-pub(crate) struct GateAnswer {
+pub(crate) struct ParsedGateResponse {
     pub(crate) is_allowed: bool,
     code: String,
 }
 
-impl GateAnswer {
+impl ParsedGateResponse {
     /// `None` if the status is neither 200 nor 403.
-    pub(crate) fn of(answer: &str) -> Option<Self> {
+    pub(crate) fn parse(answer: &str) -> Option<Self> {
         let is_allowed = match answer.get(9..12)? {
             "200" => true,
             "403" => false,
@@ -50,16 +50,16 @@ impl GateAnswer {
 }
 
 /// A response to `/v1/verdicts/NAME`.
-enum VerdictAnswer {
+enum ParsedVerdictResponse {
     /// A verdict: its state, and how it was served.
     Verdict { state: String, served: String },
     /// A problem with this code and a retry time.
     Refusal(String),
 }
 
-impl VerdictAnswer {
+impl ParsedVerdictResponse {
     /// `None` for any other response.
-    fn of(answer: &str) -> Option<Self> {
+    fn parse(answer: &str) -> Option<Self> {
         let (head, body) = answer.split_once("\r\n\r\n")?;
         let body: Value = serde_json::from_str(body).ok()?;
         let text = |place: &str| body.pointer(place).and_then(Value::as_str).map(str::to_owned);
@@ -71,7 +71,7 @@ impl VerdictAnswer {
     }
 
     /// The label under which it is counted.
-    fn row(self) -> String {
+    fn count_label(self) -> String {
         match self {
             Self::Verdict { state, served } if served == "stale" => format!("{state}, stale"),
             Self::Verdict { state, .. } => state,
@@ -81,10 +81,10 @@ impl VerdictAnswer {
 }
 
 #[derive(Default)]
-pub(crate) struct Report(Mutex<ReportCounts>);
+pub(crate) struct ChaosTestReport(Mutex<ChaosTestCounts>);
 
 #[derive(Default)]
-struct ReportCounts {
+struct ChaosTestCounts {
     allowed: u64,
     /// Refusals of good names, by code.
     refused: BTreeMap<String, u64>,
@@ -102,7 +102,7 @@ struct ReportCounts {
     memory: Vec<u64>,
 }
 
-impl ReportCounts {
+impl ChaosTestCounts {
     /// Records that a request for a name that may have changed, sent at `asked`, was allowed.
     fn allowed_at(&mut self, name: &str, asked: Instant, answer: &str) {
         let Some((since, last)) = self.turned.get_mut(name) else { return };
@@ -113,88 +113,90 @@ impl ReportCounts {
         }
     }
 
-    fn gate_said(&mut self, name: &str, asked: Instant, answer: &str) {
-        match GateAnswer::of(answer) {
+    fn record_gate_response(&mut self, name: &str, asked: Instant, answer: &str) {
+        match ParsedGateResponse::parse(answer) {
             None => self.wrong.push(format!("{name}: {answer}")),
-            Some(said) if said.is_allowed && !is_good(name) => self.wrong.push(format!("{name} is allowed: {answer}")),
+            Some(said) if said.is_allowed && !is_good_name(name) => {
+                self.wrong.push(format!("{name} is allowed: {answer}"))
+            }
             Some(said) if said.is_allowed => {
                 self.allowed += 1;
                 self.allowed_at(name, asked, answer);
             }
-            Some(said) if is_good(name) => *self.refused.entry(said.code).or_default() += 1,
+            Some(said) if is_good_name(name) => *self.refused.entry(said.code).or_default() += 1,
             Some(_) => self.denied += 1,
         }
     }
 
-    fn report_said(&mut self, name: &str, asked: Instant, answer: &str) {
-        let Some(said) = VerdictAnswer::of(answer) else {
+    fn record_verdict_response(&mut self, name: &str, asked: Instant, answer: &str) {
+        let Some(said) = ParsedVerdictResponse::parse(answer) else {
             return self.wrong.push(format!("{name}: neither verdict nor problem: {answer}"));
         };
-        let is_trusted = matches!(&said, VerdictAnswer::Verdict { state, .. } if state == "trusted");
-        if is_trusted && is_good(name) {
+        let is_trusted = matches!(&said, ParsedVerdictResponse::Verdict { state, .. } if state == "trusted");
+        if is_trusted && is_good_name(name) {
             self.allowed_at(name, asked, answer);
         } else if is_trusted {
             self.wrong.push(format!("{name} is trusted: {answer}"));
         }
-        *self.described.entry(said.row()).or_default() += 1;
+        *self.described.entry(said.count_label()).or_default() += 1;
     }
 }
 
-fn is_good(name: &str) -> bool {
+fn is_good_name(name: &str) -> bool {
     name == "good.eth" || name.starts_with("turning")
 }
 
-impl Report {
-    fn seen(&self) -> MutexGuard<'_, ReportCounts> {
+impl ChaosTestReport {
+    fn lock_counts(&self) -> MutexGuard<'_, ChaosTestCounts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn trouble(&self, what: &'static str) {
-        *self.seen().troubles.entry(what).or_default() += 1;
+    pub(crate) fn count_fault(&self, what: &'static str) {
+        *self.lock_counts().troubles.entry(what).or_default() += 1;
     }
 
     /// Records the response of a daemon to a request for `name` that was sent at `asked`.
-    pub(crate) fn heard(&self, api: ApiKind, name: &str, asked: Instant, said: &DaemonReply) {
-        let mut seen = self.seen();
+    pub(crate) fn record_outcome(&self, api: DaemonApiKind, name: &str, asked: Instant, said: &DaemonRequestOutcome) {
+        let mut seen = self.lock_counts();
         let answer = match said {
-            DaemonReply::Down => {
+            DaemonRequestOutcome::Down => {
                 seen.down += 1;
                 return;
             }
-            DaemonReply::Unanswered(why) => return seen.wrong.push(format!("{name}: {why}")),
-            DaemonReply::Answer(answer) => answer,
+            DaemonRequestOutcome::Unanswered(why) => return seen.wrong.push(format!("{name}: {why}")),
+            DaemonRequestOutcome::Answer(answer) => answer,
         };
         match api {
-            ApiKind::Gate => {
+            DaemonApiKind::Gate => {
                 seen.slowest = seen.slowest.max(asked.elapsed());
-                seen.gate_said(name, asked, answer);
+                seen.record_gate_response(name, asked, answer);
             }
-            ApiKind::Report => seen.report_said(name, asked, answer),
+            DaemonApiKind::Report => seen.record_verdict_response(name, asked, answer),
         }
     }
 
     /// Records that a name has lost its trust.
-    pub(crate) fn turns(&self, name: &str) {
+    pub(crate) fn record_trust_loss(&self, name: &str) {
         let now = Instant::now();
-        self.seen().turned.insert(name.to_owned(), (now, now));
+        self.lock_counts().turned.insert(name.to_owned(), (now, now));
     }
 
     /// Records that the original record is about to be restored. The change counts only if the name was allowed before
     /// it.
-    pub(crate) fn returns(&self, name: &str, was_allowed: bool) {
-        let mut seen = self.seen();
+    pub(crate) fn record_restoration(&self, name: &str, was_allowed: bool) {
+        let mut seen = self.lock_counts();
         if let Some((since, last)) = seen.turned.remove(name).filter(|_| was_allowed) {
             seen.known.push(last - since);
         }
     }
 
     /// Records the memory of the daemon that is never killed, in KiB.
-    pub(crate) fn took(&self, memory: u64) {
-        self.seen().memory.push(memory);
+    pub(crate) fn record_memory(&self, memory: u64) {
+        self.lock_counts().memory.push(memory);
     }
 
-    pub(crate) fn print(&self, seconds: u64) -> anyhow::Result<()> {
-        let mut seen = self.seen();
+    pub(crate) fn print_and_check(&self, seconds: u64) -> anyhow::Result<()> {
+        let mut seen = self.lock_counts();
         seen.known.sort();
         println!("chaos of {seconds} s");
         println!("good names             {} answers of 200", seen.allowed);

@@ -13,10 +13,10 @@ use clresolve_sandbox::spec::SandboxSpec;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 
-use crate::fleet::{ApiKind, DaemonReply, Member};
-use crate::line::{Laid, Line};
-use crate::report::{GateAnswer, Report};
-use crate::server::Redis;
+use crate::fleet::{DaemonApiKind, DaemonRequestOutcome, RestartableDaemon};
+use crate::line::{SwitchableTcpProxy, TcpProxyMode};
+use crate::report::{ChaosTestReport, ParsedGateResponse};
+use crate::server::RedisServerProcess;
 
 /// Number of daemons. The first one is never killed.
 pub(crate) const DAEMONS: usize = 3;
@@ -35,33 +35,33 @@ const LOOK: Duration = Duration::from_secs(1);
 
 const MAC_KEY: &str = "3333333333333333333333333333333333333333333333333333333333333333";
 
-pub(crate) struct Stage {
+pub(crate) struct ChaosTestEnvironment {
     pub(crate) end: Instant,
-    pub(crate) fleet: Vec<Member>,
+    pub(crate) fleet: Vec<RestartableDaemon>,
     /// The proxy to each endpoint, and its normal target.
-    pub(crate) endpoints: Vec<(Laid, Line)>,
+    pub(crate) endpoints: Vec<(SwitchableTcpProxy, TcpProxyMode)>,
     /// The proxy to all hosts and the gateway, and its normal target.
-    pub(crate) hosts: (Laid, Line),
+    pub(crate) hosts: (SwitchableTcpProxy, TcpProxyMode),
     /// The chain endpoint of the lying network, and the address of its hosts and gateway.
-    pub(crate) liar: Line,
-    pub(crate) lying_hosts: Line,
-    pub(crate) redis: std::sync::Mutex<Redis>,
+    pub(crate) liar: TcpProxyMode,
+    pub(crate) lying_hosts: TcpProxyMode,
+    pub(crate) redis: std::sync::Mutex<RedisServerProcess>,
     /// Locked while all endpoints stall, and until a change must be known, because no daemon could notice it meanwhile.
     pub(crate) sight: Mutex<CustomSandbox>,
-    pub(crate) report: Report,
+    pub(crate) report: ChaosTestReport,
     _lying: CustomSandbox,
     _folder: tempfile::TempDir,
 }
 
-impl Stage {
+impl ChaosTestEnvironment {
     pub(crate) async fn start(time: Duration) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
-        let world = CustomSandbox::start(&spec(false)).await?;
-        let lying = CustomSandbox::start(&spec(true)).await?;
-        let redis = Redis::start(&[]).context("install redis-server")?;
+        let world = CustomSandbox::start(&chaos_sandbox_spec(false)).await?;
+        let lying = CustomSandbox::start(&chaos_sandbox_spec(true)).await?;
+        let redis = RedisServerProcess::start(&[]).context("install redis-server")?;
         let mut config = world.config();
-        let endpoints = lay_endpoints(&world, &mut config).await?;
-        let hosts = lay_hosts(&mut config).await?;
+        let endpoints = start_endpoint_proxies(&world, &mut config).await?;
+        let hosts = start_hosts_proxy(&mut config).await?;
         let of_liar = lying.config();
         // Its hosts have the same names as the others, so their certificates must be trusted too.
         config.network.ca_pems.extend_from_slice(&of_liar.network.ca_pems);
@@ -72,10 +72,10 @@ impl Stage {
         config.chain.proof = Some(ChainProofMode::Quorum);
         config.chain.head_poll = POLL;
         config.redis.url = Some(redis.url());
-        config.redis.mac_key = Some(redis.key_file(&[MAC_KEY]));
+        config.redis.mac_key = Some(redis.write_mac_key_file(&[MAC_KEY]));
         let mut fleet = Vec::new();
         for number in 0..DAEMONS {
-            fleet.push(start(&config, folder.path(), number).await?);
+            fleet.push(start_daemon(&config, folder.path(), number).await?);
         }
         let liar = lying.start_rpc_endpoint(SandboxRpcFault::None, ServedChainState::Growing, false).await?;
         Ok(Self {
@@ -83,78 +83,88 @@ impl Stage {
             fleet,
             endpoints,
             hosts,
-            liar: leads_to(&liar.url)?,
-            lying_hosts: Line::To(host_server(&of_liar)?.parse()?),
+            liar: forwarding_mode(&liar.url)?,
+            lying_hosts: TcpProxyMode::To(host_server(&of_liar)?.parse()?),
             redis: std::sync::Mutex::new(redis),
             sight: Mutex::new(world),
-            report: Report::default(),
+            report: ChaosTestReport::default(),
             _lying: lying,
             _folder: folder,
         })
     }
 
-    pub(crate) fn goes_on(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         Instant::now() < self.end
     }
 
     /// Makes every daemon resolve the good names, so that a later refusal is significant.
     pub(crate) async fn warm_up(&self) -> anyhow::Result<()> {
         for member in &self.fleet {
-            for name in std::iter::once("good.eth".to_owned()).chain((0..TURNING).map(turning)) {
+            for name in std::iter::once("good.eth".to_owned()).chain((0..TURNING).map(turning_name)) {
                 // Unlike the gate, the report API waits for the resolution.
-                member.ask(&ApiKind::Report.path(&name)).await;
-                let DaemonReply::Answer(said) = member.ask(&ApiKind::Gate.path(&name)).await else {
+                member.send_request(&DaemonApiKind::Report.request_path(&name)).await;
+                let DaemonRequestOutcome::Answer(said) =
+                    member.send_request(&DaemonApiKind::Gate.request_path(&name)).await
+                else {
                     anyhow::bail!("{name}: no answer")
                 };
-                ensure!(GateAnswer::of(&said).is_some_and(|said| said.is_allowed), "{name}: {said}");
+                ensure!(ParsedGateResponse::parse(&said).is_some_and(|said| said.is_allowed), "{name}: {said}");
             }
         }
         Ok(())
     }
 
     /// Queries one daemon about every name in a loop.
-    pub(crate) async fn client(self: Arc<Self>, member: usize, api: ApiKind, client: usize) -> anyhow::Result<()> {
+    pub(crate) async fn run_client(
+        self: Arc<Self>,
+        member: usize,
+        api: DaemonApiKind,
+        client: usize,
+    ) -> anyhow::Result<()> {
         let names = ["good.eth", "bad.eth", "unproven.eth"].map(str::to_owned);
-        let names: Vec<String> = names.into_iter().chain((0..TURNING).map(turning)).collect();
+        let names: Vec<String> = names.into_iter().chain((0..TURNING).map(turning_name)).collect();
         for name in names.iter().cycle().skip(client) {
-            if !self.goes_on() {
+            if !self.is_running() {
                 break;
             }
             let asked = Instant::now();
-            let said = self.fleet[member].ask(&api.path(name)).await;
-            self.report.heard(api, name, asked, &said);
+            let said = self.fleet[member].send_request(&api.request_path(name)).await;
+            self.report.record_outcome(api, name, asked, &said);
             sleep(PAUSE).await;
         }
         Ok(())
     }
 
     /// Samples the memory of the daemon that is never killed.
-    pub(crate) async fn memory(self: Arc<Self>) -> anyhow::Result<()> {
-        while self.goes_on() {
+    pub(crate) async fn sample_memory(self: Arc<Self>) -> anyhow::Result<()> {
+        while self.is_running() {
             for member in &self.fleet {
-                member.is_alive()?;
+                member.ensure_alive()?;
             }
-            self.report.took(self.fleet[0].memory()?);
+            self.report.record_memory(self.fleet[0].resident_memory_kib()?);
             sleep(LOOK).await;
         }
         Ok(())
     }
 }
 
-async fn start(config: &Config, folder: &Path, number: usize) -> anyhow::Result<Member> {
+async fn start_daemon(config: &Config, folder: &Path, number: usize) -> anyhow::Result<RestartableDaemon> {
     let file = folder.join(format!("{number}.toml"));
     config.save(&file)?;
-    Member::start(file, &format!("fleet-{number}")).await
+    RestartableDaemon::start(file, &format!("fleet-{number}")).await
 }
 
 /// Three endpoints of three operators, each behind a proxy.
-async fn lay_endpoints(world: &CustomSandbox, config: &mut Config) -> anyhow::Result<Vec<(Laid, Line)>> {
+async fn start_endpoint_proxies(
+    world: &CustomSandbox,
+    config: &mut Config,
+) -> anyhow::Result<Vec<(SwitchableTcpProxy, TcpProxyMode)>> {
     config.chain.endpoints.clear();
     let mut laid = Vec::new();
     for operator in ["one.example", "two.example", "three.example"] {
         let mut endpoint = world.start_rpc_endpoint(SandboxRpcFault::None, ServedChainState::Growing, false).await?;
-        let line = leads_to(&endpoint.url)?;
-        let before = Laid::new(line).await?;
+        let line = forwarding_mode(&endpoint.url)?;
+        let before = SwitchableTcpProxy::new(line).await?;
         endpoint.url = format!("http://{}/", before.address).parse()?;
         endpoint.operator = operator.to_owned();
         config.chain.endpoints.push(endpoint);
@@ -164,10 +174,10 @@ async fn lay_endpoints(world: &CustomSandbox, config: &mut Config) -> anyhow::Re
 }
 
 /// Puts all hosts, which are one server, behind one proxy.
-async fn lay_hosts(config: &mut Config) -> anyhow::Result<(Laid, Line)> {
+async fn start_hosts_proxy(config: &mut Config) -> anyhow::Result<(SwitchableTcpProxy, TcpProxyMode)> {
     let server = host_server(config)?;
-    let line = Line::To(server.parse()?);
-    let before = Laid::new(line).await?;
+    let line = TcpProxyMode::To(server.parse()?);
+    let before = SwitchableTcpProxy::new(line).await?;
     for rule in &mut config.network.connect_to {
         *rule = rule.to_string().replace(&server, &before.address.to_string()).parse()?;
     }
@@ -180,17 +190,17 @@ fn host_server(config: &Config) -> anyhow::Result<String> {
     Ok(rule.splitn(3, ':').nth(2).context("HOST:PORT:ADDRESS:PORT")?.to_owned())
 }
 
-fn leads_to(url: &url::Url) -> anyhow::Result<Line> {
-    Ok(Line::To(url.socket_addrs(|| None)?.into_iter().next().context("an address")?))
+fn forwarding_mode(url: &url::Url) -> anyhow::Result<TcpProxyMode> {
+    Ok(TcpProxyMode::To(url.socket_addrs(|| None)?.into_iter().next().context("an address")?))
 }
 
-pub(crate) fn turning(number: usize) -> String {
+pub(crate) fn turning_name(number: usize) -> String {
     format!("turning-{number}.eth")
 }
 
 /// Good, bad and turning names. In the lying network, the chain makes all of them good, its hosts serve another version
 /// of each card, and its gateway serves blocks with one changed byte under the true CIDs.
-fn spec(is_lie: bool) -> SandboxSpec {
+fn chaos_sandbox_spec(is_lie: bool) -> SandboxSpec {
     let served = if is_lie { "web = \"other\"\nipfs = \"lie\"\n" } else { "" };
     let agent =
         |name: &str, rest: &str| format!("[[agent]]\nname = \"{name}\"\nabout = \"In the chaos.\"\n{served}{rest}\n");
@@ -199,6 +209,6 @@ fn spec(is_lie: bool) -> SandboxSpec {
     agents += &agent("good.eth", "");
     agents += &agent("bad.eth", bad("route = \"v1.0.0\""));
     agents += &agent("unproven.eth", bad("[agent.latest]\n\"cl.owner\" = \"thief.eth\""));
-    agents.extend((0..TURNING).map(|number| agent(&turning(number), "")));
+    agents.extend((0..TURNING).map(|number| agent(&turning_name(number), "")));
     SandboxSpec::parse(&agents).expect("it is as the sandbox reads it")
 }

@@ -9,7 +9,7 @@ use alloy_primitives::{Address, B256, address};
 use anyhow::bail;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{EnsAnswer, NameReading};
-use clresolve_core::records::RecordKey;
+use clresolve_core::records::TextRecordKey;
 use clresolve_resolver::Resolver;
 use clresolve_resolver::config::RpcEndpointConfig;
 use clresolve_resolver::sandbox::CustomSandbox;
@@ -19,7 +19,7 @@ use clresolve_sandbox::chain::{
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::{Instant, sleep_until};
 
-use crate::endpoint::{EndpointProxy, RequestCounts};
+use crate::endpoint::{EndpointProxy, EndpointRequestCounts};
 use crate::scale::SLOT;
 
 /// Number of hot names: as many as one call reads.
@@ -45,7 +45,7 @@ const LIES: [SandboxRpcFault; 3] =
 
 /// How an endpoint treats the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Conduct {
+pub(crate) enum RpcEndpointBehaviour {
     /// It serves the newest block.
     Honest,
     /// It serves the chain without the newest block.
@@ -55,27 +55,27 @@ pub(crate) enum Conduct {
 }
 
 /// The endpoints in the order of the configuration, each of another operator.
-pub(crate) const ENDPOINTS: [(&str, Conduct); 4] = [
-    ("honest-1", Conduct::Honest),
-    ("lying", Conduct::Lying),
-    ("behind", Conduct::Behind),
-    ("honest-2", Conduct::Honest),
+pub(crate) const ENDPOINTS: [(&str, RpcEndpointBehaviour); 4] = [
+    ("honest-1", RpcEndpointBehaviour::Honest),
+    ("lying", RpcEndpointBehaviour::Lying),
+    ("behind", RpcEndpointBehaviour::Behind),
+    ("honest-2", RpcEndpointBehaviour::Honest),
 ];
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct HotRecord {
+pub(crate) struct HotNameRecordKey {
     pub(crate) name: usize,
-    pub(crate) key: RecordKey,
+    pub(crate) key: TextRecordKey,
 }
 
 /// The chain, and the endpoints that serve it.
-pub(crate) struct SlottedChain {
+pub(crate) struct SlotPacedSandboxChain {
     builder: SandboxChainBuilder,
-    names: Vec<HotName>,
+    names: Vec<HotNameTextRecords>,
     newest: Arc<SandboxChain>,
     /// The chain without the newest block.
     before: Arc<SandboxChain>,
-    nodes: Vec<Node>,
+    nodes: Vec<ProxiedRpcNode>,
     /// When slot 0 begins, by the system's clock and by the timer's.
     first: Timestamp,
     began: Instant,
@@ -85,29 +85,29 @@ pub(crate) struct SlottedChain {
 }
 
 /// A hot name and its original records.
-struct HotName {
+struct HotNameTextRecords {
     name: EnsName,
     texts: BTreeMap<String, String>,
 }
 
-struct Node {
-    conduct: Conduct,
+struct ProxiedRpcNode {
+    conduct: RpcEndpointBehaviour,
     server: SandboxRpcServer,
     proxy: EndpointProxy,
 }
 
 /// How many blocks and requests there were by some moment.
-pub(crate) struct RequestSample {
+pub(crate) struct RequestCountSample {
     pub(crate) heads: u32,
     /// In the order of [`ENDPOINTS`].
-    pub(crate) requests: Vec<RequestCounts>,
+    pub(crate) requests: Vec<EndpointRequestCounts>,
 }
 
 pub(crate) fn hot_name(index: usize) -> String {
     format!("hot-{index}.eth")
 }
 
-impl SlottedChain {
+impl SlotPacedSandboxChain {
     /// Registers the hot names with their records in `world`, which continues to serve their cards. The records are
     /// final, and nothing that is written later becomes final.
     pub(crate) async fn start(world: &CustomSandbox) -> anyhow::Result<Self> {
@@ -115,7 +115,7 @@ impl SlottedChain {
         let mut builder = SandboxChainBuilder::new()?;
         let publisher = SandboxNameRegistration::new(EnsName::parse(PUBLISHER)?, PUBLISHER_ACCOUNT);
         builder.register_name(&SandboxNameRegistration { addr: Some(PUBLISHER_ACCOUNT), ..publisher })?;
-        for HotName { name, texts } in &names {
+        for HotNameTextRecords { name, texts } in &names {
             let registration = SandboxNameRegistration::new(name.clone(), PUBLISHER_ACCOUNT);
             builder.register_name(&SandboxNameRegistration { texts: texts.clone(), ..registration })?;
         }
@@ -129,7 +129,7 @@ impl SlottedChain {
         for (_, conduct) in ENDPOINTS {
             let server = SandboxRpcServer::bind(Arc::clone(&newest)).await?;
             let address: SocketAddr = server.url().trim_start_matches("http://").parse()?;
-            nodes.push(Node { conduct, proxy: EndpointProxy::start(address).await?, server });
+            nodes.push(ProxiedRpcNode { conduct, proxy: EndpointProxy::start(address).await?, server });
         }
         let before = Arc::clone(&newest);
         Ok(Self { builder, names, newest, before, nodes, first, began, slot: 0, heads: 0 })
@@ -140,7 +140,7 @@ impl SlottedChain {
     }
 
     /// The endpoints as a daemon configures them.
-    pub(crate) fn endpoints(&self) -> anyhow::Result<Vec<RpcEndpointConfig>> {
+    pub(crate) fn endpoint_configs(&self) -> anyhow::Result<Vec<RpcEndpointConfig>> {
         let mut endpoints = Vec::new();
         for (node, (label, _)) in self.nodes.iter().zip(ENDPOINTS) {
             endpoints.push(RpcEndpointConfig {
@@ -153,12 +153,12 @@ impl SlottedChain {
         Ok(endpoints)
     }
 
-    pub(crate) fn sample(&self) -> RequestSample {
-        RequestSample { heads: self.heads, requests: self.nodes.iter().map(|node| node.proxy.counts()).collect() }
+    pub(crate) fn sample_request_counts(&self) -> RequestCountSample {
+        RequestCountSample { heads: self.heads, requests: self.nodes.iter().map(|node| node.proxy.counts()).collect() }
     }
 
     /// Waits for the next slot that is not missed.
-    pub(crate) async fn next_slot(&mut self) {
+    pub(crate) async fn wait_for_next_slot(&mut self) {
         self.slot += 1;
         if self.slot.is_multiple_of(MISSED_EVERY) {
             self.slot += 1;
@@ -167,14 +167,14 @@ impl SlottedChain {
     }
 
     /// Changes the value of a record in the next block.
-    pub(crate) fn change(&mut self, record: HotRecord) -> anyhow::Result<()> {
+    pub(crate) fn change(&mut self, record: HotNameRecordKey) -> anyhow::Result<()> {
         let name = &self.names[record.name].name;
         Ok(self.builder.set_text(name, record.key.as_str(), CHANGED)?)
     }
 
     /// Restores the original value of a record in the next block.
-    pub(crate) fn restore(&mut self, record: HotRecord) -> anyhow::Result<()> {
-        let HotName { name, texts } = &self.names[record.name];
+    pub(crate) fn restore(&mut self, record: HotNameRecordKey) -> anyhow::Result<()> {
+        let HotNameTextRecords { name, texts } = &self.names[record.name];
         let (key, none) = (record.key.as_str(), String::new());
         Ok(self.builder.set_text(name, key, texts.get(key).unwrap_or(&none))?)
     }
@@ -189,11 +189,11 @@ impl SlottedChain {
 
     /// Serves the block that was sealed last.
     pub(crate) fn publish(&self) {
-        for Node { conduct, server, .. } in &self.nodes {
+        for ProxiedRpcNode { conduct, server, .. } in &self.nodes {
             match conduct {
-                Conduct::Honest => server.serve_chain(Arc::clone(&self.newest)),
-                Conduct::Behind => server.serve_chain(Arc::clone(&self.before)),
-                Conduct::Lying => {
+                RpcEndpointBehaviour::Honest => server.serve_chain(Arc::clone(&self.newest)),
+                RpcEndpointBehaviour::Behind => server.serve_chain(Arc::clone(&self.before)),
+                RpcEndpointBehaviour::Lying => {
                     server.set_fault(LIES[self.heads as usize % LIES.len()]);
                     server.serve_chain(Arc::clone(&self.newest));
                 }
@@ -203,19 +203,19 @@ impl SlottedChain {
 }
 
 /// The hot names and their records in `world`.
-async fn read_names(world: &CustomSandbox) -> anyhow::Result<Vec<HotName>> {
+async fn read_names(world: &CustomSandbox) -> anyhow::Result<Vec<HotNameTextRecords>> {
     let resolver = Resolver::new(&world.config()).await?;
     let mut names = Vec::new();
     for index in 0..NAMES {
         let name = EnsName::parse(&hot_name(index))?;
-        let texts = texts(&resolver.read_records(&name).await?)?;
-        names.push(HotName { name, texts });
+        let texts = text_records(&resolver.read_records(&name).await?)?;
+        names.push(HotNameTextRecords { name, texts });
     }
     Ok(names)
 }
 
-fn texts(reading: &NameReading) -> anyhow::Result<BTreeMap<String, String>> {
+fn text_records(reading: &NameReading) -> anyhow::Result<BTreeMap<String, String>> {
     let EnsAnswer::Records(found) = &reading.answer else { bail!("a hot name has no records") };
-    let text = |key: RecordKey| Some((key.as_str().to_owned(), found.records.text(key)?.to_owned()));
-    Ok(RecordKey::ALL.into_iter().filter_map(text).collect())
+    let text = |key: TextRecordKey| Some((key.as_str().to_owned(), found.records.text(key)?.to_owned()));
+    Ok(TextRecordKey::ALL.into_iter().filter_map(text).collect())
 }

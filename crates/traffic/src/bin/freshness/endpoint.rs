@@ -19,7 +19,7 @@ use crate::scale::LATENCY;
 
 /// Number of HTTP requests that an endpoint has received. A batch counts as one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RequestCounts {
+pub(crate) struct EndpointRequestCounts {
     /// For the newest block alone.
     pub(crate) polls: u64,
     pub(crate) others: u64,
@@ -28,10 +28,10 @@ pub(crate) struct RequestCounts {
 /// A running proxy. It ends with the program.
 pub(crate) struct EndpointProxy {
     pub(crate) address: SocketAddr,
-    upstream: Arc<ProxyState>,
+    upstream: Arc<EndpointProxyState>,
 }
 
-struct ProxyState {
+struct EndpointProxyState {
     node: SocketAddr,
     polls: AtomicU64,
     others: AtomicU64,
@@ -41,7 +41,7 @@ impl EndpointProxy {
     pub(crate) async fn start(node: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let upstream = Arc::new(ProxyState { node, polls: AtomicU64::new(0), others: AtomicU64::new(0) });
+        let upstream = Arc::new(EndpointProxyState { node, polls: AtomicU64::new(0), others: AtomicU64::new(0) });
         let listener = listener.tap_io(|stream| {
             // A failure only makes answers slower.
             let _ = stream.set_nodelay(true);
@@ -51,20 +51,23 @@ impl EndpointProxy {
         Ok(Self { address, upstream })
     }
 
-    pub(crate) fn counts(&self) -> RequestCounts {
+    pub(crate) fn counts(&self) -> EndpointRequestCounts {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        RequestCounts { polls: count(&self.upstream.polls), others: count(&self.upstream.others) }
+        EndpointRequestCounts { polls: count(&self.upstream.polls), others: count(&self.upstream.others) }
     }
 }
 
-async fn forward(State(upstream): State<Arc<ProxyState>>, body: Bytes) -> Result<impl IntoResponse, StatusCode> {
+async fn forward(
+    State(upstream): State<Arc<EndpointProxyState>>,
+    body: Bytes,
+) -> Result<impl IntoResponse, StatusCode> {
     upstream.count(&body);
     sleep(LATENCY).await;
-    let answer = upstream.ask(&body).await.map_err(|_| StatusCode::BAD_GATEWAY)?;
+    let answer = upstream.forward_to_node(&body).await.map_err(|_| StatusCode::BAD_GATEWAY)?;
     Ok(([(header::CONTENT_TYPE, "application/json")], answer))
 }
 
-impl ProxyState {
+impl EndpointProxyState {
     fn count(&self, request: &[u8]) {
         let contains = |text: &str| request.windows(text.len()).any(|part| part == text.as_bytes());
         let is_poll = contains("\"eth_getBlockByNumber\"") && contains("\"latest\"") && !contains("\"eth_call\"");
@@ -73,7 +76,7 @@ impl ProxyState {
     }
 
     /// The body of the node's answer.
-    async fn ask(&self, request: &[u8]) -> io::Result<Vec<u8>> {
+    async fn forward_to_node(&self, request: &[u8]) -> io::Result<Vec<u8>> {
         let mut stream = TcpStream::connect(self.node).await?;
         let length = request.len();
         let head = format!("POST / HTTP/1.1\r\nhost: node\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");

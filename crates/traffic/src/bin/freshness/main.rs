@@ -32,12 +32,12 @@ use anyhow::{Context as _, ensure};
 use clresolve_resolver::config::{ChainProofMode, Config, ListenAddress};
 use clresolve_resolver::sandbox::CustomSandbox;
 use clresolve_sandbox::spec::SandboxSpec;
-use clresolve_traffic::{Daemon, exchange};
+use clresolve_traffic::{DaemonProcess, http_get};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use chain::{ENDPOINTS, NAMES, PUBLISHER, RequestSample, SlottedChain, hot_name};
-use report::{BlockPlan, Report};
+use chain::{ENDPOINTS, NAMES, PUBLISHER, RequestCountSample, SlotPacedSandboxChain, hot_name};
+use report::{BlockRecordWrites, FreshnessReport};
 use scale::{FACTOR, LATENCY, SLOT};
 
 /// Number of clients, and the pause of each between two requests.
@@ -67,41 +67,41 @@ const ASK_AGAIN: Duration = Duration::from_millis(100);
 async fn main() -> anyhow::Result<()> {
     let changes = std::env::args().nth(1).map_or(Ok(1000), |text| text.parse::<usize>())?;
     ensure!(changes > 0, "expected: freshness [CHANGES]");
-    let world = CustomSandbox::start(&spec().map_err(anyhow::Error::msg)?).await?;
-    let mut chain = SlottedChain::start(&world).await?;
+    let world = CustomSandbox::start(&freshness_sandbox_spec().map_err(anyhow::Error::msg)?).await?;
+    let mut chain = SlotPacedSandboxChain::start(&world).await?;
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("clresolve.toml");
-    let config = config(&world, &chain)?;
+    let config = daemon_config(&world, &chain)?;
     config.save(&file)?;
     print_setting(&config);
 
     let starting = tokio::spawn(start_daemon(file));
     while !starting.is_finished() {
-        quiet_block(&mut chain).await?;
+        seal_unchanged_block(&mut chain).await?;
     }
     let mut daemon = starting.await??;
-    let report = Arc::new(Report::new());
+    let report = Arc::new(FreshnessReport::new());
     let mut clients = JoinSet::new();
     for client in 0..CLIENTS {
-        clients.spawn(ask_on(daemon.address, client, Arc::clone(&report)));
+        clients.spawn(query_gate_repeatedly(daemon.address, client, Arc::clone(&report)));
     }
-    let begun = chain.sample();
+    let begun = chain.sample_request_counts();
     for _ in 0..QUIET_BLOCKS {
-        quiet_block(&mut chain).await?;
+        seal_unchanged_block(&mut chain).await?;
     }
-    let quiet = chain.sample();
+    let quiet = chain.sample_request_counts();
     change_records(changes, &mut chain, &report, &mut daemon).await?;
-    let ended = chain.sample();
+    let ended = chain.sample_request_counts();
     clients.shutdown().await;
     daemon.stop().await?;
 
-    print_requests(&begun, &quiet, "nothing changes");
-    print_requests(&quiet, &ended, "every block changes a name");
-    report.print()
+    print_request_rates(&begun, &quiet, "nothing changes");
+    print_request_rates(&quiet, &ended, "every block changes a name");
+    report.print_and_check()
 }
 
 /// The hot names and their owner.
-fn spec() -> Result<SandboxSpec, String> {
+fn freshness_sandbox_spec() -> Result<SandboxSpec, String> {
     let mut spec = format!("[[name]]\nname = \"{PUBLISHER}\"\nholder = \"publisher\"\naddr = \"publisher\"\n");
     for index in 0..NAMES {
         spec += &format!("[[agent]]\nname = \"{}\"\nabout = \"It is asked for all the time.\"\n", hot_name(index));
@@ -110,13 +110,13 @@ fn spec() -> Result<SandboxSpec, String> {
 }
 
 /// A configuration with the hosts of `world`, the endpoints of `chain`, and the default times at this scale.
-fn config(world: &CustomSandbox, chain: &SlottedChain) -> anyhow::Result<Config> {
+fn daemon_config(world: &CustomSandbox, chain: &SlotPacedSandboxChain) -> anyhow::Result<Config> {
     let mut config = world.config();
     config.http.listen = ListenAddress::loopback(0);
     // The daemon sees all clients as one.
     config.http.cold_runs_per_minute = u32::MAX;
     config.chain.genesis = Some(chain.genesis());
-    config.chain.endpoints = chain.endpoints()?;
+    config.chain.endpoints = chain.endpoint_configs()?;
     config.chain.proof = Some(ChainProofMode::Quorum);
     config.chain.max_head_age = Some(SLOT * MAX_HEAD_AGE);
     config.chain.head_poll /= FACTOR;
@@ -137,11 +137,11 @@ fn print_setting(config: &Config) {
 }
 
 /// Starts the daemon, and waits until its gate allows every hot name.
-async fn start_daemon(config: PathBuf) -> anyhow::Result<Daemon> {
-    let daemon = Daemon::start(&config).await?;
+async fn start_daemon(config: PathBuf) -> anyhow::Result<DaemonProcess> {
+    let daemon = DaemonProcess::start(&config).await?;
     let is_warm = async {
         for name in 0..NAMES {
-            while !exchange(daemon.address, &gate(name)).await?.starts_with("HTTP/1.1 200 ") {
+            while !http_get(daemon.address, &gate_path(name)).await?.starts_with("HTTP/1.1 200 ") {
                 sleep(ASK_AGAIN).await;
             }
         }
@@ -152,8 +152,8 @@ async fn start_daemon(config: PathBuf) -> anyhow::Result<Daemon> {
 }
 
 /// Seals a block without a change.
-async fn quiet_block(chain: &mut SlottedChain) -> anyhow::Result<()> {
-    chain.next_slot().await;
+async fn seal_unchanged_block(chain: &mut SlotPacedSandboxChain) -> anyhow::Result<()> {
+    chain.wait_for_next_slot().await;
     chain.seal()?;
     chain.publish();
     Ok(())
@@ -162,16 +162,16 @@ async fn quiet_block(chain: &mut SlottedChain) -> anyhow::Result<()> {
 /// Changes a record in every block, and restores each, until `changes` records are restored.
 async fn change_records(
     changes: usize,
-    chain: &mut SlottedChain,
-    report: &Report,
-    daemon: &mut Daemon,
+    chain: &mut SlotPacedSandboxChain,
+    report: &FreshnessReport,
+    daemon: &mut DaemonProcess,
 ) -> anyhow::Result<()> {
     let mut idle = 0;
-    while report.finished() < changes {
-        daemon.is_alive()?;
-        chain.next_slot().await;
-        let plan = report.plan(report.changes() < changes);
-        idle = if is_empty(&plan) { idle + 1 } else { 0 };
+    while report.restored_change_count() < changes {
+        daemon.ensure_alive()?;
+        chain.wait_for_next_slot().await;
+        let plan = report.plan(report.change_count() < changes);
+        idle = if is_plan_empty(&plan) { idle + 1 } else { 0 };
         ensure!(idle <= IDLE_BLOCKS, "no hot name is trusted again");
         for record in &plan.restored {
             chain.restore(*record)?;
@@ -180,37 +180,37 @@ async fn change_records(
             chain.change(record)?;
         }
         chain.seal()?;
-        report.sealed(&plan);
+        report.record_sealed_block(&plan);
         chain.publish();
     }
     Ok(())
 }
 
-fn is_empty(plan: &BlockPlan) -> bool {
+fn is_plan_empty(plan: &BlockRecordWrites) -> bool {
     plan.changed.is_none() && plan.restored.is_empty()
 }
 
 /// Queries the gate about every hot name in a loop.
-async fn ask_on(daemon: SocketAddr, client: usize, report: Arc<Report>) {
+async fn query_gate_repeatedly(daemon: SocketAddr, client: usize, report: Arc<FreshnessReport>) {
     // At any time, the clients query different names.
     let first = client * NAMES / CLIENTS;
     for name in (0..NAMES).cycle().skip(first) {
         let asked = Instant::now();
-        match timeout(PATIENCE, exchange(daemon, &gate(name))).await {
-            Ok(Ok(answer)) => report.answered(name, asked, &answer),
-            Ok(Err(error)) => report.unanswered(name, &error.to_string()),
-            Err(_) => report.unanswered(name, "none in time"),
+        match timeout(PATIENCE, http_get(daemon, &gate_path(name))).await {
+            Ok(Ok(answer)) => report.record_response(name, asked, &answer),
+            Ok(Err(error)) => report.record_missing_response(name, &error.to_string()),
+            Err(_) => report.record_missing_response(name, "none in time"),
         }
         sleep(PAUSE).await;
     }
 }
 
-fn gate(name: usize) -> String {
+fn gate_path(name: usize) -> String {
     format!("/v1/gate/{}/summarize", hot_name(name))
 }
 
 /// Prints the number of requests to each endpoint per head and hot name between two samples.
-fn print_requests(from: &RequestSample, to: &RequestSample, meanwhile: &str) {
+fn print_request_rates(from: &RequestCountSample, to: &RequestCountSample, meanwhile: &str) {
     let heads = f64::from(to.heads - from.heads);
     let per_name = |requests: f64| requests / NAMES as f64;
     let calls = NAMES.div_ceil(NAMES_PER_CALL);

@@ -6,10 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use clresolve_core::records::RecordKey;
+use clresolve_core::records::TextRecordKey;
 use tokio::time::Instant;
 
-use crate::chain::{HotRecord, NAMES};
+use crate::chain::{HotNameRecordKey, NAMES};
 use crate::scale::FACTOR;
 
 /// How many blocks after its change a record is restored.
@@ -27,15 +27,15 @@ const SHOWN: usize = 20;
 /// Maximum length of a printed answer, in characters.
 const SHOWN_CHARS: usize = 300;
 
-enum GateAnswer {
+enum GateResponseDecision {
     Allowed,
     /// With this code.
     Denied(String),
 }
 
-impl GateAnswer {
+impl GateResponseDecision {
     /// `None` unless the status is 200 or 403.
-    fn of(answer: &str) -> Option<Self> {
+    fn parse(answer: &str) -> Option<Self> {
         match answer.get(9..12)? {
             "200" => Some(Self::Allowed),
             "403" => {
@@ -48,19 +48,19 @@ impl GateAnswer {
 }
 
 /// The gate's latest response for a hot name.
-enum NameState {
+enum HotNameGateState {
     /// The records are the original ones, and the gate allows the name.
     Open,
     /// The records are the original ones, but the gate refuses the name.
     Refused,
     /// A record is changed.
-    Changed(Change),
+    Changed(RecordChangeObservation),
     /// The record was restored at this moment. The gate has not allowed the name since.
     Restored(Instant),
 }
 
-struct Change {
-    key: RecordKey,
+struct RecordChangeObservation {
+    key: TextRecordKey,
     /// When its block was sealed.
     sealed: Instant,
     /// When the next block was sealed.
@@ -73,18 +73,18 @@ struct Change {
     lasting_refusal: Option<Instant>,
 }
 
-impl Change {
-    fn new(key: RecordKey, sealed: Instant) -> Self {
+impl RecordChangeObservation {
+    fn new(key: TextRecordKey, sealed: Instant) -> Self {
         Self { key, sealed, next_block: None, blocks: 0, closed: None, lasting_refusal: None }
     }
 
     /// Records the response to a request sent at `asked`. Returns whether it is right.
-    fn note(&mut self, asked: Instant, answer: GateAnswer) -> bool {
+    fn record_response(&mut self, asked: Instant, answer: GateResponseDecision) -> bool {
         if asked < self.sealed {
             return true;
         }
         match answer {
-            GateAnswer::Denied(code) => {
+            GateResponseDecision::Denied(code) => {
                 let now = Instant::now();
                 if !TRANSIENT.contains(&code.as_str()) {
                     self.lasting_refusal.get_or_insert(now);
@@ -92,7 +92,7 @@ impl Change {
                 self.closed.get_or_insert((now, code));
                 true
             }
-            GateAnswer::Allowed => {
+            GateResponseDecision::Allowed => {
                 if self.closed.as_ref().is_some_and(|(at, _)| asked >= *at) {
                     self.closed = None;
                 }
@@ -102,15 +102,15 @@ impl Change {
     }
 }
 
-pub(crate) struct BlockPlan {
-    pub(crate) changed: Option<HotRecord>,
-    pub(crate) restored: Vec<HotRecord>,
+pub(crate) struct BlockRecordWrites {
+    pub(crate) changed: Option<HotNameRecordKey>,
+    pub(crate) restored: Vec<HotNameRecordKey>,
 }
 
-pub(crate) struct Report(Mutex<Observations>);
+pub(crate) struct FreshnessReport(Mutex<FreshnessObservations>);
 
-struct Observations {
-    names: Vec<NameState>,
+struct FreshnessObservations {
+    names: Vec<HotNameGateState>,
     /// The index of the next name to change.
     next: usize,
     changes: usize,
@@ -126,10 +126,10 @@ struct Observations {
     wrong: Vec<String>,
 }
 
-impl Report {
+impl FreshnessReport {
     pub(crate) fn new() -> Self {
-        Self(Mutex::new(Observations {
-            names: (0..NAMES).map(|_| NameState::Refused).collect(),
+        Self(Mutex::new(FreshnessObservations {
+            names: (0..NAMES).map(|_| HotNameGateState::Refused).collect(),
             next: 0,
             changes: 0,
             delays: Vec::new(),
@@ -141,97 +141,97 @@ impl Report {
         }))
     }
 
-    fn observations(&self) -> MutexGuard<'_, Observations> {
+    fn lock_observations(&self) -> MutexGuard<'_, FreshnessObservations> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records the gate's response for the hot name with this index.
-    pub(crate) fn answered(&self, name: usize, asked: Instant, answer: &str) {
-        let mut observations = self.observations();
-        let Observations { names, allowed, refused, wrong, .. } = &mut *observations;
-        let Some(gate) = GateAnswer::of(answer) else {
+    pub(crate) fn record_response(&self, name: usize, asked: Instant, answer: &str) {
+        let mut observations = self.lock_observations();
+        let FreshnessObservations { names, allowed, refused, wrong, .. } = &mut *observations;
+        let Some(gate) = GateResponseDecision::parse(answer) else {
             return wrong.push(format!("hot name {name}: {answer}"));
         };
-        *allowed += u64::from(matches!(gate, GateAnswer::Allowed));
+        *allowed += u64::from(matches!(gate, GateResponseDecision::Allowed));
         match (&mut names[name], gate) {
-            (NameState::Changed(change), gate) => {
-                if !change.note(asked, gate) {
+            (HotNameGateState::Changed(change), gate) => {
+                if !change.record_response(asked, gate) {
                     let since = change.sealed.elapsed();
                     wrong.push(format!("hot name {name} is allowed again {since:?} after its change: {answer}"));
                 }
             }
-            (NameState::Restored(since), GateAnswer::Allowed) if asked < *since => {}
-            (state, GateAnswer::Allowed) => *state = NameState::Open,
-            (NameState::Restored(_), GateAnswer::Denied(_)) => {}
-            (state, GateAnswer::Denied(code)) => {
+            (HotNameGateState::Restored(since), GateResponseDecision::Allowed) if asked < *since => {}
+            (state, GateResponseDecision::Allowed) => *state = HotNameGateState::Open,
+            (HotNameGateState::Restored(_), GateResponseDecision::Denied(_)) => {}
+            (state, GateResponseDecision::Denied(code)) => {
                 *refused.entry(code).or_default() += 1;
-                *state = NameState::Refused;
+                *state = HotNameGateState::Refused;
             }
         }
     }
 
     /// Records a request without a response.
-    pub(crate) fn unanswered(&self, name: usize, why: &str) {
-        self.observations().wrong.push(format!("hot name {name}: no answer: {why}"));
+    pub(crate) fn record_missing_response(&self, name: usize, why: &str) {
+        self.lock_observations().wrong.push(format!("hot name {name}: no answer: {why}"));
     }
 
     /// The writes of the next block. With `may_change`, the next name that the gate allows is changed.
-    pub(crate) fn plan(&self, may_change: bool) -> BlockPlan {
-        let observations = self.observations();
+    pub(crate) fn plan(&self, may_change: bool) -> BlockRecordWrites {
+        let observations = self.lock_observations();
         let names = &observations.names;
-        let due = |(name, state): (usize, &NameState)| match state {
-            NameState::Changed(change) if change.blocks + 1 >= RESTORED_AFTER => {
-                Some(HotRecord { name, key: change.key })
+        let due = |(name, state): (usize, &HotNameGateState)| match state {
+            HotNameGateState::Changed(change) if change.blocks + 1 >= RESTORED_AFTER => {
+                Some(HotNameRecordKey { name, key: change.key })
             }
             _ => None,
         };
         let restored = names.iter().enumerate().filter_map(due).collect();
         let mut in_turn = (0..NAMES).map(|offset| (observations.next + offset) % NAMES);
-        let open = in_turn.find(|name| matches!(names[*name], NameState::Open));
-        let key = RecordKey::CARD[observations.changes % RecordKey::CARD.len()];
-        BlockPlan { changed: open.filter(|_| may_change).map(|name| HotRecord { name, key }), restored }
+        let open = in_turn.find(|name| matches!(names[*name], HotNameGateState::Open));
+        let key = TextRecordKey::CARD[observations.changes % TextRecordKey::CARD.len()];
+        BlockRecordWrites { changed: open.filter(|_| may_change).map(|name| HotNameRecordKey { name, key }), restored }
     }
 
     /// Records that a block with these writes is sealed.
-    pub(crate) fn sealed(&self, plan: &BlockPlan) {
+    pub(crate) fn record_sealed_block(&self, plan: &BlockRecordWrites) {
         let now = Instant::now();
-        let mut observations = self.observations();
+        let mut observations = self.lock_observations();
         for state in &mut observations.names {
-            if let NameState::Changed(change) = state {
+            if let HotNameGateState::Changed(change) = state {
                 change.next_block.get_or_insert(now);
                 change.blocks += 1;
             }
         }
         for record in &plan.restored {
-            let before = replace(&mut observations.names[record.name], NameState::Restored(now));
-            if let NameState::Changed(change) = before {
-                observations.record(change, now);
+            let before = replace(&mut observations.names[record.name], HotNameGateState::Restored(now));
+            if let HotNameGateState::Changed(change) = before {
+                observations.count_finished_change(change, now);
             }
         }
-        if let Some(HotRecord { name, key }) = plan.changed {
-            observations.names[name] = NameState::Changed(Change::new(key, now));
+        if let Some(HotNameRecordKey { name, key }) = plan.changed {
+            observations.names[name] = HotNameGateState::Changed(RecordChangeObservation::new(key, now));
             observations.changes += 1;
             observations.next = name + 1;
         }
     }
 
     /// Number of records that were changed and restored.
-    pub(crate) fn finished(&self) -> usize {
-        self.observations().delays.len()
+    pub(crate) fn restored_change_count(&self) -> usize {
+        self.lock_observations().delays.len()
     }
 
-    pub(crate) fn changes(&self) -> usize {
-        self.observations().changes
+    pub(crate) fn change_count(&self) -> usize {
+        self.lock_observations().changes
     }
 
     /// Prints the results.
     ///
     /// # Errors
     /// If the gate closed too late too often, or gave a wrong response.
-    pub(crate) fn print(&self) -> anyhow::Result<()> {
-        let mut observations = self.observations();
+    pub(crate) fn print_and_check(&self) -> anyhow::Result<()> {
+        let mut observations = self.lock_observations();
         observations.delays.sort_unstable();
-        let Observations { delays, in_time, closed_with, allowed, refused, wrong, .. } = &*observations;
+        let FreshnessObservations { delays, in_time, closed_with, allowed, refused, wrong, .. } = &*observations;
         let (middle, slowest) = (delays.get(delays.len() / 2), delays.last());
         let (middle, slowest) = (middle.context("nothing was changed")?, slowest.context("nothing was changed")?);
         let percent = *in_time as f64 * 100.0 / delays.len() as f64;
@@ -257,9 +257,9 @@ impl Report {
     }
 }
 
-impl Observations {
+impl FreshnessObservations {
     /// Counts a change whose record is restored at `now`. A gate that never closed counts as late.
-    fn record(&mut self, change: Change, now: Instant) {
+    fn count_finished_change(&mut self, change: RecordChangeObservation, now: Instant) {
         let (closed_at, code) = change.closed.unwrap_or_else(|| (now, "no refusal".to_owned()));
         self.delays.push(closed_at - change.sealed);
         self.in_time += usize::from(change.next_block.is_some_and(|next| closed_at < next));

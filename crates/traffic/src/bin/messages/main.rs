@@ -14,8 +14,8 @@ use std::time::Duration;
 use anyhow::{Context as _, bail, ensure};
 use clresolve_resolver::sandbox::CustomSandbox;
 use clresolve_sandbox::spec::SandboxSpec;
-use clresolve_traffic::Daemon;
-use clresolve_traffic::documents::{self, DocumentAnswer, WorstDocumentRequest};
+use clresolve_traffic::DaemonProcess;
+use clresolve_traffic::documents::{self, DocumentResponseClass, WorstCaseDocumentRequest};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
@@ -40,7 +40,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 async fn main() -> anyhow::Result<()> {
     let [folder, most] = &std::env::args().skip(1).collect::<Vec<_>>()[..] else { bail!("messages FOLDER MOST") };
     let (folder, most) = (Path::new(folder), most.parse::<u64>()?);
-    let world = CustomSandbox::start(&SandboxSpec::parse(&agents()).map_err(anyhow::Error::msg)?).await?;
+    let world = CustomSandbox::start(&SandboxSpec::parse(&agents_toml()).map_err(anyhow::Error::msg)?).await?;
     let mut config = world.config();
     config.http.listen = clresolve_resolver::config::ListenAddress::loopback(0);
     config.http.cold_runs_per_minute = u32::MAX;
@@ -48,18 +48,21 @@ async fn main() -> anyhow::Result<()> {
     config.timeout = Duration::from_secs(600);
     let file = folder.join("clresolve.toml");
     config.save(&file)?;
-    let daemon = Daemon::start(&file).await?;
+    let daemon = DaemonProcess::start(&file).await?;
     let mut exceeded = 0;
     for (path, body) in SMALL {
-        answer(&daemon, &documents::posted(path, body)).await?;
+        send_request(&daemon, &documents::post_request_text(path, body)).await?;
     }
-    answer(&daemon, &format!("GET /v1/verdicts/{} HTTP/1.1\r\nhost: {}\r\n\r\n", documents::LARGE, documents::HOST))
-        .await?;
-    for question in documents::questions() {
-        control(&daemon, folder, &["--zero"])?;
-        ask(&daemon, &question).await?;
-        control(&daemon, folder, &["--dump"])?;
-        let (instructions, bytes) = (total(folder).await?, question.request.len() as u64);
+    send_request(
+        &daemon,
+        &format!("GET /v1/verdicts/{} HTTP/1.1\r\nhost: {}\r\n\r\n", documents::LARGE, documents::HOST),
+    )
+    .await?;
+    for question in documents::document_requests() {
+        run_callgrind_control(&daemon, folder, &["--zero"])?;
+        check_document(&daemon, &question).await?;
+        run_callgrind_control(&daemon, folder, &["--dump"])?;
+        let (instructions, bytes) = (read_instruction_count(folder).await?, question.request.len() as u64);
         println!("{instructions:12} instructions  {bytes:7} bytes to {}", question.to);
         exceeded += u32::from(instructions == 0 || instructions > most);
     }
@@ -68,21 +71,21 @@ async fn main() -> anyhow::Result<()> {
 }
 
 /// Two good agents, one with a large card.
-fn agents() -> String {
+fn agents_toml() -> String {
     let agent = |name: &str, rest: &str| format!("[[agent]]\nname = \"{name}\"\nabout = \"Is good.\"\n{rest}\n");
     let description = format!("card.patch = {{ description = \"{}\" }}", "x".repeat(LARGE_BYTES));
     let publisher = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n".to_owned();
     publisher + &agent("good.eth", "") + &agent(documents::LARGE, &description)
 }
 
-async fn ask(daemon: &Daemon, question: &WorstDocumentRequest) -> anyhow::Result<()> {
-    let said = answer(daemon, &question.request).await?;
+async fn check_document(daemon: &DaemonProcess, question: &WorstCaseDocumentRequest) -> anyhow::Result<()> {
+    let said = send_request(daemon, &question.request).await?;
     let excerpt = || said.chars().take(500).collect::<String>();
-    ensure!(question.classify(&said) == DocumentAnswer::Judged, "{}: {}", question.to, excerpt());
+    ensure!(question.classify(&said) == DocumentResponseClass::Judged, "{}: {}", question.to, excerpt());
     Ok(())
 }
 
-async fn answer(daemon: &Daemon, request: &str) -> anyhow::Result<String> {
+async fn send_request(daemon: &DaemonProcess, request: &str) -> anyhow::Result<String> {
     let mut stream = TcpStream::connect(daemon.address).await?;
     stream.write_all(request.replacen("\r\n", "\r\nconnection: close\r\n", 1).as_bytes()).await?;
     let mut said = String::new();
@@ -91,16 +94,19 @@ async fn answer(daemon: &Daemon, request: &str) -> anyhow::Result<String> {
 }
 
 /// Makes callgrind reset its counters, or write them.
-fn control(daemon: &Daemon, folder: &Path, command: &[&str]) -> anyhow::Result<()> {
-    let output =
-        Command::new("callgrind_control").args(command).arg(daemon.process().to_string()).current_dir(folder).output();
+fn run_callgrind_control(daemon: &DaemonProcess, folder: &Path, command: &[&str]) -> anyhow::Result<()> {
+    let output = Command::new("callgrind_control")
+        .args(command)
+        .arg(daemon.process_id().to_string())
+        .current_dir(folder)
+        .output();
     let output = output.context("callgrind_control: valgrind has it")?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Ok(())
 }
 
 /// The latest count, once callgrind has written it. Removes the file.
-async fn total(folder: &Path) -> anyhow::Result<u64> {
+async fn read_instruction_count(folder: &Path) -> anyhow::Result<u64> {
     for _ in 0..LOOKS {
         for entry in fs::read_dir(folder)? {
             let path = entry?.path();

@@ -22,11 +22,11 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use axum::Router;
 use clresolve_resolver::sandbox::Sandbox;
-use clresolve_traffic::{Daemon, exchange, free_address};
+use clresolve_traffic::{DaemonProcess, free_address, http_get};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use nginx::Nginx;
+use nginx::NginxProcess;
 
 const DAEMONS: usize = 3;
 
@@ -58,51 +58,51 @@ async fn main() -> anyhow::Result<()> {
         config.http.listen = clresolve_resolver::config::ListenAddress::Tcp(free_address()?);
         let file = folder.path().join(format!("{number}.toml"));
         config.save(&file)?;
-        fleet.push(Member::start(file).await?);
+        fleet.push(FleetDaemon::start(file).await?);
     }
     let addresses = fleet.iter().map(|member| member.daemon.address).collect();
-    let nginx = Nginx::start(folder.path(), runtime().await?, addresses).await?;
+    let nginx = NginxProcess::start(folder.path(), start_agent_runtime().await?, addresses).await?;
 
-    let seen = Arc::new(RollingCounts::default());
+    let seen = Arc::new(RollingRestartReport::default());
     let end = Instant::now() + Duration::from_secs(seconds);
     let mut clients = JoinSet::new();
     for _ in 0..CLIENTS {
         for (name, status) in [(GOOD, "200"), (BAD, "403")] {
-            clients.spawn(ask_on(nginx.address, name, status, end, Arc::clone(&seen)));
+            clients.spawn(send_requests_until(nginx.address, name, status, end, Arc::clone(&seen)));
         }
     }
     let mut restarts = 0;
     while Instant::now() < end {
         let number = restarts % DAEMONS;
         let member = fleet.swap_remove(number);
-        nginx.leave_out(Some(number)).await?;
-        fleet.push(member.next_life().await?);
+        nginx.exclude_daemon(Some(number)).await?;
+        fleet.push(member.restart().await?);
         fleet.swap(number, DAEMONS - 1);
-        nginx.leave_out(None).await?;
+        nginx.exclude_daemon(None).await?;
         restarts += 1;
     }
     while let Some(client) = clients.join_next().await {
         client?;
     }
-    seen.print(seconds, restarts)
+    seen.print_and_check(seconds, restarts)
 }
 
 /// One daemon process of the fleet.
-struct Member {
+struct FleetDaemon {
     file: PathBuf,
-    daemon: Daemon,
+    daemon: DaemonProcess,
 }
 
-impl Member {
+impl FleetDaemon {
     /// Starts it, and waits until it is ready and has resolved the hot names.
     async fn start(file: PathBuf) -> anyhow::Result<Self> {
-        let daemon = Daemon::start(&file).await?;
+        let daemon = DaemonProcess::start(&file).await?;
         let is_ready = async {
-            while status(&exchange(daemon.address, "/readyz").await?) != "200" {
+            while status_code_text(&http_get(daemon.address, "/readyz").await?) != "200" {
                 sleep(LOOK).await;
             }
             for name in [GOOD, BAD] {
-                exchange(daemon.address, &format!("/v1/verdicts/{name}")).await?;
+                http_get(daemon.address, &format!("/v1/verdicts/{name}")).await?;
             }
             anyhow::Ok(())
         };
@@ -110,52 +110,58 @@ impl Member {
         Ok(Self { file, daemon })
     }
 
-    async fn next_life(self) -> anyhow::Result<Self> {
+    async fn restart(self) -> anyhow::Result<Self> {
         self.daemon.stop().await?;
         Self::start(self.file).await
     }
 }
 
 /// The agent runtime behind the proxy.
-async fn runtime() -> anyhow::Result<SocketAddr> {
+async fn start_agent_runtime() -> anyhow::Result<SocketAddr> {
     let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
     tokio::spawn(async move { axum::serve(listener, Router::new().fallback(async || "paid")).await });
     Ok(address)
 }
 
-async fn ask_on(proxy: SocketAddr, name: &'static str, deserved: &'static str, end: Instant, seen: Arc<RollingCounts>) {
+async fn send_requests_until(
+    proxy: SocketAddr,
+    name: &'static str,
+    deserved: &'static str,
+    end: Instant,
+    seen: Arc<RollingRestartReport>,
+) {
     while Instant::now() < end {
         let began = Instant::now();
-        let said = timeout(PATIENCE, exchange(proxy, &format!("/agents/{name}/summarize/v1"))).await;
+        let said = timeout(PATIENCE, http_get(proxy, &format!("/agents/{name}/summarize/v1"))).await;
         let lost = match &said {
-            Ok(Ok(answer)) if status(answer) == deserved => None,
+            Ok(Ok(answer)) if status_code_text(answer) == deserved => None,
             Ok(Ok(answer)) => Some(answer.lines().next().unwrap_or("an empty answer").to_owned()),
             Ok(Err(error)) => Some(error.to_string()),
             Err(_) => Some("no answer in time".to_owned()),
         };
-        seen.note(name, lost, began.elapsed());
+        seen.record_result(name, lost, began.elapsed());
         sleep(PAUSE).await;
     }
 }
 
-fn status(answer: &str) -> &str {
+fn status_code_text(answer: &str) -> &str {
     answer.split(' ').nth(1).unwrap_or_default()
 }
 
 #[derive(Default)]
-struct RollingCounts(Mutex<Counts>);
+struct RollingRestartReport(Mutex<RollingRestartCounts>);
 
 #[derive(Default)]
-struct Counts {
+struct RollingRestartCounts {
     /// Expected responses, by name.
     answered: BTreeMap<&'static str, u64>,
     times: Vec<Duration>,
     lost: Vec<String>,
 }
 
-impl RollingCounts {
-    fn note(&self, name: &'static str, lost: Option<String>, time: Duration) {
+impl RollingRestartReport {
+    fn record_result(&self, name: &'static str, lost: Option<String>, time: Duration) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         counts.times.push(time);
         match lost {
@@ -164,7 +170,7 @@ impl RollingCounts {
         }
     }
 
-    fn print(&self, seconds: u64, restarts: usize) -> anyhow::Result<()> {
+    fn print_and_check(&self, seconds: u64, restarts: usize) -> anyhow::Result<()> {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         counts.times.sort_unstable();
         let at = |share: usize| counts.times.get(counts.times.len().saturating_sub(1) * share / 1000).copied();

@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 const SHIPPED: &str = include_str!("../../../linked/nginx.conf");
 
-pub(crate) struct Nginx {
+pub(crate) struct NginxProcess {
     master: Child,
     pub(crate) address: SocketAddr,
     folder: PathBuf,
@@ -27,7 +27,7 @@ pub(crate) struct Nginx {
     daemons: Vec<SocketAddr>,
 }
 
-impl Drop for Nginx {
+impl Drop for NginxProcess {
     fn drop(&mut self) {
         // At SIGTERM, the master stops its workers. It may have ended already.
         let _ = Command::new("kill").args(["-TERM", &self.master.id().to_string()]).status();
@@ -35,7 +35,7 @@ impl Drop for Nginx {
     }
 }
 
-impl Nginx {
+impl NginxProcess {
     pub(crate) async fn start(folder: &Path, runtime: SocketAddr, daemons: Vec<SocketAddr>) -> anyhow::Result<Self> {
         let address = free_address()?;
         let file = folder.join("nginx.conf");
@@ -54,7 +54,7 @@ impl Nginx {
     }
 
     /// Removes one daemon from the configuration, or adds all, and waits until the old workers have ended.
-    pub(crate) async fn leave_out(&self, out: Option<usize>) -> anyhow::Result<()> {
+    pub(crate) async fn exclude_daemon(&self, out: Option<usize>) -> anyhow::Result<()> {
         let text = configuration(&self.folder, self.address, self.runtime, &self.daemons, out)?;
         std::fs::write(self.folder.join("nginx.conf"), text)?;
         let before = self.workers()?;

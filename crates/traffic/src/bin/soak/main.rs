@@ -20,8 +20,8 @@ use std::time::Duration;
 use anyhow::ensure;
 use clresolve_resolver::sandbox::CustomSandbox;
 use clresolve_sandbox::spec::SandboxSpec;
-use clresolve_traffic::documents::{self, DocumentAnswer, WorstDocumentRequest};
-use clresolve_traffic::{Daemon, announce, client, ensure_clients};
+use clresolve_traffic::documents::{self, DocumentResponseClass, WorstCaseDocumentRequest};
+use clresolve_traffic::{DaemonProcess, announce_to_prometheus, client_address, ensure_client_addresses};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
@@ -87,8 +87,8 @@ const ATTACKERS: [(&str, &str); 6] = [
 async fn main() -> anyhow::Result<()> {
     let seconds = std::env::args().nth(1).map_or(Ok(60), |text| text.parse::<u64>())?;
     ensure!(seconds > 0, "expected: soak [SECONDS]");
-    ensure_clients()?;
-    let world = CustomSandbox::start(&spec().map_err(anyhow::Error::msg)?).await?;
+    ensure_client_addresses()?;
+    let world = CustomSandbox::start(&soak_sandbox_spec().map_err(anyhow::Error::msg)?).await?;
     let folder = tempfile::tempdir()?;
     let mut config = world.config();
     config.http.listen = clresolve_resolver::config::ListenAddress::loopback(0);
@@ -99,23 +99,23 @@ async fn main() -> anyhow::Result<()> {
     config.http.discover = true;
     let file = folder.path().join("clresolve.toml");
     config.save(&file)?;
-    let mut daemon = Daemon::start(&file).await?;
-    announce("alone", daemon.address)?;
-    let run = Arc::new(Run::new(daemon.address, Instant::now() + Duration::from_secs(seconds)));
+    let mut daemon = DaemonProcess::start(&file).await?;
+    announce_to_prometheus("alone", daemon.address)?;
+    let run = Arc::new(SoakTestRun::new(daemon.address, Instant::now() + Duration::from_secs(seconds)));
     for name in ["good.eth", "bad.eth"] {
-        run.ask(Ipv4Addr::LOCALHOST, &get(&format!("/v1/verdicts/{name}"))).await?;
+        run.send_request(Ipv4Addr::LOCALHOST, &get_request_text(&format!("/v1/verdicts/{name}"))).await?;
     }
-    let idle = daemon.memory("VmRSS:")?;
-    run.drive().await?;
-    daemon.is_alive()?;
-    let metrics = run.ask(Ipv4Addr::LOCALHOST, &get("/metrics")).await?;
-    let above_idle = daemon.memory("VmHWM:")?.saturating_sub(idle);
+    let idle = daemon.memory_kib("VmRSS:")?;
+    run.run_clients().await?;
+    daemon.ensure_alive()?;
+    let metrics = run.send_request(Ipv4Addr::LOCALHOST, &get_request_text("/metrics")).await?;
+    let above_idle = daemon.memory_kib("VmHWM:")?.saturating_sub(idle);
     daemon.stop().await?;
-    run.report(seconds, config.gate.deadline, above_idle, &metrics)
+    run.print_and_check(seconds, config.gate.deadline, above_idle, &metrics)
 }
 
 /// A good, a large and a bad agent, the worst cards and the worst schemas under wildcards, and the attackers.
-fn spec() -> Result<SandboxSpec, String> {
+fn soak_sandbox_spec() -> Result<SandboxSpec, String> {
     let agent = |name: &str, rest: &str| format!("[[agent]]\nname = \"{name}\"\nabout = \"In the soak.\"\n{rest}\n");
     let mut agents = [
         "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n".to_owned(),
@@ -124,16 +124,16 @@ fn spec() -> Result<SandboxSpec, String> {
         agent(documents::LARGE, &format!("card.patch = {{ description = \"{}\" }}", "x".repeat(LARGE_BYTES))),
     ]
     .concat();
-    for (number, card) in documents::cards().iter().enumerate() {
+    for (number, card) in documents::worst_cards().iter().enumerate() {
         // A JSON string is also a TOML string, except for an escaped slash, which does not occur here.
         let card = format!("chain.resolver = \"parent-wildcard\"\ncard.text = {}", serde_json::Value::from(&**card));
         agents.push_str(&agent(&format!("a.worst-{number}.eth"), &card));
     }
-    let schemas = documents::schemas();
+    let schemas = documents::worst_schemas();
     for (number, schema) in schemas.iter().enumerate() {
         agents.push_str(&agent(&schema_host(number), &format!("card.text = {}", serde_json::Value::from(&**schema))));
     }
-    let at = |number: usize| documents::location(&schema_host(number % schemas.len()));
+    let at = |number: usize| documents::card_url(&schema_host(number % schemas.len()));
     let bound = |first: usize| format!("{{ request = \"{}\", receipt = \"{}\" }}", at(first), at(first + 1));
     let card = format!("card.patch = {{ schemas = {}, schemas_mirror = {} }}", bound(0), bound(2));
     agents.push_str(&agent("a.deep.eth", &format!("chain.resolver = \"parent-wildcard\"\n{card}")));
@@ -144,9 +144,9 @@ fn spec() -> Result<SandboxSpec, String> {
 }
 
 /// The requests to all routes and tools.
-fn questions() -> Vec<WorstDocumentRequest> {
-    let agents = (0..documents::cards().len()).map(|number| format!("a.worst-{number}.eth"));
-    documents::questions().into_iter().chain(documents::discoveries(agents)).collect()
+fn document_requests() -> Vec<WorstCaseDocumentRequest> {
+    let agents = (0..documents::worst_cards().len()).map(|number| format!("a.worst-{number}.eth"));
+    documents::document_requests().into_iter().chain(documents::discovery_requests(agents)).collect()
 }
 
 /// The agent whose card's URL serves a worst schema.
@@ -154,7 +154,7 @@ fn schema_host(number: usize) -> String {
     format!("schema-{number}.eth")
 }
 
-struct Run {
+struct SoakTestRun {
     to: SocketAddr,
     end: Instant,
     gate: Mutex<Vec<Duration>>,
@@ -162,7 +162,7 @@ struct Run {
     livez: Mutex<Vec<Duration>>,
     judged: AtomicU64,
     deep: AtomicU64,
-    documents: Vec<WorstDocumentRequest>,
+    documents: Vec<WorstCaseDocumentRequest>,
     cards: usize,
     sent: Mutex<BTreeMap<&'static str, u64>>,
     overloaded: AtomicU64,
@@ -172,7 +172,7 @@ struct Run {
     wrong: Mutex<Vec<String>>,
 }
 
-impl Run {
+impl SoakTestRun {
     fn new(to: SocketAddr, end: Instant) -> Self {
         Self {
             to,
@@ -182,8 +182,8 @@ impl Run {
             livez: Mutex::default(),
             judged: AtomicU64::new(0),
             deep: AtomicU64::new(0),
-            documents: questions(),
-            cards: documents::cards().len(),
+            documents: document_requests(),
+            cards: documents::worst_cards().len(),
             sent: Mutex::default(),
             overloaded: AtomicU64::new(0),
             attacks: AtomicU64::new(0),
@@ -197,33 +197,33 @@ impl Run {
         Instant::now() < self.end
     }
 
-    fn is_wrong(&self, what: String) {
+    fn record_wrong(&self, what: String) {
         self.wrong.lock().expect("no panic").push(what);
     }
 
-    async fn drive(self: &Arc<Self>) -> anyhow::Result<()> {
+    async fn run_clients(self: &Arc<Self>) -> anyhow::Result<()> {
         let mut work = JoinSet::new();
-        work.spawn(Arc::clone(self).liveness());
+        work.spawn(Arc::clone(self).poll_liveness());
         for number in 0..HONEST {
-            work.spawn(Arc::clone(self).honest(number));
+            work.spawn(Arc::clone(self).query_cached_names(number));
         }
         for number in 0..WORST {
-            work.spawn(Arc::clone(self).worst(number));
+            work.spawn(Arc::clone(self).request_worst_cards(number));
         }
         for number in 0..DEEP {
-            work.spawn(Arc::clone(self).deep(number));
+            work.spawn(Arc::clone(self).request_worst_schemas(number));
         }
         for number in 0..SENDERS {
-            work.spawn(Arc::clone(self).send(number));
+            work.spawn(Arc::clone(self).send_worst_documents(number));
         }
         for number in 0..HOLDERS {
-            work.spawn(Arc::clone(self).hold(number));
+            work.spawn(Arc::clone(self).hold_connections(number));
         }
         for number in 0..HOSTILE {
-            work.spawn(Arc::clone(self).hostile(number));
+            work.spawn(Arc::clone(self).send_hostile_requests(number));
         }
         for (number, (name, _)) in (0_u8..).zip(ATTACKERS) {
-            work.spawn(Arc::clone(self).attack(number, name));
+            work.spawn(Arc::clone(self).query_hostile_agent(number, name));
         }
         while let Some(done) = work.join_next().await {
             done?;
@@ -232,27 +232,27 @@ impl Run {
     }
 
     /// Sends one request on its own connection.
-    async fn ask(&self, from: Ipv4Addr, request: &str) -> io::Result<String> {
-        let mut stream = connect(from, self.to).await?;
-        answer_on(&mut stream, request).await
+    async fn send_request(&self, from: Ipv4Addr, request: &str) -> io::Result<String> {
+        let mut stream = connect_from(from, self.to).await?;
+        send_on_connection(&mut stream, request).await
     }
 
-    async fn liveness(self: Arc<Self>) {
+    async fn poll_liveness(self: Arc<Self>) {
         while self.is_running() {
             let asked = Instant::now();
-            match self.ask(client(0, 1), &get("/livez")).await {
+            match self.send_request(client_address(0, 1), &get_request_text("/livez")).await {
                 Ok(response) if response.starts_with("HTTP/1.1 200 ") => {
                     self.livez.lock().expect("no panic").push(asked.elapsed());
                 }
-                other => self.is_wrong(format!("livez: {other:?}")),
+                other => self.record_wrong(format!("livez: {other:?}")),
             }
             sleep(LIVEZ_PAUSE).await;
         }
     }
 
     /// Requests cached names. A good name is refreshed before its verdict expires, so it is never refused.
-    async fn honest(self: Arc<Self>, number: u8) {
-        let from = client(1, 1 + number);
+    async fn query_cached_names(self: Arc<Self>, number: u8) {
+        let from = client_address(1, 1 + number);
         let mut line = None;
         for (path, wanted) in
             [("/v1/gate/good.eth/summarize", "200"), ("/v1/gate/bad.eth/summarize", "403")].into_iter().cycle()
@@ -261,7 +261,7 @@ impl Run {
                 return;
             }
             let asked = Instant::now();
-            match self.answer_on_kept(&mut line, from, path).await {
+            match self.get_on_kept_connection(&mut line, from, path).await {
                 Ok(response) if response[9..].starts_with(wanted) => {
                     self.gate.lock().expect("no panic").push(asked.elapsed());
                     // The verdict on an untrusted name expires after a minute, and is not refreshed early.
@@ -269,43 +269,48 @@ impl Run {
                         self.refused_at_the_deadline.fetch_add(1, Ordering::Relaxed);
                     }
                 }
-                other => self.is_wrong(format!("{path}: {other:?}")),
+                other => self.record_wrong(format!("{path}: {other:?}")),
             }
             sleep(HONEST_PAUSE).await;
         }
     }
 
-    async fn answer_on_kept(&self, line: &mut Option<TcpStream>, from: Ipv4Addr, path: &str) -> io::Result<String> {
+    async fn get_on_kept_connection(
+        &self,
+        line: &mut Option<TcpStream>,
+        from: Ipv4Addr,
+        path: &str,
+    ) -> io::Result<String> {
         let mut stream = match line.take() {
             Some(stream) => stream,
-            None => connect(from, self.to).await?,
+            None => connect_from(from, self.to).await?,
         };
-        let response = answer_on(&mut stream, &get(path)).await?;
+        let response = send_on_connection(&mut stream, &get_request_text(path)).await?;
         *line = Some(stream);
         Ok(response)
     }
 
-    async fn worst(self: Arc<Self>, number: u8) {
-        let from = client(2, 1 + number);
+    async fn request_worst_cards(self: Arc<Self>, number: u8) {
+        let from = client_address(2, 1 + number);
         for turn in 0_u64.. {
             if !self.is_running() {
                 return;
             }
             let card = turn as usize % self.cards;
             let path = format!("/v1/gate/n{number}-{turn}.worst-{card}.eth/summarize");
-            self.never_opens(from, &path).await;
+            self.check_gate_refuses(from, &path).await;
             self.judged.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    async fn deep(self: Arc<Self>, number: u8) {
-        let from = client(7, 1 + number);
+    async fn request_worst_schemas(self: Arc<Self>, number: u8) {
+        let from = client_address(7, 1 + number);
         for turn in 0_u64.. {
             if !self.is_running() {
                 return;
             }
             let path = format!("/v1/verdicts/n{number}-{turn}.deep.eth?depth=schemas");
-            match self.ask(from, &get(&path)).await {
+            match self.send_request(from, &get_request_text(&path)).await {
                 Ok(response)
                     if response.contains("\"state\":\"untrusted\"")
                         && response.contains("\"step\":\"schemas\",\"status\":\"fail\"") =>
@@ -315,55 +320,57 @@ impl Run {
                 Ok(response) if response.contains("\"overloaded\"") => {
                     _ = self.overloaded.fetch_add(1, Ordering::Relaxed)
                 }
-                other => self.is_wrong(format!("{path}: {other:?}")),
+                other => self.record_wrong(format!("{path}: {other:?}")),
             }
         }
     }
 
     /// Sends all documents in a loop. Each client starts at a different one.
-    async fn send(self: Arc<Self>, number: u8) {
-        let from = client(6, 1 + number);
+    async fn send_worst_documents(self: Arc<Self>, number: u8) {
+        let from = client_address(6, 1 + number);
         let first = usize::from(number) * self.documents.len() / usize::from(SENDERS);
         for question in self.documents.iter().cycle().skip(first) {
             if !self.is_running() {
                 return;
             }
-            let answer = self.ask(from, &question.request).await;
+            let answer = self.send_request(from, &question.request).await;
             match answer.as_deref().map(|response| question.classify(response)) {
-                Ok(DocumentAnswer::Judged) => *self.sent.lock().expect("no panic").entry(question.to).or_default() += 1,
-                Ok(DocumentAnswer::Full) => _ = self.overloaded.fetch_add(1, Ordering::Relaxed),
-                _ => self.is_wrong(format!("{}: {answer:?}", question.to)),
+                Ok(DocumentResponseClass::Judged) => {
+                    *self.sent.lock().expect("no panic").entry(question.to).or_default() += 1
+                }
+                Ok(DocumentResponseClass::Full) => _ = self.overloaded.fetch_add(1, Ordering::Relaxed),
+                _ => self.record_wrong(format!("{}: {answer:?}", question.to)),
             }
             sleep(SENDER_PAUSE).await;
         }
     }
 
-    async fn attack(self: Arc<Self>, number: u8, name: &str) {
-        let from = client(3, 1 + number);
+    async fn query_hostile_agent(self: Arc<Self>, number: u8, name: &str) {
+        let from = client_address(3, 1 + number);
         let path = format!("/v1/gate/{name}.eth/summarize");
         while self.is_running() {
-            self.never_opens(from, &path).await;
+            self.check_gate_refuses(from, &path).await;
             self.attacks.fetch_add(1, Ordering::Relaxed);
             sleep(HONEST_PAUSE).await;
         }
     }
 
-    async fn never_opens(&self, from: Ipv4Addr, path: &str) {
-        match self.ask(from, &get(path)).await {
+    async fn check_gate_refuses(&self, from: Ipv4Addr, path: &str) {
+        match self.send_request(from, &get_request_text(path)).await {
             Ok(response) if response.starts_with("HTTP/1.1 403 ") => {}
-            other => self.is_wrong(format!("{path}: {other:?}")),
+            other => self.record_wrong(format!("{path}: {other:?}")),
         }
     }
 
     /// Opens all connections that one client may have, and replaces those that it loses.
-    async fn hold(self: Arc<Self>, number: u8) {
-        let from = client(4, 1 + number);
+    async fn hold_connections(self: Arc<Self>, number: u8) {
+        let from = client_address(4, 1 + number);
         let sent = ["", "GET /v1/gate/good.eth HTTP/1.1\r\nx: ", "GET /livez HTTP/1.1\r\n\r\n"];
         let mut held: Vec<TcpStream> = Vec::new();
         while self.is_running() {
             held.retain(|stream| !is_closed(stream));
             while held.len() < HELD && self.is_running() {
-                let Ok(Ok(mut stream)) = timeout(TIMEOUT, connect(from, self.to)).await else { break };
+                let Ok(Ok(mut stream)) = timeout(TIMEOUT, connect_from(from, self.to)).await else { break };
                 // The daemon may evict it at once.
                 let _ = stream.write_all(sent[held.len() % sent.len()].as_bytes()).await;
                 held.push(stream);
@@ -373,32 +380,32 @@ impl Run {
         }
     }
 
-    async fn hostile(self: Arc<Self>, number: u8) {
-        let from = client(5, 1 + number);
+    async fn send_hostile_requests(self: Arc<Self>, number: u8) {
+        let from = client_address(5, 1 + number);
         let long = "x".repeat(150);
         let gate = "/v1/envoy/good.eth/summarize";
         let attacks = [
-            (get(&format!("{gate}/../../bad.eth/pay")), "403"),
-            (get(&format!("{gate}/%252e%252e/bad.eth")), "403"),
-            (get(&format!("{gate}//bad.eth")), "403"),
-            (get("/v1/gate/Good.eth"), "403"),
+            (get_request_text(&format!("{gate}/../../bad.eth/pay")), "403"),
+            (get_request_text(&format!("{gate}/%252e%252e/bad.eth")), "403"),
+            (get_request_text(&format!("{gate}//bad.eth")), "403"),
+            (get_request_text("/v1/gate/Good.eth"), "403"),
             (format!("GET {gate} HTTP/1.1\r\nno header\r\n\r\n"), "400"),
             (format!("PUT {gate} HTTP/1.1\r\ntransfer-encoding: chunked\r\ncontent-length: 5\r\n\r\n0\r\n\r\n"), "403"),
-            (get(&format!("/{long}")), "404"),
+            (get_request_text(&format!("/{long}")), "404"),
         ];
         for (request, wanted) in attacks.iter().cycle() {
             if !self.is_running() {
                 return;
             }
-            match self.ask(from, request).await {
+            match self.send_request(from, request).await {
                 Ok(response) if response[9..].starts_with(wanted) => {}
-                other => self.is_wrong(format!("{request:?}: {other:?}")),
+                other => self.record_wrong(format!("{request:?}: {other:?}")),
             }
             self.hostile.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    fn report(&self, seconds: u64, deadline: Duration, above_idle: u64, metrics: &str) -> anyhow::Result<()> {
+    fn print_and_check(&self, seconds: u64, deadline: Duration, above_idle: u64, metrics: &str) -> anyhow::Result<()> {
         let sorted = |times: &Mutex<Vec<Duration>>| {
             let mut times = times.lock().expect("no panic").clone();
             times.sort();
@@ -448,17 +455,17 @@ impl Run {
     }
 }
 
-fn get(path: &str) -> String {
+fn get_request_text(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nhost: soak\r\n\r\n")
 }
 
-async fn connect(from: Ipv4Addr, to: SocketAddr) -> io::Result<TcpStream> {
+async fn connect_from(from: Ipv4Addr, to: SocketAddr) -> io::Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
     socket.bind((from, 0).into())?;
     socket.connect(to).await
 }
 
-async fn answer_on(stream: &mut TcpStream, request: &str) -> io::Result<String> {
+async fn send_on_connection(stream: &mut TcpStream, request: &str) -> io::Result<String> {
     let ask = async {
         stream.write_all(request.as_bytes()).await?;
         let (mut response, mut length) = (Vec::new(), None);
@@ -466,7 +473,7 @@ async fn answer_on(stream: &mut TcpStream, request: &str) -> io::Result<String> 
             if stream.read_buf(&mut response).await? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            length = length.or_else(|| length_of(&response));
+            length = length.or_else(|| response_length(&response));
             if length.is_some_and(|length| response.len() >= length) {
                 return Ok(String::from_utf8_lossy(&response).into_owned());
             }
@@ -476,7 +483,7 @@ async fn answer_on(stream: &mut TcpStream, request: &str) -> io::Result<String> 
 }
 
 /// The total length of a response, once its head is complete.
-fn length_of(response: &[u8]) -> Option<usize> {
+fn response_length(response: &[u8]) -> Option<usize> {
     let end = response.windows(4).position(|window| window == b"\r\n\r\n")?;
     let head = String::from_utf8_lossy(&response[..end]);
     let body = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());

@@ -5,12 +5,12 @@ mod names;
 
 use std::net::IpAddr;
 
-use self::local::is_local;
+use self::local::is_local_network_address;
 use super::{
-    MarkerCharacters, TokenSeparators, colon_positions, ends_with_ignore_case, last_fitting_run, last_word,
+    CharacterClasses, TokenSeparators, colon_positions, ends_with_ignore_case, last_word, longest_matching_suffix,
     split_at_mark, starts_with_ignore_case,
 };
-use clresolve_core::address::{HostName, HostNameError, is_public_ip};
+use clresolve_core::address::{PublicHostName, PublicHostNameError, is_public_ip};
 
 /// Maximum length of a token parsed as an address, in bytes. The longest IPv6 text with brackets, zone and port is
 /// shorter.
@@ -106,26 +106,30 @@ pub(super) enum PrivateAddressMatch<'t> {
 pub(super) fn find_private_address<'t>(
     member: &str,
     text: &'t str,
-    marks: MarkerCharacters,
+    marks: CharacterClasses,
 ) -> Option<PrivateAddressMatch<'t>> {
-    if !marks.has_any(MarkerCharacters::COLON | MarkerCharacters::DOT | MarkerCharacters::ESCAPE) {
-        return find_undotted_host(text).or_else(|| service_name(member, text)).map(PrivateAddressMatch::Stated);
+    if !marks.has_any(CharacterClasses::COLON | CharacterClasses::DOT | CharacterClasses::ESCAPE) {
+        return find_undotted_host(text)
+            .or_else(|| private_service_name(member, text))
+            .map(PrivateAddressMatch::Stated);
     }
-    if let Some(stated) = find_in_urls(text, marks).or_else(|| whole_private_host(member, text, marks)) {
+    if let Some(stated) =
+        find_private_host_in_urls(text, marks).or_else(|| private_host_as_whole_text(member, text, marks))
+    {
         return Some(PrivateAddressMatch::Stated(stated));
     }
-    find_in_tokens(member, text, marks)
+    find_private_address_in_tokens(member, text, marks)
 }
 
 /// `localhost`, `localhost/path` and `/dns4/localhost/tcp/80`, in a text without a dot or a colon.
 fn find_undotted_host(text: &str) -> Option<&str> {
     let host = split_at_mark(text, b'/').map_or(text, |(host, _)| host);
-    host.eq_ignore_ascii_case("localhost").then_some(host).or_else(|| find_in_multiaddr(text))
+    host.eq_ignore_ascii_case("localhost").then_some(host).or_else(|| find_private_host_in_multiaddr(text))
 }
 
 /// A single-label service name on a private network: `redis`, `db01`. The list is closed and applies only if the
 /// member's name suggests nothing else, because such labels are also words or provider names.
-fn service_name<'t>(member: &str, text: &'t str) -> Option<&'t str> {
+fn private_service_name<'t>(member: &str, text: &'t str) -> Option<&'t str> {
     const MACHINES: [&str; 2] = ["host", "hostname"];
     const SERVICES: [&str; 26] = [
         "cassandra",
@@ -172,7 +176,7 @@ fn service_name<'t>(member: &str, text: &'t str) -> Option<&'t str> {
     // A cheap test first: most members are named for other things.
     let single = member.strip_suffix(['s', 'S']).unwrap_or(member);
     let may_name = MACHINES.iter().any(|word| ends_with_ignore_case(single, word));
-    if !may_name || !has_last_word(member, &MACHINES) || text.len() > MAX_LABEL_BYTES {
+    if !may_name || !ends_with_any_word(member, &MACHINES) || text.len() > MAX_LABEL_BYTES {
         return None;
     }
     let mut parts = text.split(['-', '_']).map(|part| part.trim_end_matches(|c: char| c.is_ascii_digit()));
@@ -181,8 +185,8 @@ fn service_name<'t>(member: &str, text: &'t str) -> Option<&'t str> {
     (is_known && parts.any(is_service)).then_some(text)
 }
 
-fn find_in_urls(text: &str, marks: MarkerCharacters) -> Option<&str> {
-    if !marks.has_any(MarkerCharacters::COLON) {
+fn find_private_host_in_urls(text: &str, marks: CharacterClasses) -> Option<&str> {
+    if !marks.has_any(CharacterClasses::COLON) {
         return None;
     }
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
@@ -193,23 +197,23 @@ fn find_in_urls(text: &str, marks: MarkerCharacters) -> Option<&str> {
             return None;
         }
         let start = text.ceil_char_boundary(at.saturating_sub(MAX_SCHEME_BYTES));
-        find_in_url(last_fitting_run(&text[start..at], fits), rest)
+        find_private_host_in_url(longest_matching_suffix(&text[start..at], fits), rest)
     })
 }
 
 /// The private host in a URL, given its scheme and the text after the colon.
-fn find_in_url<'t>(scheme: &str, rest: &'t str) -> Option<&'t str> {
+fn find_private_host_in_url<'t>(scheme: &str, rest: &'t str) -> Option<&'t str> {
     let is = |list: &[&str]| list.iter().any(|known| scheme.eq_ignore_ascii_case(known));
     let after = rest.trim_start_matches(['/', '\\']);
     let slashes = &rest[..rest.len() - after.len()];
     if !slashes.is_empty() && is(&OWN_MACHINE) {
         let is_path = after.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '%' | '.' | '~'));
-        return is_path.then(|| leading_token(bounded_prefix(after)));
+        return is_path.then(|| text_before_url_end(truncate_to_token_limit(after)));
     }
     if is(&SPECIAL) {
         if slashes.is_empty() {
-            let host = authority_host(bounded_prefix(after));
-            return (is_local(host) || host.eq_ignore_ascii_case("localhost")).then_some(host);
+            let host = authority_host(truncate_to_token_limit(after));
+            return (is_local_network_address(host) || host.eq_ignore_ascii_case("localhost")).then_some(host);
         }
         let host = authority_host(after);
         return is_unreachable(host).then_some(host);
@@ -218,20 +222,20 @@ fn find_in_url<'t>(scheme: &str, rest: &'t str) -> Option<&'t str> {
     let private = if scheme.split('+').any(|part| NETWORK.iter().any(|known| part.eq_ignore_ascii_case(known))) {
         is_unreachable(host)
     } else {
-        is_private_host(host) || is_local(host)
+        is_private_host(host) || is_local_network_address(host)
     };
     private.then_some(host)
 }
 
 /// The text before the next white space, quote or bracket.
-fn leading_token(rest: &str) -> &str {
+fn text_before_url_end(rest: &str) -> &str {
     const END: TokenSeparators = TokenSeparators::ascii(b"\"'`<>()|");
     END.first_token(rest)
 }
 
 /// The start of `rest`, up to the maximum token length. The bound keeps repeated `file:/_`, which ends no token,
 /// cheap.
-fn bounded_prefix(rest: &str) -> &str {
+fn truncate_to_token_limit(rest: &str) -> &str {
     &rest[..rest.floor_char_boundary(MAX_TOKEN_BYTES)]
 }
 
@@ -242,7 +246,7 @@ fn authority_host(rest: &str) -> &str {
     let authority = END.first_token(rest);
     if rest[authority.len()..].starts_with('<') {
         // A placeholder such as `https://host:<port>/` or `https://user:<password>@host`.
-        let is_password = || bounded_prefix(&rest[authority.len()..]).contains(">@");
+        let is_password = || truncate_to_token_limit(&rest[authority.len()..]).contains(">@");
         if !authority.ends_with(':') || is_password() {
             return "";
         }
@@ -251,14 +255,14 @@ fn authority_host(rest: &str) -> &str {
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     let host = LIST.first_token(host);
     let host = if host.starts_with('[') { host } else { host.trim_end_matches(']') };
-    strip_port_if(host, |_, port| is_port(port) || stands_for_port(port))
+    strip_port_if(host, |_, port| is_port(port) || is_port_placeholder(port))
 }
 
 /// A host outside of URLs, without its port. A placeholder counts as a port only after an address or `localhost`:
 /// `ens:{name}` and `read.internal:*` mean something else.
 fn strip_port(host: &str) -> &str {
     let is_address = |name: &str| name.parse::<IpAddr>().is_ok() || name.eq_ignore_ascii_case("localhost");
-    strip_port_if(host, |name, port| is_port(port) || stands_for_port(port) && is_address(name))
+    strip_port_if(host, |name, port| is_port(port) || is_port_placeholder(port) && is_address(name))
 }
 
 fn strip_port_if(host: &str, is_port: impl Fn(&str, &str) -> bool) -> &str {
@@ -279,14 +283,14 @@ fn is_port(text: &str) -> bool {
 }
 
 /// `{port}`, `$PORT`, `%d`, `*`, `PORT`.
-fn stands_for_port(text: &str) -> bool {
+fn is_port_placeholder(text: &str) -> bool {
     text.starts_with(['{', '$', '<', '[', '%', '*']) || text.eq_ignore_ascii_case("port")
 }
 
 /// A text that is exactly a private host name, with or without a port or path. In members named for a host, single
 /// labels and all private suffixes count; elsewhere `unit.test` is a word.
-fn whole_private_host<'t>(member: &str, text: &'t str, marks: MarkerCharacters) -> Option<&'t str> {
-    if marks.has_any(MarkerCharacters::COLON) && text.contains("://") {
+fn private_host_as_whole_text<'t>(member: &str, text: &'t str, marks: CharacterClasses) -> Option<&'t str> {
+    if marks.has_any(CharacterClasses::COLON) && text.contains("://") {
         return None;
     }
     let text = text.trim();
@@ -297,48 +301,54 @@ fn whole_private_host<'t>(member: &str, text: &'t str, marks: MarkerCharacters) 
     let bare = strip_port(host);
     let has_port = bare.len() < host.len();
     let names_host = is_host_member(member);
-    let label = || has_port && names_host && host.len() > bare.len() + 1 && is_label(bare);
+    let label = || has_port && names_host && host.len() > bare.len() + 1 && is_service_label(bare);
     let certain = has_port || names_host || path.is_some_and(|path| !path.is_empty());
     let named = (certain || names::is_private_name(bare) && !is_dotted_word_member(member)) && is_private_host(bare);
     let is_range = path.is_some_and(|path| path.len() <= 3 && path.bytes().all(|b| b.is_ascii_digit()));
-    let reserved = || !is_range && names_host && is_reserved(bare, has_port);
-    (named || label() || reserved() || has_port && is_local(bare)).then_some(bare)
+    let reserved = || !is_range && names_host && is_non_public_address(bare, has_port);
+    (named || label() || reserved() || has_port && is_local_network_address(bare)).then_some(bare)
 }
 
 /// Whether `host` is a non-public address, in full or, before a port, in another notation that URL parsers accept:
 /// `127.1`, `2130706433`. Without a port, such numbers mean something else, and `0.5:1` is a ratio.
-fn is_reserved(host: &str, has_port: bool) -> bool {
+fn is_non_public_address(host: &str, has_port: bool) -> bool {
     if let Ok(address) = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
         return !is_public_ip(address);
     }
-    match HostName::parse(host) {
-        Err(HostNameError::IpLiteral(IpAddr::V4(v4))) => has_port && v4.octets()[0] != 0 && !is_public_ip(v4.into()),
+    match PublicHostName::parse(host) {
+        Err(PublicHostNameError::IpLiteral(IpAddr::V4(v4))) => {
+            has_port && v4.octets()[0] != 0 && !is_public_ip(v4.into())
+        }
         _ => false,
     }
 }
 
 /// A single label with a letter, as used for services within a network.
-fn is_label(name: &str) -> bool {
+fn is_service_label(name: &str) -> bool {
     let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
     name.bytes().all(fits) && name.bytes().any(|b| b.is_ascii_alphabetic())
 }
 
-fn find_in_tokens<'t>(member: &str, text: &'t str, marks: MarkerCharacters) -> Option<PrivateAddressMatch<'t>> {
+fn find_private_address_in_tokens<'t>(
+    member: &str,
+    text: &'t str,
+    marks: CharacterClasses,
+) -> Option<PrivateAddressMatch<'t>> {
     const TOKENS: TokenSeparators = TokenSeparators::ascii(b",;\"'`()<>|{}&").with_non_ascii();
-    let has_at = marks.has_any(MarkerCharacters::AT);
+    let has_at = marks.has_any(CharacterClasses::AT);
     let is_suspect = text.starts_with("\\\\") || has_at;
     if !is_suspect && !may_hold_address(text) {
         return None;
     }
     let (mut mentioned, mut before, mut is_prose) = (None, "", false);
     for token in TOKENS.split(text) {
-        match find_in_token(token.trim_end_matches(['.', ':', '!', '?']), before, marks) {
+        match find_private_address_in_token(token.trim_end_matches(['.', ':', '!', '?']), before, marks) {
             Some(PrivateAddressMatch::Stated(address)) => return Some(PrivateAddressMatch::Stated(address)),
             Some(PrivateAddressMatch::Mentioned(address)) => {
                 mentioned = mentioned.or(Some(address));
                 // `parser@10.0.0.1` and `parser=10.0.0.1` are a package and its version.
                 is_prose |=
-                    has_at && token.contains('@') || marks.has_any(MarkerCharacters::EQUALS) && token.contains('=');
+                    has_at && token.contains('@') || marks.has_any(CharacterClasses::EQUALS) && token.contains('=');
             }
             None => is_prose = true,
         }
@@ -370,15 +380,19 @@ fn may_hold_address(text: &str) -> bool {
 
 /// The private address in a token. `before` is the preceding token. `marks` describes the whole text: patterns that
 /// need characters outside of it are skipped.
-fn find_in_token<'t>(token: &'t str, before: &str, marks: MarkerCharacters) -> Option<PrivateAddressMatch<'t>> {
+fn find_private_address_in_token<'t>(
+    token: &'t str,
+    before: &str,
+    marks: CharacterClasses,
+) -> Option<PrivateAddressMatch<'t>> {
     use PrivateAddressMatch::{Mentioned, Stated};
     if !may_name_host(token) {
         return None;
     }
-    if let Some(address) = find_in_multiaddr(token) {
+    if let Some(address) = find_private_host_in_multiaddr(token) {
         return Some(Stated(address));
     }
-    let assignment = marks.has_any(MarkerCharacters::EQUALS).then(|| token.rsplit_once('=')).flatten();
+    let assignment = marks.has_any(CharacterClasses::EQUALS).then(|| token.rsplit_once('=')).flatten();
     let is_assigned = assignment.is_some();
     let (assigned, token) = assignment.unwrap_or(("", token));
     if is_version_word(assigned) || is_version_word(before.trim_end_matches(':')) {
@@ -387,7 +401,7 @@ fn find_in_token<'t>(token: &'t str, before: &str, marks: MarkerCharacters) -> O
     let is_named = is_host_variable(assigned) || before.ends_with(':') && is_host_member(before.trim_end_matches(':'));
     let share = token.trim_start_matches(['/', '\\']);
     let is_share = token.len() >= share.len() + 2;
-    let at = marks.has_any(MarkerCharacters::AT).then(|| share.rsplit_once('@')).flatten();
+    let at = marks.has_any(CharacterClasses::AT).then(|| share.rsplit_once('@')).flatten();
     let (account, place) = at.map_or((None, share), |(user, host)| (Some(user), host));
     let slash = place.bytes().position(|byte| matches!(byte, b'/' | b'\\'));
     let (host, path) = match slash.map(|slash| (&place[..slash], &place[slash + 1..])) {
@@ -400,7 +414,7 @@ fn find_in_token<'t>(token: &'t str, before: &str, marks: MarkerCharacters) -> O
     }
     let bare = strip_port(host);
     let is_placed = bare.len() < host.len() || is_named || is_share;
-    if is_local(bare) {
+    if is_local_network_address(bare) {
         let has_path = !path.is_empty() && path.parse::<IpAddr>().is_err();
         let is_of_account = account.is_some_and(|user| host.len() < place.len() || ACCOUNTS.contains(&user));
         // Versions are never written like IPv6 addresses.
@@ -416,7 +430,7 @@ fn find_in_token<'t>(token: &'t str, before: &str, marks: MarkerCharacters) -> O
     }
     let has_path = !path.is_empty() && bare.contains('.') && names::is_private_name(bare);
     let is_host = (is_placed || has_path || account.is_some()) && is_private_host(bare);
-    let is_unc = token.starts_with("\\\\") && !path.is_empty() && is_label(bare);
+    let is_unc = token.starts_with("\\\\") && !path.is_empty() && is_service_label(bare);
     (is_host || is_unc).then_some(Stated(bare))
 }
 
@@ -432,11 +446,11 @@ fn scp_host(token: &str) -> Option<&str> {
 }
 
 /// The address in `/ip4/127.0.0.1/tcp/4001`, and the name in `/dns4/localhost/tcp/4001`.
-fn find_in_multiaddr(token: &str) -> Option<&str> {
+fn find_private_host_in_multiaddr(token: &str) -> Option<&str> {
     let (protocol, rest) = token.strip_prefix('/')?.split_once('/')?;
     let host = rest.split('/').next()?;
     let is_private = match protocol {
-        "ip4" | "ip6" => is_local(host),
+        "ip4" | "ip6" => is_local_network_address(host),
         "dns" | "dns4" | "dns6" | "dnsaddr" => is_private_host(host),
         _ => false,
     };
@@ -447,19 +461,19 @@ fn find_in_multiaddr(token: &str) -> Option<&str> {
 /// another kind of defect.
 fn is_unreachable(host: &str) -> bool {
     let parsed = match host.split_once('%') {
-        Some((address, _zone)) if host.starts_with('[') => HostName::parse(&format!("{address}]")),
-        _ => HostName::parse(host),
+        Some((address, _zone)) if host.starts_with('[') => PublicHostName::parse(&format!("{address}]")),
+        _ => PublicHostName::parse(host),
     };
     match parsed {
         Ok(name) => names::resolves_to_private(name.as_str()),
-        Err(HostNameError::Malformed) => false,
-        Err(HostNameError::IpLiteral(ip)) => !is_public_ip(ip),
-        Err(HostNameError::NotPublic) => !is_placeholder(host),
+        Err(PublicHostNameError::Malformed) => false,
+        Err(PublicHostNameError::IpLiteral(ip)) => !is_public_ip(ip),
+        Err(PublicHostNameError::NotPublic) => !is_placeholder_host(host),
     }
 }
 
 /// `host` in `http://host/path`, `your-host`: one label used as a placeholder.
-fn is_placeholder(host: &str) -> bool {
+fn is_placeholder_host(host: &str) -> bool {
     let is = |name: &&str| host.eq_ignore_ascii_case(name);
     !host.contains('.') && (["host", "hostname"].iter().any(is) || starts_with_ignore_case(host, "your-"))
 }
@@ -472,9 +486,9 @@ fn is_private_host(host: &str) -> bool {
     if !host.bytes().all(name) || !(labels.contains('.') || labels.eq_ignore_ascii_case("localhost")) {
         return false;
     }
-    match HostName::parse(host) {
+    match PublicHostName::parse(host) {
         Ok(name) => names::resolves_to_private(name.as_str()),
-        Err(error) => error == HostNameError::NotPublic,
+        Err(error) => error == PublicHostNameError::NotPublic,
     }
 }
 
@@ -490,7 +504,7 @@ const MIN_FUSED_BYTES: usize = 4;
 
 /// Whether a member of this name holds a host or an address.
 fn is_host_member(member: &str) -> bool {
-    has_last_word(member, &HOST_WORDS)
+    ends_with_any_word(member, &HOST_WORDS)
 }
 
 /// Whether a value assigned to this name is a host or an address: `PGHOST`, `HOST:`.
@@ -528,16 +542,16 @@ fn is_dotted_word_member(member: &str) -> bool {
         "environment",
         "stage",
     ];
-    has_last_word(member, &WORDS)
+    ends_with_any_word(member, &WORDS)
 }
 
 /// Whether the name denotes a version, as a member or as the word before a number.
 fn is_version_word(member: &str) -> bool {
-    has_last_word(member, &["version", "ver", "v", "build", "release", "revision", "firmware"])
+    ends_with_any_word(member, &["version", "ver", "v", "build", "release", "revision", "firmware"])
 }
 
 /// Whether the last word of a name is one of `words`, singular or plural.
-fn has_last_word(name: &str, words: &[&str]) -> bool {
+fn ends_with_any_word(name: &str, words: &[&str]) -> bool {
     // None of these words ends in a digit.
     if !name.ends_with(|last: char| last.is_ascii_alphabetic()) {
         return false;
@@ -552,7 +566,7 @@ mod tests {
     use super::*;
 
     fn stated(text: &str) -> Option<&str> {
-        match find_private_address("", text, MarkerCharacters::from_text(text)) {
+        match find_private_address("", text, CharacterClasses::from_text(text)) {
             Some(PrivateAddressMatch::Stated(address)) => Some(address),
             _ => None,
         }
@@ -620,7 +634,7 @@ mod tests {
     /// In members named for a host, every address counts, as after a scheme.
     #[test]
     fn reserved_addresses_and_other_notations_where_a_host_stands() {
-        let find = |member, text| find_private_address(member, text, MarkerCharacters::from_text(text));
+        let find = |member, text| find_private_address(member, text, CharacterClasses::from_text(text));
         for (text, host) in [
             ("198.18.0.1:8080", "198.18.0.1"),
             ("240.0.0.1/api", "240.0.0.1"),
@@ -646,17 +660,17 @@ mod tests {
             ("scope", "read.internal:*"),
             ("host", "redis:$PORT"),
         ] {
-            assert_eq!(find_private_address(member, text, MarkerCharacters::from_text(text)), None, "{text}");
+            assert_eq!(find_private_address(member, text, CharacterClasses::from_text(text)), None, "{text}");
         }
         assert_eq!(
-            find_private_address("note", "pip=10.0.0.1", MarkerCharacters::from_text(":=.")),
+            find_private_address("note", "pip=10.0.0.1", CharacterClasses::from_text(":=.")),
             Some(PrivateAddressMatch::Mentioned("10.0.0.1"))
         );
     }
 
     #[test]
     fn services_of_one_label_are_hosts_where_nothing_else_stands() {
-        let find = |member, text: &'static str| find_private_address(member, text, MarkerCharacters::from_text(text));
+        let find = |member, text: &'static str| find_private_address(member, text, CharacterClasses::from_text(text));
         for name in ["redis", "db01", "postgres-primary", "db-prod-2"] {
             assert_eq!(find("host", name), Some(PrivateAddressMatch::Stated(name)));
             assert_eq!(find("dbHostname", name), Some(PrivateAddressMatch::Stated(name)));
@@ -695,13 +709,13 @@ mod tests {
             "https://api.<region>.commandlayer.org:<port>/",
             "http://HOST:PORT/",
         ] {
-            assert_eq!(find_private_address("", public, MarkerCharacters::from_text(public)), None, "{public}");
+            assert_eq!(find_private_address("", public, CharacterClasses::from_text(public)), None, "{public}");
         }
     }
 
     #[test]
     fn a_number_in_prose_is_mentioned_unless_a_host_is_stated_too() {
-        let find = |member, text| find_private_address(member, text, MarkerCharacters::from_text(text));
+        let find = |member, text| find_private_address(member, text, CharacterClasses::from_text(text));
         for (text, address) in
             [("the parser 10.0.0.1 is new", "10.0.0.1"), ("listens on 10.1.2.3, port 80", "10.1.2.3")]
         {

@@ -1,6 +1,6 @@
 //! Decodes percent-encoding, HTML entities and JavaScript escapes.
 
-use super::MarkerCharacters;
+use super::CharacterClasses;
 
 /// Maximum number of nested encodings: `%253C` has two. A program that decodes once, or once too often, does not run
 /// anything encoded more deeply.
@@ -36,13 +36,14 @@ const ENTITIES: [(&str, char); 22] = [
 ];
 
 /// The decoded text; `None` if nothing was encoded.
-pub(super) fn decode_text(text: &str, marks: MarkerCharacters) -> Option<String> {
-    if !marks.has_any(MarkerCharacters::ESCAPE) {
+pub(super) fn decode_escaped_text(text: &str, marks: CharacterClasses) -> Option<String> {
+    if !marks.has_any(CharacterClasses::ESCAPE) {
         return None;
     }
-    let mut plain = decode_once(text)?;
+    let mut plain = decode_escapes_once(text)?;
     for _ in 1..MAX_ROUNDS {
-        let Some(next) = decode_once(&plain).filter(|_| !clresolve_core::mutant!("second-disguise-stays")) else {
+        let Some(next) = decode_escapes_once(&plain).filter(|_| !clresolve_core::mutant!("second-disguise-stays"))
+        else {
             break;
         };
         plain = next;
@@ -52,7 +53,7 @@ pub(super) fn decode_text(text: &str, marks: MarkerCharacters) -> Option<String>
 
 /// The text after one decoding; `None` if nothing was encoded. It is never longer than `text`, except for invalid
 /// bytes.
-fn decode_once(text: &str) -> Option<String> {
+fn decode_escapes_once(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());
     let (mut at, mut found) = (0, false);
@@ -65,11 +66,11 @@ fn decode_once(text: &str) -> Option<String> {
             _ => None,
         };
         match escape {
-            Some((DecodedCharacter::Byte(byte), length)) => {
+            Some((DecodedByteOrChar::Byte(byte), length)) => {
                 plain.push(byte);
                 at += length;
             }
-            Some((DecodedCharacter::Char(character), length)) => {
+            Some((DecodedByteOrChar::Char(character), length)) => {
                 plain.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
                 at += length;
             }
@@ -84,35 +85,35 @@ fn decode_once(text: &str) -> Option<String> {
 }
 
 #[derive(Clone, Copy)]
-enum DecodedCharacter {
+enum DecodedByteOrChar {
     /// A byte, possibly part of a multi-byte character.
     Byte(u8),
     Char(char),
 }
 
 /// `%3c`.
-fn decode_percent(rest: &[u8]) -> Option<(DecodedCharacter, usize)> {
+fn decode_percent(rest: &[u8]) -> Option<(DecodedByteOrChar, usize)> {
     let byte = u8::try_from(parse_number(rest.get(1..3)?, 16)?).ok()?;
-    Some((DecodedCharacter::Byte(byte), 3))
+    Some((DecodedByteOrChar::Byte(byte), 3))
 }
 
 /// `&lt;`, `&#60;` and `&#x3c;`; browsers accept a numeric entity without the semicolon.
-fn decode_entity(rest: &[u8]) -> Option<(DecodedCharacter, usize)> {
+fn decode_entity(rest: &[u8]) -> Option<(DecodedByteOrChar, usize)> {
     if rest.get(1) == Some(&b'#') {
         let (radix, start) = if matches!(rest.get(2), Some(b'x' | b'X')) { (16, 3) } else { (10, 2) };
         let is_digit = |byte: &u8| char::from(*byte).is_digit(radix);
         let length = rest[start.min(rest.len())..].iter().take_while(|byte| is_digit(byte)).count();
         let end = start + length;
         let character = char::from_u32(parse_number(rest.get(start..end)?, radix)?)?;
-        return Some((DecodedCharacter::Char(character), end + usize::from(rest.get(end) == Some(&b';'))));
+        return Some((DecodedByteOrChar::Char(character), end + usize::from(rest.get(end) == Some(&b';'))));
     }
     let name = &rest[1..1 + rest[1..].iter().position(|byte| *byte == b';')?];
     let (_, character) = ENTITIES.iter().find(|(known, _)| name.eq_ignore_ascii_case(known.as_bytes()))?;
-    Some((DecodedCharacter::Char(*character), name.len() + 2))
+    Some((DecodedByteOrChar::Char(*character), name.len() + 2))
 }
 
 /// `\x3c`, `\u003c` and `\u{3c}`.
-fn decode_escape(rest: &[u8]) -> Option<(DecodedCharacter, usize)> {
+fn decode_escape(rest: &[u8]) -> Option<(DecodedByteOrChar, usize)> {
     let (digits, end) = match (rest.get(1)?, rest.get(2)?) {
         (b'u', b'{') => {
             let length = rest[3..].iter().position(|byte| *byte == b'}')?;
@@ -122,7 +123,7 @@ fn decode_escape(rest: &[u8]) -> Option<(DecodedCharacter, usize)> {
         (b'x', _) => (rest.get(2..4)?, 4),
         _ => return None,
     };
-    Some((DecodedCharacter::Char(char::from_u32(parse_number(digits, 16)?)?), end))
+    Some((DecodedByteOrChar::Char(char::from_u32(parse_number(digits, 16)?)?), end))
 }
 
 fn parse_number(digits: &[u8], radix: u32) -> Option<u32> {
@@ -135,7 +136,7 @@ mod tests {
     use super::*;
 
     fn plain(text: &str) -> Option<String> {
-        decode_text(text, MarkerCharacters::from_text(text))
+        decode_escaped_text(text, CharacterClasses::from_text(text))
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use serde_json::Number;
 
-use super::{MarkerCharacters, TokenSeparators, contains_ignore_case};
+use super::{CharacterClasses, TokenSeparators, contains_ignore_case};
 
 /// Names of members of `meta` that hold the publisher's contact data.
 pub(super) fn is_contact_member(name: &str) -> bool {
@@ -39,23 +39,23 @@ impl PersonalDataSearchBudget {
 /// The kind of the first personal datum in `text`, never the datum itself.
 pub(super) fn find_personal_datum(
     text: &str,
-    marks: MarkerCharacters,
+    marks: CharacterClasses,
     search: &mut PersonalDataSearchBudget,
 ) -> Option<String> {
-    if marks.has_any(MarkerCharacters::AT) && has_email(text) {
+    if marks.has_any(CharacterClasses::AT) && has_email(text) {
         return Some("an e-mail address".to_owned());
     }
-    if !marks.has_any(MarkerCharacters::DIGIT) {
+    if !marks.has_any(CharacterClasses::DIGIT) {
         return None;
     }
     let found = if has_telephone(text) {
         Some("a telephone number")
-    } else if let Some(number) = find_in_digits(text, search) {
+    } else if let Some(number) = find_card_number_or_cpf(text, search) {
         Some(number)
-    } else if marks.has_any(MarkerCharacters::UPPER) && has_iban(text, search) {
+    } else if marks.has_any(CharacterClasses::UPPER) && has_iban(text, search) {
         Some("an IBAN")
-    } else if marks.has_any(MarkerCharacters::COLON | MarkerCharacters::EQUALS) {
-        find_in_assignments(text, search)
+    } else if marks.has_any(CharacterClasses::COLON | CharacterClasses::EQUALS) {
+        find_assigned_personal_data(text, search)
     } else {
         None
     };
@@ -64,7 +64,7 @@ pub(super) fn find_personal_datum(
 
 /// The kind of data that a member's name indicates.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum PersonalDataKind {
+enum PersonalDataMemberKind {
     Birth,
     Identifier,
     Passport,
@@ -75,57 +75,57 @@ enum PersonalDataKind {
 }
 
 /// Names of members that hold personal data, in lower case and without separators, sorted.
-const PROMISES: [(&str, PersonalDataKind); 50] = [
-    ("aadhaar", PersonalDataKind::Identifier),
-    ("aadhaarnumber", PersonalDataKind::Identifier),
-    ("addressline1", PersonalDataKind::PostalAddress),
-    ("billingaddress", PersonalDataKind::PostalAddress),
-    ("birthdate", PersonalDataKind::Birth),
-    ("birthday", PersonalDataKind::Birth),
-    ("bsn", PersonalDataKind::Identifier),
-    ("cardnumber", PersonalDataKind::PaymentCard),
-    ("coordinates", PersonalDataKind::UserLocation),
-    ("cpf", PersonalDataKind::Identifier),
-    ("creditcard", PersonalDataKind::PaymentCard),
-    ("creditcardnumber", PersonalDataKind::PaymentCard),
-    ("curp", PersonalDataKind::Identifier),
-    ("dateofbirth", PersonalDataKind::Birth),
-    ("debitcard", PersonalDataKind::PaymentCard),
-    ("deliveryaddress", PersonalDataKind::PostalAddress),
-    ("dob", PersonalDataKind::Birth),
-    ("driverlicensenumber", PersonalDataKind::Identifier),
-    ("driverslicense", PersonalDataKind::Identifier),
-    ("driverslicensenumber", PersonalDataKind::Identifier),
-    ("geolocation", PersonalDataKind::UserLocation),
-    ("gps", PersonalDataKind::UserLocation),
-    ("homeaddress", PersonalDataKind::PostalAddress),
-    ("idcardnumber", PersonalDataKind::Identifier),
-    ("identitycardnumber", PersonalDataKind::Identifier),
-    ("ip", PersonalDataKind::UserAddress),
-    ("ipaddress", PersonalDataKind::UserAddress),
-    ("location", PersonalDataKind::UserLocation),
-    ("mailingaddress", PersonalDataKind::PostalAddress),
-    ("nationalid", PersonalDataKind::Identifier),
-    ("nationalidentifier", PersonalDataKind::Identifier),
-    ("nationalidnumber", PersonalDataKind::Identifier),
-    ("nationalinsurancenumber", PersonalDataKind::Identifier),
-    ("nhsnumber", PersonalDataKind::Identifier),
-    ("nino", PersonalDataKind::Identifier),
-    ("passport", PersonalDataKind::Passport),
-    ("passportno", PersonalDataKind::Passport),
-    ("passportnumber", PersonalDataKind::Passport),
-    ("paymentcardnumber", PersonalDataKind::PaymentCard),
-    ("personalidnumber", PersonalDataKind::Identifier),
-    ("pesel", PersonalDataKind::Identifier),
-    ("postaladdress", PersonalDataKind::PostalAddress),
-    ("residentialaddress", PersonalDataKind::PostalAddress),
-    ("shippingaddress", PersonalDataKind::PostalAddress),
-    ("socialinsurancenumber", PersonalDataKind::Identifier),
-    ("socialsecurity", PersonalDataKind::Identifier),
-    ("socialsecuritynumber", PersonalDataKind::Identifier),
-    ("ssn", PersonalDataKind::Identifier),
-    ("street", PersonalDataKind::PostalAddress),
-    ("streetaddress", PersonalDataKind::PostalAddress),
+const PROMISES: [(&str, PersonalDataMemberKind); 50] = [
+    ("aadhaar", PersonalDataMemberKind::Identifier),
+    ("aadhaarnumber", PersonalDataMemberKind::Identifier),
+    ("addressline1", PersonalDataMemberKind::PostalAddress),
+    ("billingaddress", PersonalDataMemberKind::PostalAddress),
+    ("birthdate", PersonalDataMemberKind::Birth),
+    ("birthday", PersonalDataMemberKind::Birth),
+    ("bsn", PersonalDataMemberKind::Identifier),
+    ("cardnumber", PersonalDataMemberKind::PaymentCard),
+    ("coordinates", PersonalDataMemberKind::UserLocation),
+    ("cpf", PersonalDataMemberKind::Identifier),
+    ("creditcard", PersonalDataMemberKind::PaymentCard),
+    ("creditcardnumber", PersonalDataMemberKind::PaymentCard),
+    ("curp", PersonalDataMemberKind::Identifier),
+    ("dateofbirth", PersonalDataMemberKind::Birth),
+    ("debitcard", PersonalDataMemberKind::PaymentCard),
+    ("deliveryaddress", PersonalDataMemberKind::PostalAddress),
+    ("dob", PersonalDataMemberKind::Birth),
+    ("driverlicensenumber", PersonalDataMemberKind::Identifier),
+    ("driverslicense", PersonalDataMemberKind::Identifier),
+    ("driverslicensenumber", PersonalDataMemberKind::Identifier),
+    ("geolocation", PersonalDataMemberKind::UserLocation),
+    ("gps", PersonalDataMemberKind::UserLocation),
+    ("homeaddress", PersonalDataMemberKind::PostalAddress),
+    ("idcardnumber", PersonalDataMemberKind::Identifier),
+    ("identitycardnumber", PersonalDataMemberKind::Identifier),
+    ("ip", PersonalDataMemberKind::UserAddress),
+    ("ipaddress", PersonalDataMemberKind::UserAddress),
+    ("location", PersonalDataMemberKind::UserLocation),
+    ("mailingaddress", PersonalDataMemberKind::PostalAddress),
+    ("nationalid", PersonalDataMemberKind::Identifier),
+    ("nationalidentifier", PersonalDataMemberKind::Identifier),
+    ("nationalidnumber", PersonalDataMemberKind::Identifier),
+    ("nationalinsurancenumber", PersonalDataMemberKind::Identifier),
+    ("nhsnumber", PersonalDataMemberKind::Identifier),
+    ("nino", PersonalDataMemberKind::Identifier),
+    ("passport", PersonalDataMemberKind::Passport),
+    ("passportno", PersonalDataMemberKind::Passport),
+    ("passportnumber", PersonalDataMemberKind::Passport),
+    ("paymentcardnumber", PersonalDataMemberKind::PaymentCard),
+    ("personalidnumber", PersonalDataMemberKind::Identifier),
+    ("pesel", PersonalDataMemberKind::Identifier),
+    ("postaladdress", PersonalDataMemberKind::PostalAddress),
+    ("residentialaddress", PersonalDataMemberKind::PostalAddress),
+    ("shippingaddress", PersonalDataMemberKind::PostalAddress),
+    ("socialinsurancenumber", PersonalDataMemberKind::Identifier),
+    ("socialsecurity", PersonalDataMemberKind::Identifier),
+    ("socialsecuritynumber", PersonalDataMemberKind::Identifier),
+    ("ssn", PersonalDataMemberKind::Identifier),
+    ("street", PersonalDataMemberKind::PostalAddress),
+    ("streetaddress", PersonalDataMemberKind::PostalAddress),
 ];
 
 /// Persons whose addresses and locations are personal. Other addresses are covered by CL-32.
@@ -141,7 +141,7 @@ const MAX_NAME_BYTES: usize = 48;
 /// Maximum length of a value that such a member may hold, in bytes.
 const MAX_DATUM_BYTES: usize = 128;
 
-fn personal_data_kind(name: &str) -> Option<PersonalDataKind> {
+fn personal_data_kind(name: &str) -> Option<PersonalDataMemberKind> {
     if !(MIN_NAME_BYTES..=MAX_NAME_BYTES).contains(&name.len()) {
         return None;
     }
@@ -157,20 +157,25 @@ fn personal_data_kind(name: &str) -> Option<PersonalDataKind> {
     };
     let persons = || PERSONS.iter().filter(|person| plain.first() == person.as_bytes().first());
     let of_person = || persons().find_map(|person| known(plain.strip_prefix(person.as_bytes())?));
-    let is_of_person =
-        |promise: &PersonalDataKind| matches!(promise, PersonalDataKind::UserAddress | PersonalDataKind::UserLocation);
+    let is_of_person = |promise: &PersonalDataMemberKind| {
+        matches!(promise, PersonalDataMemberKind::UserAddress | PersonalDataMemberKind::UserLocation)
+    };
     known(plain).filter(|promise| !is_of_person(promise)).or_else(of_person)
 }
 
 /// The kind of the personal datum in a member of this name, if its value has the matching form.
-pub(super) fn find_in_member(name: &str, text: &str, search: &mut PersonalDataSearchBudget) -> Option<&'static str> {
+pub(super) fn find_personal_data_in_member(
+    name: &str,
+    text: &str,
+    search: &mut PersonalDataSearchBudget,
+) -> Option<&'static str> {
     // Every datum contains a digit; most texts are long or contain none.
     let is_candidate = text.len() <= MAX_DATUM_BYTES && text.bytes().any(|b| b.is_ascii_digit());
-    if is_candidate && search.try_spend() { find_in_member_with(name, || text) } else { None }
+    if is_candidate && search.try_spend() { find_personal_data_lazily(name, || text) } else { None }
 }
 
-/// Like [`find_in_member`], but reads the value only if the name indicates personal data.
-fn find_in_member_with<'t>(name: &str, text: impl FnOnce() -> &'t str) -> Option<&'static str> {
+/// Like [`find_personal_data_in_member`], but reads the value only if the name indicates personal data.
+fn find_personal_data_lazily<'t>(name: &str, text: impl FnOnce() -> &'t str) -> Option<&'static str> {
     let promise = personal_data_kind(name)?;
     let text = text().trim();
     if text.is_empty() || text.len() > MAX_DATUM_BYTES {
@@ -179,32 +184,34 @@ fn find_in_member_with<'t>(name: &str, text: impl FnOnce() -> &'t str) -> Option
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
     let fits = |marks: &[u8]| text.bytes().all(|b| b.is_ascii_alphanumeric() || marks.contains(&b));
     match promise {
-        PersonalDataKind::Birth => is_date(text).then_some("a date of birth"),
-        PersonalDataKind::Identifier => {
+        PersonalDataMemberKind::Birth => is_date(text).then_some("a date of birth"),
+        PersonalDataMemberKind::Identifier => {
             (digits >= 5 && text.len() <= 24 && fits(b" -./")).then_some("a national identifier")
         }
-        PersonalDataKind::Passport => (digits >= 5 && text.len() <= 16 && fits(b" -<")).then_some("a passport number"),
-        PersonalDataKind::PaymentCard => find_in_digits(text, &mut PersonalDataSearchBudget::new()),
-        PersonalDataKind::PostalAddress => {
+        PersonalDataMemberKind::Passport => {
+            (digits >= 5 && text.len() <= 16 && fits(b" -<")).then_some("a passport number")
+        }
+        PersonalDataMemberKind::PaymentCard => find_card_number_or_cpf(text, &mut PersonalDataSearchBudget::new()),
+        PersonalDataMemberKind::PostalAddress => {
             let has_words = text.chars().any(char::is_alphabetic) && text.contains(' ');
             (has_words && digits > 0 && !text.contains("://")).then_some("a postal address")
         }
-        PersonalDataKind::UserAddress => {
+        PersonalDataMemberKind::UserAddress => {
             let address = text.parse::<IpAddr>().ok()?;
             (!address.is_unspecified() && !address.is_loopback()).then_some("the IP address of a person")
         }
-        PersonalDataKind::UserLocation => is_coordinates(text).then_some("the location of a person"),
+        PersonalDataMemberKind::UserLocation => is_coordinates(text).then_some("the location of a person"),
     }
 }
 
-/// Like [`find_in_member`], for a number.
-pub(super) fn find_in_number(
+/// Like [`find_personal_data_in_member`], for a number.
+pub(super) fn find_personal_data_in_number(
     name: &str,
     number: &Number,
     search: &mut PersonalDataSearchBudget,
 ) -> Option<&'static str> {
     let is_named = search.try_spend() && personal_data_kind(name).is_some();
-    if is_named { find_in_member(name, &number.to_string(), search) } else { None }
+    if is_named { find_personal_data_in_member(name, &number.to_string(), search) } else { None }
 }
 
 /// `1990-04-12`, `12.04.1990`, `04/12/1990`, optionally followed by a time.
@@ -234,14 +241,14 @@ const MAX_ASSIGNED_BYTES: usize = 32;
 const MAX_NAME_WORDS: usize = 3;
 
 /// An assignment in a text, such as `ssn: 123-45-6789`, counts as a member.
-fn find_in_assignments(text: &str, search: &mut PersonalDataSearchBudget) -> Option<&'static str> {
+fn find_assigned_personal_data(text: &str, search: &mut PersonalDataSearchBudget) -> Option<&'static str> {
     let is_of_name = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b' ' | b'_' | b'-');
     let end = text.rfind(':').max(text.rfind('=')).map_or(0, |last| last + 1);
     let signs = text.as_bytes()[..end].windows(2).enumerate();
     let named = signs.filter(|(_, pair)| matches!(pair[1], b':' | b'=') && is_of_name(pair[0]));
     named.map(|(before, _)| before + 1).find_map(|at| {
         let head = &text[text.ceil_char_boundary(at.saturating_sub(MAX_NAME_BYTES))..at];
-        let name = super::last_fitting_run(head, is_of_name).trim();
+        let name = super::longest_matching_suffix(head, is_of_name).trim();
         if name.len() < MIN_NAME_BYTES || !search.try_spend() {
             return None;
         }
@@ -249,7 +256,7 @@ fn find_in_assignments(text: &str, search: &mut PersonalDataSearchBudget) -> Opt
         let first =
             || TokenSeparators::ascii(b",;)\"").first_token(rest.trim_start()).trim_end_matches(['.', '!', '?']);
         let starts = name.rmatch_indices(' ').map(|(space, _)| space + 1).take(MAX_NAME_WORDS - 1).chain([0]);
-        starts.take(MAX_NAME_WORDS).find_map(|start| find_in_member_with(&name[start..], first))
+        starts.take(MAX_NAME_WORDS).find_map(|start| find_personal_data_lazily(&name[start..], first))
     })
 }
 
@@ -261,7 +268,7 @@ const CARD_SHAPES: [&[usize]; 11] =
 const MIN_CARD_DIGITS: usize = 13;
 
 /// A payment card number, or a CPF, among the groups of digits in a text.
-fn find_in_digits(text: &str, search: &mut PersonalDataSearchBudget) -> Option<&'static str> {
+fn find_card_number_or_cpf(text: &str, search: &mut PersonalDataSearchBudget) -> Option<&'static str> {
     let mut groups: Vec<&str> = Vec::new();
     let has_number = text.bytes().filter(u8::is_ascii_digit).count() >= MIN_CARD_DIGITS;
     let mut rest = if has_number { text } else { "" };
@@ -549,7 +556,7 @@ mod tests {
     use super::*;
 
     fn text(text: &str) -> Option<String> {
-        find_personal_datum(text, MarkerCharacters::from_text(text), &mut PersonalDataSearchBudget::new())
+        find_personal_datum(text, CharacterClasses::from_text(text), &mut PersonalDataSearchBudget::new())
     }
 
     #[test]
@@ -610,7 +617,7 @@ mod tests {
     }
 
     fn member(name: &str, text: &str) -> Option<&'static str> {
-        find_in_member(name, text, &mut PersonalDataSearchBudget::new())
+        find_personal_data_in_member(name, text, &mut PersonalDataSearchBudget::new())
     }
 
     #[test]
@@ -651,8 +658,9 @@ mod tests {
         ] {
             assert_eq!(member(name, value), None, "{name}: {value}");
         }
-        let number =
-            |name, number: u64| find_in_number(name, &Number::from(number), &mut PersonalDataSearchBudget::new());
+        let number = |name, number: u64| {
+            find_personal_data_in_number(name, &Number::from(number), &mut PersonalDataSearchBudget::new())
+        };
         assert_eq!(number("ssn", 78_051_120), Some("a national identifier"));
         assert_eq!(number("max_tokens", 4_111_111_111_111_111), None);
     }

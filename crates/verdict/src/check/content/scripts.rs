@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
-use super::{MarkerCharacters, colon_positions, ends_with_ignore_case, starts_with_ignore_case};
+use super::{CharacterClasses, colon_positions, ends_with_ignore_case, starts_with_ignore_case};
 
 /// Media types that a program runs, or renders including their scripts, if they occur in a `data:` URL.
 const RUNNABLE: [&str; 28] = [
@@ -209,27 +209,27 @@ fn compile_multiline(pattern: &str) -> Regex {
 }
 
 /// The kind of the first script in `text`.
-pub(super) fn find_script(text: &str, marks: MarkerCharacters) -> Option<&'static str> {
+pub(super) fn find_script(text: &str, marks: CharacterClasses) -> Option<&'static str> {
     let holds = |pattern: &Regex| pattern.is_match(text.as_bytes());
-    let url = || marks.has_any(MarkerCharacters::COLON) && is_script_url(text, marks);
+    let url = || marks.has_any(CharacterClasses::COLON) && is_script_url(text, marks);
     match () {
-        () if marks.has_any(MarkerCharacters::ANGLE) && (holds(&MARKUP) || has_handler(text)) => {
+        () if marks.has_any(CharacterClasses::ANGLE) && (holds(&MARKUP) || has_event_handler_attribute(text)) => {
             Some("a script in markup")
         }
         () if url() => Some("a script URL"),
-        () if marks.has_any(MarkerCharacters::HASH_BANG) && holds(&SHEBANG) => Some("a shebang line"),
-        () if may_be_substitution(marks) && holds(&SUBSTITUTION) => Some("a command substitution"),
-        () if marks.has_any(MarkerCharacters::SHELL) && is_command_substitution(text) => Some("a command substitution"),
+        () if marks.has_any(CharacterClasses::HASH_BANG) && holds(&SHEBANG) => Some("a shebang line"),
+        () if may_be_command_substitution(marks) && holds(&SUBSTITUTION) => Some("a command substitution"),
+        () if marks.has_any(CharacterClasses::SHELL) && is_command_substitution(text) => Some("a command substitution"),
         () if may_name_powershell(text, marks) && holds(&ENCODED) => Some("a program in base64"),
         () if has_function_mark(text, marks) && holds(&FUNCTION) => Some("a function with its body"),
-        () if marks.has_any(MarkerCharacters::PAREN) && holds(&CALL) => Some("code for an interpreter"),
-        () if may_be_binary(text, marks) && holds(&BINARY) => Some("a program in base64"),
+        () if marks.has_any(CharacterClasses::PAREN) && holds(&CALL) => Some("code for an interpreter"),
+        () if may_be_base64_program(text, marks) && holds(&BINARY) => Some("a program in base64"),
         () => None,
     }
 }
 
 /// Whether an element has an event handler attribute. An element ends at an angle bracket or an unclosed quote.
-fn has_handler(text: &str) -> bool {
+fn has_event_handler_attribute(text: &str) -> bool {
     let bytes = text.as_bytes();
     let mut at = 0;
     while let Some(open) = find_byte(bytes, at, b'<') {
@@ -241,12 +241,12 @@ fn has_handler(text: &str) -> bool {
         let mut is_apart = false;
         while let Some(byte) = bytes.get(at).filter(|byte| !matches!(byte, b'<' | b'>')) {
             let word = &bytes[at..at + bytes[at..].iter().take_while(|byte| byte.is_ascii_alphabetic()).count()];
-            if is_apart && is_handler(word, &bytes[at + word.len()..]) {
+            if is_apart && is_event_handler_attribute(word, &bytes[at + word.len()..]) {
                 return true;
             }
             let closing = if matches!(byte, b'"' | b'\'') { find_byte(bytes, at + 1, *byte) } else { Some(at) };
             let Some(closing) = closing else { break };
-            is_apart = closing > at || is_white(*byte) || *byte == b'/';
+            is_apart = closing > at || is_ascii_white_space(*byte) || *byte == b'/';
             at = closing + word.len().max(1);
         }
     }
@@ -254,14 +254,14 @@ fn has_handler(text: &str) -> bool {
 }
 
 /// Whether a word is an event handler's name, followed by a value.
-fn is_handler(word: &[u8], behind: &[u8]) -> bool {
+fn is_event_handler_attribute(word: &[u8], behind: &[u8]) -> bool {
     let is_named_so = word.len() >= "on".len() + 3 && word[..2].eq_ignore_ascii_case(b"on");
     is_named_so
-        && behind.iter().find(|byte| !is_white(**byte)) == Some(&b'=')
+        && behind.iter().find(|byte| !is_ascii_white_space(**byte)) == Some(&b'=')
         && !HONEST_ATTRIBUTES.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
 }
 
-const fn is_white(byte: u8) -> bool {
+const fn is_ascii_white_space(byte: u8) -> bool {
     byte.is_ascii_whitespace() || byte == b'\x0b'
 }
 
@@ -287,33 +287,33 @@ fn is_command_substitution(text: &str) -> bool {
 }
 
 /// A cheap test before [`SUBSTITUTION`].
-const fn may_be_substitution(marks: MarkerCharacters) -> bool {
-    marks.has_any(MarkerCharacters::SHELL | MarkerCharacters::ANGLE)
-        && marks.has_any(MarkerCharacters::PAREN | MarkerCharacters::EQUALS | MarkerCharacters::COLON)
+const fn may_be_command_substitution(marks: CharacterClasses) -> bool {
+    marks.has_any(CharacterClasses::SHELL | CharacterClasses::ANGLE)
+        && marks.has_any(CharacterClasses::PAREN | CharacterClasses::EQUALS | CharacterClasses::COLON)
 }
 
 /// A cheap test before [`ENCODED`].
-fn may_name_powershell(text: &str, marks: MarkerCharacters) -> bool {
+fn may_name_powershell(text: &str, marks: CharacterClasses) -> bool {
     let names = |part: &[u8]| part.eq_ignore_ascii_case(b"hell") || part.eq_ignore_ascii_case(b"pwsh");
-    let has_option = marks.has_any(MarkerCharacters::SPACE | MarkerCharacters::BREAK)
-        && marks.has_any(MarkerCharacters::DASH | MarkerCharacters::SLASH);
+    let has_option = marks.has_any(CharacterClasses::SPACE | CharacterClasses::BREAK)
+        && marks.has_any(CharacterClasses::DASH | CharacterClasses::SLASH);
     has_option && text.as_bytes().windows(4).any(names)
 }
 
 /// A cheap test before [`BINARY`].
-fn may_be_binary(text: &str, marks: MarkerCharacters) -> bool {
-    text.len() >= MIN_BINARY_BYTES && marks.has_any(MarkerCharacters::UPPER) && !marks.has_any(MarkerCharacters::SPACE)
+fn may_be_base64_program(text: &str, marks: CharacterClasses) -> bool {
+    text.len() >= MIN_BINARY_BYTES && marks.has_any(CharacterClasses::UPPER) && !marks.has_any(CharacterClasses::SPACE)
 }
 
 /// A cheap test before [`FUNCTION`].
-fn has_function_mark(text: &str, marks: MarkerCharacters) -> bool {
-    marks.has_any(MarkerCharacters::EQUALS) && text.contains("=>")
-        || marks.has_any(MarkerCharacters::PAREN) && text.contains("function")
+fn has_function_mark(text: &str, marks: CharacterClasses) -> bool {
+    marks.has_any(CharacterClasses::EQUALS) && text.contains("=>")
+        || marks.has_any(CharacterClasses::PAREN) && text.contains("function")
 }
 
 /// Browsers drop tabs and line ends from a URL, and white space and control characters before it.
-fn is_script_url(text: &str, marks: MarkerCharacters) -> bool {
-    if !marks.has_any(MarkerCharacters::BREAK) {
+fn is_script_url(text: &str, marks: CharacterClasses) -> bool {
+    if !marks.has_any(CharacterClasses::BREAK) {
         return has_script_url(text) || has_data_url(text, false);
     }
     let whole = text.replace(['\t', '\n', '\r'], "");
@@ -361,7 +361,7 @@ fn has_data_url(text: &str, is_prose: bool) -> bool {
         }
         let url = text[at + 1..].trim_start();
         let is_prose = is_prose || url.len() < text.len() - at - 1;
-        RUNNABLE.iter().any(|kind| has_executable_content(url, kind, is_prose)) || is_bare_markup(url)
+        RUNNABLE.iter().any(|kind| has_executable_content(url, kind, is_prose)) || is_untyped_base64_markup(url)
     })
 }
 
@@ -382,7 +382,7 @@ fn has_executable_content(url: &str, kind: &str, is_prose: bool) -> bool {
 }
 
 /// Whether a URL without a type contains the base64 of a text that begins with `<`.
-fn is_bare_markup(url: &str) -> bool {
+fn is_untyped_base64_markup(url: &str) -> bool {
     let head = &url[..url.floor_char_boundary(MAX_CODE_BYTES)];
     let Some((parameters, content)) = head.split_once(";base64,") else { return false };
     let is_bare = parameters.is_empty() || parameters.starts_with(';');
@@ -438,7 +438,7 @@ mod tests {
     }
 
     fn text(text: &str) -> Option<&'static str> {
-        find_script(text, MarkerCharacters::from_text(text))
+        find_script(text, CharacterClasses::from_text(text))
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod issuers;
 mod phrase;
 mod placeholder;
+mod plausible;
 mod random;
 mod remark;
 
@@ -13,56 +14,59 @@ use serde_json::{Map, Number, Value};
 
 pub(super) use self::phrase::SeedPhraseSearch;
 use self::placeholder::is_placeholder;
-use self::random::{has_digit, is_random, is_scrambled};
-use self::remark::{is_algorithm_name, is_remark, is_secret_reference, is_single_case};
+use self::plausible::{
+    MIN_PASSWORD_BYTES, MIN_TOKEN_BYTES, is_hex, is_key_bytes, is_plausible_key, is_plausible_long_key,
+    is_plausible_password, is_plausible_token,
+};
+use self::random::{has_digit, is_hex_or_mixed_alphanumeric};
 use super::{
-    MarkerCharacters, TokenSeparators, colon_positions, ends_with_ignore_case, last_word, split_at_mark,
+    CharacterClasses, TokenSeparators, colon_positions, ends_with_ignore_case, last_word, split_at_mark,
     starts_with_ignore_case, texts_after_schemes,
 };
 
 /// The kind of a credential in any text: a token in an issuer's format, a private key block, credentials in a URL, or
 /// an assignment to a name that indicates one.
-pub(super) fn find_in_text(text: &str, marks: MarkerCharacters) -> Option<&'static str> {
-    let is_named = marks.has_any(MarkerCharacters::COLON | MarkerCharacters::EQUALS);
+pub(super) fn find_secret_in_text(text: &str, marks: CharacterClasses) -> Option<&'static str> {
+    let is_named = marks.has_any(CharacterClasses::COLON | CharacterClasses::EQUALS);
     if text.len() < issuers::SHORTEST {
         return is_named.then(|| find_assigned_secret(text, marks)).flatten();
     }
-    if marks.has_any(MarkerCharacters::DASH) && marks.has_any(MarkerCharacters::UPPER) && has_private_key_block(text) {
+    if marks.has_any(CharacterClasses::DASH) && marks.has_any(CharacterClasses::UPPER) && has_private_key_block(text) {
         return Some("a private key block");
     }
-    if !marks.has_any(MarkerCharacters::DIGIT) && !is_named {
+    if !marks.has_any(CharacterClasses::DIGIT) && !is_named {
         // Tokens without a digit all contain an underscore, and the value of an Authorization header needs neither `:`
         // nor `=`.
-        let in_header = || text.split_once(' ').and_then(|(word, next)| authorization_value(word, next));
+        let in_header = || text.split_once(' ').and_then(|(word, next)| authorization_secret_kind(word, next));
         return marks
-            .has_any(MarkerCharacters::UNDERSCORE)
+            .has_any(CharacterClasses::UNDERSCORE)
             .then(|| issued_token_kind(text))
             .flatten()
             .or_else(in_header);
     }
     let is_prose = text.len() >= phrase::MIN_BYTES
-        && marks.has_any(MarkerCharacters::SPACE | MarkerCharacters::COMMA | MarkerCharacters::EQUALS);
+        && marks.has_any(CharacterClasses::SPACE | CharacterClasses::COMMA | CharacterClasses::EQUALS);
     issued_token_kind(text)
-        .or_else(|| marks.has_any(MarkerCharacters::COLON).then(|| find_in_url(text)).flatten())
+        .or_else(|| marks.has_any(CharacterClasses::COLON).then(|| find_secret_in_url(text)).flatten())
         .or_else(|| find_assigned_secret(text, marks))
         .or_else(|| find_separated_token(text, marks))
         .or_else(|| find_password_after_user(text, marks))
         .or_else(|| {
-            (is_prose && marks.has_any(MarkerCharacters::DIGIT) && NAMED_KEY.is_match(text.as_bytes()))
+            (is_prose && marks.has_any(CharacterClasses::DIGIT) && NAMED_KEY.is_match(text.as_bytes()))
                 .then_some("a private key")
         })
         .or_else(|| (is_prose && is_named).then(|| find_labelled_phrase(text)).flatten())
 }
 
 /// A credential as the value of a member whose name indicates one.
-pub(super) fn find_in_member(name: &str, text: &str) -> Option<&'static str> {
+pub(super) fn find_secret_in_member(name: &str, text: &str) -> Option<&'static str> {
     let kind = match secret_value_kind(name)? {
-        SecretValueKind::Password if is_password(text) => "a password",
-        SecretValueKind::Key if is_key(text) => "a key or secret",
-        SecretValueKind::KeyToken if is_long_key(text) => "a key or secret",
-        SecretValueKind::Token if is_long_token(text) => "a token",
-        SecretValueKind::KeyBytes if is_key_bytes(text) => "a private key",
-        SecretValueKind::Words | SecretValueKind::Password
+        SecretMemberKind::Password if is_plausible_password(text) => "a password",
+        SecretMemberKind::Key if is_plausible_key(text) => "a key or secret",
+        SecretMemberKind::KeyToken if is_plausible_long_key(text) => "a key or secret",
+        SecretMemberKind::Token if is_plausible_token(text) => "a token",
+        SecretMemberKind::KeyBytes if is_key_bytes(text) => "a private key",
+        SecretMemberKind::Words | SecretMemberKind::Password
             if phrase::may_be_announced_phrase(text.split_whitespace()) =>
         {
             phrase::KIND
@@ -80,34 +84,34 @@ fn repeats_name(text: &str, name: &str) -> bool {
 
 /// A seed phrase in a member of any name.
 pub(super) fn find_seed_phrase(text: &str, search: &mut SeedPhraseSearch) -> Option<&'static str> {
-    search.is_phrase_in_text(text).then_some(phrase::KIND)
+    search.contains_seed_phrase(text).then_some(phrase::KIND)
 }
 
 /// A number in a member whose name indicates a password. `pass` is excluded: it counts what has passed.
-pub(super) fn find_in_number(name: &str, number: &Number) -> Option<&'static str> {
+pub(super) fn find_password_in_number(name: &str, number: &Number) -> Option<&'static str> {
     let promises =
-        matches!(secret_value_kind(name)?, SecretValueKind::Password) && !last_word(name).eq_ignore_ascii_case("pass");
+        matches!(secret_value_kind(name)?, SecretMemberKind::Password) && !last_word(name).eq_ignore_ascii_case("pass");
     (promises && number.to_string().len() >= MIN_PASSWORD_BYTES).then_some("a password")
 }
 
 /// A seed phrase as a list of words, or a private key as a list of bytes in a member whose name indicates one.
-pub(super) fn find_in_list(name: &str, items: &[Value], search: &mut SeedPhraseSearch) -> Option<&'static str> {
+pub(super) fn find_secret_in_list(name: &str, items: &[Value], search: &mut SeedPhraseSearch) -> Option<&'static str> {
     let is_byte = |item: &Value| item.as_u64().is_some_and(|number| number < 256);
     let words = || items.iter().map(|item| item.as_str().unwrap_or(""));
     match secret_value_kind(name) {
-        Some(SecretValueKind::Words) if phrase::may_be_announced_phrase(words()) => Some(phrase::KIND),
-        Some(SecretValueKind::Key | SecretValueKind::KeyToken | SecretValueKind::KeyBytes)
+        Some(SecretMemberKind::Words) if phrase::may_be_announced_phrase(words()) => Some(phrase::KIND),
+        Some(SecretMemberKind::Key | SecretMemberKind::KeyToken | SecretMemberKind::KeyBytes)
             if matches!(items.len(), 32 | 64) && items.iter().all(is_byte) =>
         {
             Some("a private key")
         }
-        _ => search.is_phrase(words()).then_some(phrase::KIND),
+        _ => search.is_seed_phrase(words()).then_some(phrase::KIND),
     }
 }
 
 /// A private JSON Web Key (RFC 7517), a wallet's key store (protected only by a password), or members that together
 /// hold a secret. `name` is the member that holds the object.
-pub(super) fn find_in_object(name: &str, members: &Map<String, Value>) -> Option<&'static str> {
+pub(super) fn find_secret_in_object(name: &str, members: &Map<String, Value>) -> Option<&'static str> {
     let text = |name: &str| members.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let is_text = |name: &str| text(name).is_some();
     if is_text("kty") && (is_text("d") || is_text("k")) {
@@ -117,13 +121,13 @@ pub(super) fn find_in_object(name: &str, members: &Map<String, Value>) -> Option
         return Some("a key store");
     }
     // `{"name": "X-API-Key", "value": "…"}`
-    let named = || text("value").and_then(|value| find_in_member(text("name").or_else(|| text("key"))?, value));
-    named().or_else(|| find_in_group(name, members))
+    let named = || text("value").and_then(|value| find_secret_in_member(text("name").or_else(|| text("key"))?, value));
+    named().or_else(|| find_secret_in_group(name, members))
 }
 
 /// A secret in a group, keyed by its owner: `"api_keys": {"primary": "…"}`. Such groups also contain metadata, so only
 /// an alphanumeric word or a random text counts.
-fn find_in_group(name: &str, members: &Map<String, Value>) -> Option<&'static str> {
+fn find_secret_in_group(name: &str, members: &Map<String, Value>) -> Option<&'static str> {
     /// First words of metadata about a time or a person.
     const TIMES: [&str; 4] = ["created", "expires", "rotated", "updated"];
     const METADATA: [&str; 22] = [
@@ -154,7 +158,7 @@ fn find_in_group(name: &str, members: &Map<String, Value>) -> Option<&'static st
     if !may_hold
         || !matches!(
             secret_value_kind(name),
-            Some(SecretValueKind::Password | SecretValueKind::Key | SecretValueKind::KeyToken)
+            Some(SecretMemberKind::Password | SecretMemberKind::Key | SecretMemberKind::KeyToken)
         )
     {
         return None;
@@ -162,7 +166,7 @@ fn find_in_group(name: &str, members: &Map<String, Value>) -> Option<&'static st
     let is_secret = |text: &str| {
         let is_word =
             || text.bytes().all(|b| b.is_ascii_alphanumeric()) && text.bytes().any(|b| b.is_ascii_alphabetic());
-        is_key(text) && !is_iso_date(text) && (is_word() || is_random(text))
+        is_plausible_key(text) && !is_iso_date(text) && (is_word() || is_hex_or_mixed_alphanumeric(text))
     };
     let is_metadata = |owner: &str| {
         METADATA.iter().any(|word| last_word(owner).eq_ignore_ascii_case(word))
@@ -187,7 +191,7 @@ fn issued_token_kind(text: &str) -> Option<&'static str> {
         return None;
     }
     let mut tokens = TOKENS.split(text).filter(|token| token.len() >= issuers::SHORTEST);
-    tokens.find_map(|token| issuers::issued_kind(token).or_else(|| structured_token_kind(token)))
+    tokens.find_map(|token| issuers::issued_kind_by_prefix(token).or_else(|| structured_token_kind(token)))
 }
 
 /// A token without a prefix, recognized by its structure.
@@ -206,13 +210,15 @@ fn structured_token_kind(token: &str) -> Option<&'static str> {
 fn is_discord_token(token: &str) -> bool {
     let mut parts = token.split('.').map(str::len);
     let lengths = [parts.next(), parts.next(), parts.next(), parts.next()];
-    matches!(lengths, [Some(24..=28), Some(6), Some(27..=38), None]) && is_random(token)
+    matches!(lengths, [Some(24..=28), Some(6), Some(27..=38), None]) && is_hex_or_mixed_alphanumeric(token)
 }
 
 /// Wallet import format: 32 bytes and a checksum in base58.
 fn is_wif_key(token: &str) -> bool {
     let is_base58 = |b: u8| b.is_ascii_alphanumeric() && !b"0OIl".contains(&b);
-    token.len() == if token.starts_with('5') { 51 } else { 52 } && token.bytes().all(is_base58) && is_random(token)
+    token.len() == if token.starts_with('5') { 51 } else { 52 }
+        && token.bytes().all(is_base58)
+        && is_hex_or_mixed_alphanumeric(token)
 }
 
 /// `0123456789abcdef0123456789abcdef-us12`.
@@ -252,17 +258,17 @@ fn has_private_key_block(text: &str) -> bool {
 }
 
 /// Credentials in a URL: `scheme://user:password@host`, a token as the user, or a provider's key in the path.
-fn find_in_url(text: &str) -> Option<&'static str> {
+fn find_secret_in_url(text: &str) -> Option<&'static str> {
     const END: TokenSeparators = TokenSeparators::ascii(b"/?#\\\"'<>");
     const PATH: TokenSeparators = TokenSeparators::ascii(b"\"'<>?#");
     texts_after_schemes(text).find_map(|rest| {
         let authority = END.first_token(rest);
         let path = PATH.first_token(&rest[authority.len()..]);
         let (user, authority) = authority.rsplit_once('@').unwrap_or(("", authority));
-        if let Some(kind) = find_in_user_info(user) {
+        if let Some(kind) = find_secret_in_url_user_info(user) {
             return Some(kind);
         }
-        let holds = |least| path.split('/').any(|segment| segment.len() >= least && is_opaque(segment));
+        let holds = |least| path.split('/').any(|segment| segment.len() >= least && is_too_random_for_name(segment));
         let name = split_at_mark(authority, b':').map_or(authority, |(name, _)| name);
         let is_key =
             |(host, least): &(&str, usize)| path.len() >= *least && is_host_or_subdomain(name, host) && holds(*least);
@@ -270,10 +276,10 @@ fn find_in_url(text: &str) -> Option<&'static str> {
     })
 }
 
-fn find_in_user_info(user: &str) -> Option<&'static str> {
+fn find_secret_in_url_user_info(user: &str) -> Option<&'static str> {
     match user.split_once(':') {
         Some((_, password)) if !password.is_empty() && !is_placeholder(password) => Some("a password in a URL"),
-        None if user.len() >= MIN_TOKEN_BYTES && is_opaque(user) => Some("a token in a URL"),
+        None if user.len() >= MIN_TOKEN_BYTES && is_too_random_for_name(user) => Some("a token in a URL"),
         _ => None,
     }
 }
@@ -325,27 +331,28 @@ fn is_host_or_subdomain(name: &str, host: &str) -> bool {
 }
 
 /// Whether the text is too random for a chosen name: hexadecimal, or mixed-case letters with digits.
-fn is_opaque(text: &str) -> bool {
-    text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_' || b == b'.') && is_random(text)
+fn is_too_random_for_name(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_' || b == b'.')
+        && is_hex_or_mixed_alphanumeric(text)
 }
 
 /// A token recognized by its separators.
-fn find_separated_token(text: &str, marks: MarkerCharacters) -> Option<&'static str> {
-    let is_suspect = marks.has_any(MarkerCharacters::EQUALS)
-        || marks.has_any(MarkerCharacters::COLON) && marks.has_any(MarkerCharacters::UPPER) && text.contains(":AA")
-        || marks.has_any(MarkerCharacters::DOT) && text.contains(".atlasv1.")
-        || marks.has_any(MarkerCharacters::SHELL) && text.contains("access_token$")
-        || marks.has_any(MarkerCharacters::UPPER) && text.contains("Q~");
+fn find_separated_token(text: &str, marks: CharacterClasses) -> Option<&'static str> {
+    let is_suspect = marks.has_any(CharacterClasses::EQUALS)
+        || marks.has_any(CharacterClasses::COLON) && marks.has_any(CharacterClasses::UPPER) && text.contains(":AA")
+        || marks.has_any(CharacterClasses::DOT) && text.contains(".atlasv1.")
+        || marks.has_any(CharacterClasses::SHELL) && text.contains("access_token$")
+        || marks.has_any(CharacterClasses::UPPER) && text.contains("Q~");
     (is_suspect && STRUCTURED.is_match(text.as_bytes())).then_some("a token")
 }
 
 /// The password after the user in curl's arguments or in a line of `.netrc`.
-fn find_password_after_user(text: &str, marks: MarkerCharacters) -> Option<&'static str> {
-    if !marks.has_any(MarkerCharacters::SPACE) {
+fn find_password_after_user(text: &str, marks: CharacterClasses) -> Option<&'static str> {
+    if !marks.has_any(CharacterClasses::SPACE) {
         return None;
     }
     let of_curl = || {
-        if !(marks.has_any(MarkerCharacters::COLON) && marks.has_any(MarkerCharacters::DASH)) {
+        if !(marks.has_any(CharacterClasses::COLON) && marks.has_any(CharacterClasses::DASH)) {
             return None;
         }
         let mut words = text.split_once("curl ")?.1.split_ascii_whitespace();
@@ -357,7 +364,9 @@ fn find_password_after_user(text: &str, marks: MarkerCharacters) -> Option<&'sta
         let words: Vec<&str> = line.split_ascii_whitespace().take(5).collect();
         if let [_host, "login", _user, "password", password] = words[..] { Some(password) } else { None }
     };
-    of_curl().filter(|password| is_key(password)).or_else(|| of_netrc().filter(|password| is_key(password)))?;
+    of_curl()
+        .filter(|password| is_plausible_key(password))
+        .or_else(|| of_netrc().filter(|password| is_plausible_key(password)))?;
     Some("a password")
 }
 
@@ -400,17 +409,17 @@ fn find_labelled_phrase(text: &str) -> Option<&'static str> {
 }
 
 /// `name=value`, `name: value` or `Bearer value` in prose, in a header or in a URL's query.
-fn find_assigned_secret(text: &str, marks: MarkerCharacters) -> Option<&'static str> {
+fn find_assigned_secret(text: &str, marks: CharacterClasses) -> Option<&'static str> {
     const PIECES: TokenSeparators = TokenSeparators::ascii(b"?&;,#\"'()[]{}");
     let colon = || colon_positions(text).any(|at| !text[at + 1..].starts_with("//"));
-    if !marks.has_any(MarkerCharacters::SPACE | MarkerCharacters::EQUALS) && !colon() {
+    if !marks.has_any(CharacterClasses::SPACE | CharacterClasses::EQUALS) && !colon() {
         return None;
     }
-    let is_query = marks.has_any(MarkerCharacters::COLON) && text.contains("://");
+    let is_query = marks.has_any(CharacterClasses::COLON) && text.contains("://");
     let (mut pieces, mut before) = (PIECES.split(text).peekable(), "");
     while let Some(piece) = pieces.next() {
         let next = pieces.peek().copied().unwrap_or("");
-        if let Some(kind) = authorization_value(piece, next) {
+        if let Some(kind) = authorization_secret_kind(piece, next) {
             return Some(kind);
         }
         let Some((name, value)) = piece.split_once(['=', ':']) else {
@@ -424,14 +433,20 @@ fn find_assigned_secret(text: &str, marks: MarkerCharacters) -> Option<&'static 
         let value = if value.is_empty() { next } else { value };
         before = piece;
         match secret_value_kind(name) {
-            Some(SecretValueKind::Password) if is_query && is_password(value) => return Some("an assigned password"),
-            Some(SecretValueKind::Password | SecretValueKind::Key) if is_key(value) => {
+            Some(SecretMemberKind::Password) if is_query && is_plausible_password(value) => {
+                return Some("an assigned password");
+            }
+            Some(SecretMemberKind::Password | SecretMemberKind::Key) if is_plausible_key(value) => {
                 return Some("an assigned secret");
             }
-            Some(SecretValueKind::KeyToken) if is_long_key(value) => return Some("an assigned secret"),
-            Some(SecretValueKind::Token) if is_long_token(value) => return Some("an assigned token"),
-            Some(SecretValueKind::KeyBytes) if is_key_bytes(value) => return Some("an assigned private key"),
-            None if is_query && is_secret_query_key(name) && is_long_token(value) && !is_public_hex(name, value) => {
+            Some(SecretMemberKind::KeyToken) if is_plausible_long_key(value) => return Some("an assigned secret"),
+            Some(SecretMemberKind::Token) if is_plausible_token(value) => return Some("an assigned token"),
+            Some(SecretMemberKind::KeyBytes) if is_key_bytes(value) => return Some("an assigned private key"),
+            None if is_query
+                && is_secret_query_key(name)
+                && is_plausible_token(value)
+                && !is_public_hex(name, value) =>
+            {
                 return Some("a key in a URL");
             }
             _ => {}
@@ -453,12 +468,12 @@ fn is_public_hex(name: &str, value: &str) -> bool {
 }
 
 /// The value after `Bearer` or `Basic` in an Authorization header.
-fn authorization_value(word: &str, next: &str) -> Option<&'static str> {
+fn authorization_secret_kind(word: &str, next: &str) -> Option<&'static str> {
     const KIND: Option<&str> = Some("credentials of an Authorization header");
-    if word.eq_ignore_ascii_case("bearer") && is_long_token(next) {
+    if word.eq_ignore_ascii_case("bearer") && is_plausible_token(next) {
         return KIND;
     }
-    (word.eq_ignore_ascii_case("basic") && (is_long_token(next) || is_basic_credentials(next)))
+    (word.eq_ignore_ascii_case("basic") && (is_plausible_token(next) || is_basic_credentials(next)))
         .then_some(KIND)
         .flatten()
 }
@@ -498,7 +513,7 @@ fn base64_sextet(letter: u8) -> Option<u32> {
 }
 
 /// The kind of value that a member's name indicates.
-enum SecretValueKind {
+enum SecretMemberKind {
     Password,
     Key,
     /// A token that can only be a key. Shorter values may name a scheme (`OAuth2.0`).
@@ -509,16 +524,10 @@ enum SecretValueKind {
     Words,
 }
 
-/// Minimum length of a word or number that counts as a password, in bytes.
-const MIN_PASSWORD_BYTES: usize = 4;
-
-/// Minimum length of a token that counts as a key, in bytes.
-const MIN_KEY_TOKEN_BYTES: usize = 12;
-
 /// Maximum length of a name that can match, in bytes; the lists contain nothing near it.
 const MAX_PROMISING_NAME: usize = 64;
 
-fn secret_value_kind(name: &str) -> Option<SecretValueKind> {
+fn secret_value_kind(name: &str) -> Option<SecretMemberKind> {
     const SHORT: [&str; 3] = ["pwd", "pass", "passwd"];
     const PASSWORDS: [&str; 3] = ["password", "passwd", "passphrase"];
     const KEYS: [&str; 11] = [
@@ -555,7 +564,7 @@ fn secret_value_kind(name: &str) -> Option<SecretValueKind> {
         return None;
     }
     if SHORT.iter().any(|short| ends_with_ignore_case(name, short) && last_word(name).len() == short.len()) {
-        return Some(SecretValueKind::Password);
+        return Some(SecretMemberKind::Password);
     }
     let mut letters = [0; MAX_PROMISING_NAME];
     let mut length = 0;
@@ -576,125 +585,14 @@ fn secret_value_kind(name: &str) -> Option<SecretValueKind> {
     let ends = |words: &[&str]| ends_in(plain, words);
     let is_key_token = || plain.strip_suffix(b"token").is_some_and(|owner| ends_in(owner, &OF_TOKENS));
     match () {
-        () if ends(&PASSWORDS) => Some(SecretValueKind::Password),
-        () if ends(&KEYS) => Some(SecretValueKind::Key),
-        () if is_key_token() => Some(SecretValueKind::KeyToken),
-        () if ends(&KEY_BYTES) => Some(SecretValueKind::KeyBytes),
-        () if ends(&WORDS) => Some(SecretValueKind::Words),
-        () if number == 0 && ends(&TOKENS) => Some(SecretValueKind::Token),
+        () if ends(&PASSWORDS) => Some(SecretMemberKind::Password),
+        () if ends(&KEYS) => Some(SecretMemberKind::Key),
+        () if is_key_token() => Some(SecretMemberKind::KeyToken),
+        () if ends(&KEY_BYTES) => Some(SecretMemberKind::KeyBytes),
+        () if ends(&WORDS) => Some(SecretMemberKind::Words),
+        () if number == 0 && ends(&TOKENS) => Some(SecretMemberKind::Token),
         () => None,
     }
-}
-
-/// A private key's 32 bytes in hexadecimal.
-fn is_key_bytes(text: &str) -> bool {
-    let text = text.trim();
-    let hex = text.strip_prefix("0x").unwrap_or(text);
-    hex.len() == 64 && is_hex(hex)
-}
-
-/// A single word that is not a remark about passwords.
-fn is_password(text: &str) -> bool {
-    let text = text.trim();
-    text.len() >= MIN_PASSWORD_BYTES && !text.contains(char::is_whitespace) && !is_remark_or_public(text)
-}
-
-/// A single word, either with a digit and long enough for a key, or long and scrambled, that is not one of the public
-/// values found in cards.
-fn is_key(text: &str) -> bool {
-    let text = text.trim();
-    let has_form = text.len() >= 8 && has_digit(text) || text.len() >= MIN_TOKEN_BYTES && is_scrambled(text);
-    has_form && !text.contains(char::is_whitespace) && !is_remark_or_public(text)
-}
-
-/// Like [`is_key`], but at least as long as a token and not the name of a scheme.
-fn is_long_key(text: &str) -> bool {
-    text.trim().len() >= MIN_KEY_TOKEN_BYTES && is_key(text) && !is_scheme_name(text.trim())
-}
-
-/// Maximum number of digits after a word of a compound, as in `oauth2` and `rs256`.
-const MAX_WORD_DIGITS: usize = 4;
-
-/// Words of which a compound contains at least one, without the number after it.
-const SCHEMES: [&str; 16] = [
-    "api",
-    "basic",
-    "bearer",
-    "client",
-    "cookie",
-    "credentials",
-    "eddsa",
-    "es",
-    "header",
-    "hmac",
-    "jwt",
-    "mtls",
-    "oauth",
-    "oidc",
-    "rs",
-    "siwe",
-];
-
-/// Words joined by hyphens or underscores, optionally numbered, that name a scheme: `oauth2-client-credentials`.
-fn is_scheme_name(text: &str) -> bool {
-    let letters = |word: &str| word.trim_end_matches(|c: char| c.is_ascii_digit()).len();
-    let names_scheme = |word: &str| SCHEMES.iter().any(|known| word[..letters(word)].eq_ignore_ascii_case(known));
-    let is_word = |word: &str| {
-        let end = letters(word);
-        word.len() - end <= MAX_WORD_DIGITS && end > 1 && (is_single_case(&word[..end]) || names_scheme(word))
-    };
-    let words = || text.split(['-', '_']);
-    words().count() > 1 && words().all(is_word) && words().any(names_scheme)
-}
-
-/// A placeholder, a remark, a reference to a secret, or a public value.
-fn is_remark_or_public(text: &str) -> bool {
-    is_placeholder(text)
-        || is_remark(text)
-        || is_algorithm_name(text)
-        || is_secret_reference(text)
-        || is_public_value(text)
-}
-
-/// Minimum length of a token, in bytes.
-const MIN_TOKEN_BYTES: usize = 16;
-
-/// Like [`is_key`], but long and random, and not an account or contract, because "token" has other meanings too.
-fn is_long_token(text: &str) -> bool {
-    let text = text.trim();
-    let opaque = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.~+/=%".contains(&b));
-    let letters = text.bytes().any(|b| b.is_ascii_alphabetic());
-    text.len() >= MIN_TOKEN_BYTES && opaque && letters && !text.starts_with("0x") && is_key(text) && is_token_like(text)
-}
-
-/// Like [`is_random`] or [`is_scrambled`], or at least one digit in six characters without hyphens or underscores.
-fn is_token_like(text: &str) -> bool {
-    let digits = text.bytes().filter(u8::is_ascii_digit).count();
-    is_random(text) || is_scrambled(text) || digits * 6 >= text.len() && !text.contains(['-', '_'])
-}
-
-fn is_hex(text: &str) -> bool {
-    text.bytes().all(|b| b.is_ascii_hexdigit())
-}
-
-/// URLs, labelled digests and public keys, accounts and CIDs.
-fn is_public_value(text: &str) -> bool {
-    const LABELS: [&str; 17] = [
-        "sha256:", "sha256-", "sha384-", "sha512:", "sha512-", "eip155:", "did:", "urn:", "z6Mk", "z6LS", "zDn",
-        "age1", "npub1", "xpub", "pk_", "pk-", "ssh-",
-    ];
-    let is_account = text.len() == 42 && text.starts_with("0x") && is_hex(&text[2..]);
-    let cid = |text: &str| {
-        (text.starts_with("bafy") || text.starts_with("bafk")) && text.len() >= 59
-            || text.starts_with("Qm") && text.len() == 46
-    };
-    // A public key has 32 bytes, in base64 or base58; NEAR's private keys have 64.
-    let is_ed25519 = || text.strip_prefix("ed25519:").is_some_and(|key| matches!(key.len(), 43 | 44));
-    is_account
-        || is_ed25519()
-        || text.contains("://")
-        || LABELS.iter().any(|label| text.starts_with(label))
-        || cid(text)
 }
 
 #[cfg(test)]
@@ -702,7 +600,7 @@ mod tests {
     use super::*;
 
     fn text(text: &str) -> Option<&'static str> {
-        find_in_text(text, MarkerCharacters::from_text(text))
+        find_secret_in_text(text, CharacterClasses::from_text(text))
     }
 
     #[test]
@@ -770,7 +668,7 @@ mod tests {
             ("token", "ujzPdeIgxLdGncfBAepfJBdKhoOOLdKLzd"),
             ("mnemonic", "test test test test test test test test test test test junk"),
         ] {
-            assert!(find_in_member(name, value).is_some(), "{name}: {value}");
+            assert!(find_secret_in_member(name, value).is_some(), "{name}: {value}");
         }
         for (name, value) in [
             ("password", "required"),
@@ -798,10 +696,11 @@ mod tests {
             ("pgp_fingerprint", "5016D4969F3822B2C5A2FA4099A26950197DAB0A"),
             ("secret_sharing", "shamir-2of3"),
         ] {
-            assert!(find_in_member(name, value).is_none(), "{name}: {value}");
+            assert!(find_secret_in_member(name, value).is_none(), "{name}: {value}");
         }
         assert!(
-            find_in_number("password", &1234.into()).is_some() && find_in_number("max_tokens", &1234.into()).is_none()
+            find_password_in_number("password", &1234.into()).is_some()
+                && find_password_in_number("max_tokens", &1234.into()).is_none()
         );
     }
 

@@ -2,9 +2,9 @@
 
 /// The marker characters in a text. Most texts contain few, and most detectors need one of them.
 #[derive(Clone, Copy)]
-pub(super) struct MarkerCharacters(u32);
+pub(super) struct CharacterClasses(u32);
 
-impl MarkerCharacters {
+impl CharacterClasses {
     pub(super) const DIGIT: u32 = 1;
     pub(super) const DOT: u32 = 2;
     pub(super) const COLON: u32 = 4;
@@ -28,25 +28,25 @@ impl MarkerCharacters {
     pub(super) const UPPER: u32 = 65536;
 
     pub(super) fn from_text(text: &str) -> Self {
-        const fn mark(byte: u8) -> u32 {
+        const fn class_bit(byte: u8) -> u32 {
             match byte {
-                b'0'..=b'9' => MarkerCharacters::DIGIT,
-                b'.' => MarkerCharacters::DOT,
-                b':' => MarkerCharacters::COLON,
-                b'@' => MarkerCharacters::AT,
-                b'<' => MarkerCharacters::ANGLE,
-                b'!' => MarkerCharacters::HASH_BANG,
-                b'=' => MarkerCharacters::EQUALS,
-                b'-' => MarkerCharacters::DASH,
-                b'%' | b'&' | b'\\' => MarkerCharacters::ESCAPE,
-                b'(' => MarkerCharacters::PAREN,
-                b'$' | b'`' => MarkerCharacters::SHELL,
-                b'_' => MarkerCharacters::UNDERSCORE,
-                b' ' => MarkerCharacters::SPACE,
-                b'\t'..=b'\r' => MarkerCharacters::BREAK,
-                b'/' => MarkerCharacters::SLASH,
-                b',' => MarkerCharacters::COMMA,
-                b'A'..=b'Z' => MarkerCharacters::UPPER,
+                b'0'..=b'9' => CharacterClasses::DIGIT,
+                b'.' => CharacterClasses::DOT,
+                b':' => CharacterClasses::COLON,
+                b'@' => CharacterClasses::AT,
+                b'<' => CharacterClasses::ANGLE,
+                b'!' => CharacterClasses::HASH_BANG,
+                b'=' => CharacterClasses::EQUALS,
+                b'-' => CharacterClasses::DASH,
+                b'%' | b'&' | b'\\' => CharacterClasses::ESCAPE,
+                b'(' => CharacterClasses::PAREN,
+                b'$' | b'`' => CharacterClasses::SHELL,
+                b'_' => CharacterClasses::UNDERSCORE,
+                b' ' => CharacterClasses::SPACE,
+                b'\t'..=b'\r' => CharacterClasses::BREAK,
+                b'/' => CharacterClasses::SLASH,
+                b',' => CharacterClasses::COMMA,
+                b'A'..=b'Z' => CharacterClasses::UPPER,
                 _ => 0,
             }
         }
@@ -54,7 +54,7 @@ impl MarkerCharacters {
             let mut table = [0; 256];
             let mut byte = 0;
             while byte < 256 {
-                table[byte] = mark(byte as u8);
+                table[byte] = class_bit(byte as u8);
                 byte += 1;
             }
             table
@@ -113,7 +113,7 @@ impl TokenSeparators {
     pub(super) fn split<'t>(&self, text: &'t str) -> impl Iterator<Item = &'t str> {
         let mut rest = text;
         std::iter::from_fn(move || {
-            let start = rest.bytes().position(|byte| !self.has(byte))?;
+            let start = rest.bytes().position(|byte| !self.is_separator(byte))?;
             let token = self.first_token(&rest[start..]);
             rest = &rest[start + token.len()..];
             Some(token)
@@ -123,11 +123,11 @@ impl TokenSeparators {
     /// The text before the first separator. Non-ASCII bytes either all separate or never do, so the cut is on a
     /// character boundary.
     pub(super) fn first_token<'t>(&self, text: &'t str) -> &'t str {
-        let end = text.bytes().position(|byte| self.has(byte)).unwrap_or(text.len());
+        let end = text.bytes().position(|byte| self.is_separator(byte)).unwrap_or(text.len());
         &text[..end]
     }
 
-    pub(super) fn has(&self, byte: u8) -> bool {
+    pub(super) fn is_separator(&self, byte: u8) -> bool {
         self.0[usize::from(byte)]
     }
 }
@@ -135,10 +135,10 @@ impl TokenSeparators {
 /// Maximum length of a word in a name, in bytes; the lists contain nothing near it.
 const MAX_WORD_BYTES: usize = 32;
 
-/// The last word of a member's name: `Address` of `ipAddress`, `host` of `db_host`.
+/// The last word of a member's name: `address` of `ipAddress`, `host` of `db_host`.
 pub(super) fn last_word(name: &str) -> &str {
     let name = &name[name.ceil_char_boundary(name.len().saturating_sub(MAX_WORD_BYTES))..];
-    let word = last_fitting_run(name, |byte| byte.is_ascii_alphanumeric());
+    let word = longest_matching_suffix(name, |byte| byte.is_ascii_alphanumeric());
     // After a non-ASCII letter, it is the end of a longer word.
     let is_end = name[..name.len() - word.len()].bytes().next_back().is_some_and(|byte| !byte.is_ascii());
     let word = if is_end { "" } else { word };
@@ -148,7 +148,7 @@ pub(super) fn last_word(name: &str) -> &str {
 }
 
 /// The longest suffix of `text` whose bytes all fit. Non-ASCII bytes never fit, so the cut is on a character boundary.
-pub(super) fn last_fitting_run(text: &str, fits: impl Fn(u8) -> bool) -> &str {
+pub(super) fn longest_matching_suffix(text: &str, fits: impl Fn(u8) -> bool) -> &str {
     let start = text.bytes().rposition(|byte| !fits(byte)).map_or(0, |at| at + 1);
     &text[start..]
 }

@@ -12,9 +12,9 @@ use jiff::Timestamp;
 
 use super::super::{PAYEE, THIEF, URL, price};
 use crate::offer::{OfferResources, ParsedOffers};
-use crate::payee::{Erc8004WalletSource, NetworkPayees, PayeeClaim, PayeeClaimSource};
+use crate::payee::{Erc8004WalletProvenance, NetworkPayees, PayeeClaim, PayeeClaimSource};
 use crate::route::AgentRoute;
-use crate::terms::Price;
+use crate::terms::ExactPrice;
 
 const THIEF_URL: &str = "https://thief.example/summarize/v1";
 
@@ -37,14 +37,14 @@ fn changed_texts(text: &str) -> impl Iterator<Item = String> + '_ {
 /// Address records, the wallet of a registration, and the configured payee.
 #[test]
 fn no_byte_of_an_address_turns_a_denial_into_an_allowance() {
-    let stolen = Price { pay_to: THIEF, ..price() };
-    let read = Erc8004WalletSource { agent: U256::from(22), block: 5, until: Timestamp::MAX };
+    let stolen = ExactPrice { pay_to: THIEF, ..price() };
+    let read = Erc8004WalletProvenance { agent: U256::from(22), block: 5, until: Timestamp::MAX };
     for bytes in changed(PAYEE.as_slice()) {
         let address = Address::from_slice(&bytes);
         let by = |claim: PayeeClaimSource| PayeeClaim::Is(address, claim);
         let record = |coin| NetworkPayees { record: by(PayeeClaimSource::Record(coin)), ..NetworkPayees::default() };
         let sources = [
-            record(CoinType::for_chain(84_532).expect("it has one")),
+            record(CoinType::from_chain_id(84_532).expect("it has one")),
             record(CoinType::EVM_DEFAULT),
             NetworkPayees {
                 registration: by(PayeeClaimSource::Registration(Box::new(read.clone()))),
@@ -55,7 +55,12 @@ fn no_byte_of_an_address_turns_a_denial_into_an_allowance() {
         for payees in sources {
             assert!(
                 payees
-                    .prove(&stolen, &ParsedOffers::from_values(&[]), &OfferResources::default(), Timestamp::UNIX_EPOCH)
+                    .prove_payee(
+                        &stolen,
+                        &ParsedOffers::from_values(&[]),
+                        &OfferResources::default(),
+                        Timestamp::UNIX_EPOCH
+                    )
                     .is_err(),
                 "{payees:?}"
             );

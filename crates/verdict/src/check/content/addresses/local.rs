@@ -3,12 +3,12 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::split_at_mark;
-use clresolve_core::address::{HostName, HostNameError};
+use clresolve_core::address::{PublicHostName, PublicHostNameError};
 
 /// Whether `token` is an address of a local network: loopback, private, shared, link-local, unique-local or
 /// unspecified, also embedded in an IPv6 address. Narrower than "not public", because outside of URLs an address is
 /// only suspected.
-pub(super) fn is_local(token: &str) -> bool {
+pub(super) fn is_local_network_address(token: &str) -> bool {
     let address = token.trim_start_matches('[').trim_end_matches(']');
     let address = split_at_mark(address, b'%').map_or(address, |(address, _zone)| address);
     let starts = address.as_bytes().first().is_some_and(|b| b.is_ascii_hexdigit() || *b == b':');
@@ -19,19 +19,19 @@ pub(super) fn is_local(token: &str) -> bool {
     match read.map(|address| address.to_canonical()) {
         Ok(IpAddr::V4(v4)) => v4_is_local(v4),
         Ok(IpAddr::V6(v6)) => v6_is_local(v6),
-        Err(_) => parse_other_notation(address).is_some_and(v4_is_local),
+        Err(_) => parse_octal_or_hex_ipv4(address).is_some_and(v4_is_local),
     }
 }
 
 /// Four numbers, at least one octal or hexadecimal, as URL parsers accept them: `0177.0.0.1`, `0x7f.0.0.1`. Fewer
 /// numbers are a version.
-fn parse_other_notation(address: &str) -> Option<Ipv4Addr> {
+fn parse_octal_or_hex_ipv4(address: &str) -> Option<Ipv4Addr> {
     let is_number = |part: &str| part.starts_with(|c: char| c.is_ascii_digit());
     if address.matches('.').count() != 3 || !address.split('.').all(is_number) {
         return None;
     }
-    match HostName::parse(address) {
-        Err(HostNameError::IpLiteral(IpAddr::V4(v4))) => Some(v4),
+    match PublicHostName::parse(address) {
+        Err(PublicHostNameError::IpLiteral(IpAddr::V4(v4))) => Some(v4),
         _ => None,
     }
 }

@@ -2,8 +2,8 @@
 
 use std::net::Ipv4Addr;
 
-use super::super::{ends_with_ignore_case, last_fitting_run};
-use super::local::{is_local, v4_is_local};
+use super::super::{ends_with_ignore_case, longest_matching_suffix};
+use super::local::{is_local_network_address, v4_is_local};
 
 /// Suffixes of private names that are not words too, unlike `test`, `home`, `private` and so on.
 const PRIVATE_SUFFIXES: [&str; 9] =
@@ -38,7 +38,8 @@ const INSIDE: [&str; 12] = [
 /// Whether `host` is certainly a private name: it has such a suffix, is known to resolve inside, or embeds an address.
 pub(super) fn is_private_name(host: &str) -> bool {
     let host = host.strip_suffix('.').unwrap_or(host);
-    PRIVATE_SUFFIXES.iter().chain(&INSIDE).any(|suffix| is_below(host, suffix)) || embeds_private_address(host)
+    PRIVATE_SUFFIXES.iter().chain(&INSIDE).any(|suffix| is_same_or_subdomain(host, suffix))
+        || embeds_private_address(host)
 }
 
 /// Whether a text may end in a private name: its last label equals that of a name in [`PRIVATE_SUFFIXES`].
@@ -46,16 +47,18 @@ pub(super) fn may_end_in_private_name(text: &str) -> bool {
     if !text.bytes().next_back().is_some_and(|last| LAST_LETTERS.contains(&last.to_ascii_lowercase())) {
         return false;
     }
-    let label = last_fitting_run(text, |byte| byte.is_ascii_alphanumeric());
+    let label = longest_matching_suffix(text, |byte| byte.is_ascii_alphanumeric());
     LAST_LABELS.iter().any(|last| label.eq_ignore_ascii_case(last))
 }
 
 /// Whether a public name, in lower case, resolves to a private address: it is a known one, or has the address in it.
 pub(super) fn resolves_to_private(name: &str) -> bool {
-    INSIDE.iter().any(|inside| is_below(name, inside)) || name.ends_with(".svc") || embeds_private_address(name)
+    INSIDE.iter().any(|inside| is_same_or_subdomain(name, inside))
+        || name.ends_with(".svc")
+        || embeds_private_address(name)
 }
 
-fn is_below(name: &str, suffix: &str) -> bool {
+fn is_same_or_subdomain(name: &str, suffix: &str) -> bool {
     ends_with_ignore_case(name, suffix) && matches!(name.as_bytes()[..name.len() - suffix.len()], [] | [.., b'.'])
 }
 
@@ -63,7 +66,7 @@ fn is_below(name: &str, suffix: &str) -> bool {
 /// of [`EMBEDDING`], anywhere in a label and in hexadecimal.
 fn embeds_private_address(name: &str) -> bool {
     let digits = name.bytes().filter(u8::is_ascii_digit).count();
-    let is_service = EMBEDDING.iter().any(|service| is_below(name, service));
+    let is_service = EMBEDDING.iter().any(|service| is_same_or_subdomain(name, service));
     if digits < 4 && !is_service {
         return false;
     }
@@ -75,7 +78,9 @@ fn embeds_private_address(name: &str) -> bool {
             let is_whole = parts.len() == 4 && is_private_quad(&parts);
             let is_part =
                 || parts.windows(4).any(is_private_quad) || parts.iter().any(|part| is_hex_private_address(part));
-            is_whole || is_service && (is_part() || label.contains("--") && is_local(&label.replace('-', ":")))
+            is_whole
+                || is_service
+                    && (is_part() || label.contains("--") && is_local_network_address(&label.replace('-', ":")))
         })
 }
 

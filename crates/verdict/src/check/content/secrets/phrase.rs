@@ -48,14 +48,14 @@ impl SeedPhraseSearch {
     }
 
     /// Whether a run of words in `text` is a phrase, whatever separates its words.
-    pub(super) fn is_phrase_in_text(&mut self, text: &str) -> bool {
-        if text.len() < MIN_BYTES || self.checksums_left == 0 || !may_have_phrase(text) {
+    pub(super) fn contains_seed_phrase(&mut self, text: &str) -> bool {
+        if text.len() < MIN_BYTES || self.checksums_left == 0 || !may_contain_seed_phrase(text) {
             return false;
         }
         let mut row = Vec::new();
         let mut length = 0;
         for word in TokenSeparators::ALL_BUT_LETTERS.split(text) {
-            if let Some(place) = word_index(word) {
+            if let Some(place) = bip39_word_index(word) {
                 length += 1;
                 if length <= MAX_ROW {
                     row.push(place);
@@ -71,11 +71,11 @@ impl SeedPhraseSearch {
         length <= MAX_ROW && self.has_phrase_in_row(&row)
     }
 
-    pub(super) fn is_phrase<'w>(&mut self, words: impl ExactSizeIterator<Item = &'w str>) -> bool {
+    pub(super) fn is_seed_phrase<'w>(&mut self, words: impl ExactSizeIterator<Item = &'w str>) -> bool {
         if !COUNTS.contains(&words.len()) {
             return false;
         }
-        words.map(word_index).collect::<Option<Vec<_>>>().is_some_and(|places| self.has_checksum(&places))
+        words.map(bip39_word_index).collect::<Option<Vec<_>>>().is_some_and(|places| self.has_checksum(&places))
     }
 
     /// Whether `row` contains the longest phrase that fits into it.
@@ -92,7 +92,7 @@ impl SeedPhraseSearch {
 }
 
 /// A cheap test before the words are looked up: whether enough words in a row have a length in [`LENGTHS`].
-fn may_have_phrase(text: &str) -> bool {
+fn may_contain_seed_phrase(text: &str) -> bool {
     let (mut length, mut letters) = (0, 0);
     text.bytes().chain([b'.']).any(|byte| {
         if byte.is_ascii_alphabetic() {
@@ -132,11 +132,11 @@ pub(super) fn begins_announced_phrase(text: &str) -> bool {
 }
 
 fn is_listed_word(word: &str) -> bool {
-    word_index(word).is_some()
+    bip39_word_index(word).is_some()
 }
 
 /// The word's index in the list.
-fn word_index(word: &str) -> Option<u16> {
+fn bip39_word_index(word: &str) -> Option<u16> {
     if !LENGTHS.contains(&word.len()) {
         return None;
     }
@@ -163,18 +163,18 @@ mod tests {
     ];
 
     fn is_in_text(text: &str) -> bool {
-        SeedPhraseSearch::new().is_phrase_in_text(text)
+        SeedPhraseSearch::new().contains_seed_phrase(text)
     }
 
     fn is_phrase(text: &str) -> bool {
         let words: Vec<&str> = text.split(' ').collect();
-        SeedPhraseSearch::new().is_phrase(words.into_iter())
+        SeedPhraseSearch::new().is_seed_phrase(words.into_iter())
     }
 
     #[test]
     fn the_list_is_that_of_the_proposal() {
         let list = Digest::compute(include_bytes!("english.txt"));
-        assert_eq!(list.hex(), "2f5eed53a4727b4bf8880d8f3f199efc90e58503646d9ff8eff3a2ed3b24dbda");
+        assert_eq!(list.to_hex(), "2f5eed53a4727b4bf8880d8f3f199efc90e58503646d9ff8eff3a2ed3b24dbda");
         assert!(LIST.len() == 1 << WORD_BITS && LIST.is_sorted());
         assert!(LIST.iter().all(|word| LENGTHS.contains(&word.len())));
     }
@@ -212,11 +212,12 @@ mod tests {
         let mut search = SeedPhraseSearch::new();
         let bad = ["act"; 12].join(" ");
         assert!(
-            (0..MAX_CHECKSUMS - 1).all(|_| !search.is_phrase_in_text(&bad)) && search.is_phrase_in_text(PHRASES[0])
+            (0..MAX_CHECKSUMS - 1).all(|_| !search.contains_seed_phrase(&bad))
+                && search.contains_seed_phrase(PHRASES[0])
         );
         assert!(
-            !search.is_phrase_in_text(PHRASES[0])
-                && !search.is_phrase(PHRASES[1].split(' ').collect::<Vec<_>>().into_iter())
+            !search.contains_seed_phrase(PHRASES[0])
+                && !search.is_seed_phrase(PHRASES[1].split(' ').collect::<Vec<_>>().into_iter())
         );
     }
 }

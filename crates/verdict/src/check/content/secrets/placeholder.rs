@@ -1,7 +1,7 @@
 //! Placeholders for secrets: bracketed names, masks, and words such as `your-api-key`.
 
 use super::super::starts_with_ignore_case;
-use super::random::is_random;
+use super::random::is_hex_or_mixed_alphanumeric;
 
 /// Maximum number of a secret's characters that a mask leaves visible, as in `sk-…4735`.
 const MAX_SHOWN: usize = 8;
@@ -31,22 +31,22 @@ const NOUNS: [&str; 12] =
 
 /// `<key>`, `${KEY}`, `****`, `YOUR_KEY_1`, `xxxxxxx1`.
 pub(super) fn is_placeholder(text: &str) -> bool {
-    is_framed(text) || is_masked(text) || has_placeholder_word(text)
+    is_bracketed_or_variable(text) || is_masked(text) || has_placeholder_word(text)
 }
 
 /// A name in brackets (`{{key}}`, `sk_live_<key>`) or a variable (`$API_KEY_1`, `$(API_KEY_1)`, `%KEY%`).
-fn is_framed(text: &str) -> bool {
+fn is_bracketed_or_variable(text: &str) -> bool {
     let frame = strip_issuer_prefix(text);
     let frame = frame.strip_prefix('$').unwrap_or(frame);
-    let name = strip_frame(frame);
+    let name = strip_brackets(frame);
     let between = |open: &str, close: &str| text.strip_prefix(open)?.strip_suffix(close);
-    name.len() < frame.len() && is_name(name)
-        || text.strip_prefix('$').is_some_and(is_variable)
-        || between("$(", ")").or_else(|| between("%", "%")).is_some_and(is_variable)
+    name.len() < frame.len() && is_placeholder_name(name)
+        || text.strip_prefix('$').is_some_and(is_variable_name)
+        || between("$(", ")").or_else(|| between("%", "%")).is_some_and(is_variable_name)
 }
 
 /// Removes brackets around the whole text.
-fn strip_frame(mut text: &str) -> &str {
+fn strip_brackets(mut text: &str) -> &str {
     let inner = |text| FRAMES.iter().find_map(|(open, close)| str::strip_prefix(text, *open)?.strip_suffix(*close));
     while let Some(name) = inner(text) {
         text = name;
@@ -61,17 +61,17 @@ fn strip_issuer_prefix(text: &str) -> &str {
     &text[length..]
 }
 
-fn is_name(text: &str) -> bool {
+fn is_placeholder_name(text: &str) -> bool {
     let fits = |b: u8| b.is_ascii_alphanumeric() || !b.is_ascii() || b" -_.:/#|".contains(&b);
     let is_chosen = |word: &str| {
         let word = word.trim_end_matches(|c: char| c.is_ascii_digit());
-        word.len() < MIN_RANDOM_BYTES || !is_random(word)
+        word.len() < MIN_RANDOM_BYTES || !is_hex_or_mixed_alphanumeric(word)
     };
     !text.is_empty() && text.bytes().all(fits) && text.split(|c: char| !c.is_ascii_alphanumeric()).all(is_chosen)
 }
 
 /// `API_KEY_1` or `password`.
-fn is_variable(text: &str) -> bool {
+fn is_variable_name(text: &str) -> bool {
     let all = |fits: fn(u8) -> bool| text.bytes().all(|b| fits(b) || b == b'_');
     let is_capital = || text.starts_with(|c: char| c.is_ascii_uppercase());
     !text.is_empty()

@@ -1,7 +1,7 @@
 //! Recognizes random texts.
 
 /// A UUID or other hexadecimal, or mixed-case letters with digits. Both need a digit.
-pub(super) fn is_random(text: &str) -> bool {
+pub(super) fn is_hex_or_mixed_alphanumeric(text: &str) -> bool {
     let has = |kind: fn(&u8) -> bool| text.as_bytes().iter().any(kind);
     let is_mixed = has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
     has(u8::is_ascii_digit) && (is_mixed || text.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-'))

@@ -1,7 +1,7 @@
 //! Values that are not secrets: remarks about a secret, and references to its location.
 
 use super::super::starts_with_ignore_case;
-use super::random::{has_digit, is_random};
+use super::random::{has_digit, is_hex_or_mixed_alphanumeric};
 
 /// Words that begin a remark (`required`, `min-8-characters`, `optional8`, `see-docs-v2`), and password hashing
 /// methods.
@@ -191,14 +191,14 @@ const MAX_DIGITS: usize = 3;
 
 /// A remark: lowercase words and small numbers after one of [`REMARKS`], or a compound with a word that states the
 /// secret's origin.
-pub(super) fn is_remark(text: &str) -> bool {
-    begins_remark(text) || is_method_description(text)
+pub(super) fn is_remark_about_secret(text: &str) -> bool {
+    begins_with_secret_remark(text) || is_method_description(text)
 }
 
-fn begins_remark(text: &str) -> bool {
+fn begins_with_secret_remark(text: &str) -> bool {
     let ends = |rest: &str| rest.is_empty() || rest.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '_');
     let rest = REMARKS.iter().filter(|word| starts_with_ignore_case(text, word)).map(|word| &text[word.len()..]);
-    rest.filter(|rest| ends(rest)).any(|rest| rest.split(['-', '_']).all(is_plain_part))
+    rest.filter(|rest| ends(rest)).any(|rest| rest.split(['-', '_']).all(is_lowercase_word_or_number))
 }
 
 fn is_method_description(text: &str) -> bool {
@@ -228,7 +228,7 @@ pub(super) fn is_algorithm_name(text: &str) -> bool {
 }
 
 /// Lowercase letters, or a small number with an optional `v` before it.
-fn is_plain_part(part: &str) -> bool {
+fn is_lowercase_word_or_number(part: &str) -> bool {
     let number = part.strip_prefix('v').unwrap_or(part);
     part.bytes().all(|b| b.is_ascii_lowercase())
         || number.len() <= MAX_DIGITS && number.bytes().all(|b| b.is_ascii_digit())
@@ -236,24 +236,26 @@ fn is_plain_part(part: &str) -> bool {
 
 /// A secret store and the secret's name in it, or a path: `/account/reset`, `/run/secrets/db`.
 pub(super) fn is_secret_reference(text: &str) -> bool {
-    let is_path = |path: &str| path.split('/').all(is_name);
+    let is_path = |path: &str| path.split('/').all(is_human_chosen_segment);
     if let Some(path) = text.strip_prefix('/') {
         return is_path(path);
     }
     let Some((keeper, name)) = text.split_once(':') else { return false };
-    KEEPERS.iter().any(|known| keeper.eq_ignore_ascii_case(known)) && (is_variable(name) || is_path(name))
+    KEEPERS.iter().any(|known| keeper.eq_ignore_ascii_case(known)) && (is_variable_name(name) || is_path(name))
 }
 
 /// `API_KEY_1`.
-fn is_variable(name: &str) -> bool {
+fn is_variable_name(name: &str) -> bool {
     let fits = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_';
     name.contains('_') && name.bytes().all(fits)
 }
 
 /// A path segment that a person would choose.
-fn is_name(part: &str) -> bool {
+fn is_human_chosen_segment(part: &str) -> bool {
     let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_.".contains(&b);
-    !part.is_empty() && part.bytes().all(fits) && !(part.len() >= MIN_RANDOM_BYTES && is_random(part))
+    !part.is_empty()
+        && part.bytes().all(fits)
+        && !(part.len() >= MIN_RANDOM_BYTES && is_hex_or_mixed_alphanumeric(part))
 }
 
 #[cfg(test)]
@@ -274,7 +276,7 @@ mod tests {
             "GENERATED_BY_SERVER",
             "User-Defined",
         ] {
-            assert!(is_remark(remark), "{remark}");
+            assert!(is_remark_about_secret(remark), "{remark}");
         }
         for password in [
             "minerva8",
@@ -286,7 +288,7 @@ mod tests {
             "8-min",
             "never-given-supplied-horse",
         ] {
-            assert!(!is_remark(password), "{password}");
+            assert!(!is_remark_about_secret(password), "{password}");
         }
     }
 
