@@ -198,7 +198,7 @@ fn failure(error: &Error) -> Value {
     let Some(refusal) = Refusal::of(error) else {
         return json!({"failed": error.to_string()});
     };
-    let refused = match refusal.kind() {
+    let refused = match refusal.why() {
         Why::Denied => "denied",
         Why::Unavailable => "unavailable",
         Why::Redirected => "redirected",

@@ -128,7 +128,7 @@ async fn the_daemon_dies_between_check_and_signature() {
     for which in ["honest", "v1-honest"] {
         let purchase = world.purchase(which, which);
         let end = world.guard("signed.drops").beneath(payments()).get(&purchase.url).send().await;
-        assert_eq!(Refusal::of(&end.expect_err("a refusal")).map(Refusal::kind), Some(Why::Unavailable));
+        assert_eq!(Refusal::of(&end.expect_err("a refusal")).map(Refusal::why), Some(Why::Unavailable));
         assert!(purchase.paid().await.is_empty());
     }
 }
