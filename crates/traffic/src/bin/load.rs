@@ -442,20 +442,22 @@ enum AfterSend {
 }
 
 fn hostile_requests() -> Vec<HostileRequest> {
+    use AfterSend::{Endless, HalfClose, Leave, Wait};
+
     let gate = format!("/v1/gate/{GOOD}");
     let post = "POST /v1/verdicts HTTP/1.1\r\ncontent-type: application/json\r\n";
     let long = "y".repeat(20_000);
     let attack =
         |what, sent: String, then, wants: &[&'static str]| HostileRequest { what, sent, then, wants: wants.to_vec() };
-    let shut = |what, sent: String| attack(what, sent, AfterSend::Wait, &["403"]);
-    let malformed = |what, sent: String| attack(what, sent, AfterSend::Wait, &["400"]);
-    let too_large = |what, sent: String| attack(what, sent, AfterSend::Wait, &["431"]);
+    let shut = |what, sent: String| attack(what, sent, Wait, &["403"]);
+    let malformed = |what, sent: String| attack(what, sent, Wait, &["400"]);
+    let too_large = |what, sent: String| attack(what, sent, Wait, &["431"]);
     vec![
         malformed("a malformed header", format!("GET {gate} HTTP/1.1\r\nno header\r\n\r\n")),
         too_large("a huge head", format!("GET {gate} HTTP/1.1\r\nx: {long}\r\n\r\n")),
         too_large("many headers", format!("GET {gate} HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(65))),
         malformed("a greeting of TLS", "\u{16}\u{3}\u{1}\u{2}\0\u{1}\0\u{1}".to_owned()),
-        attack("HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(), AfterSend::Wait, &[]),
+        attack("HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(), Wait, &[]),
         malformed("an unknown version", format!("GET {gate} HTTP/7.1\r\n\r\n")),
         shut("a tunnel", format!("CONNECT {gate} HTTP/1.1\r\nconnection: close\r\n\r\n")),
         shut("a double slash", format!("GET /{gate} HTTP/1.1\r\nconnection: close\r\n\r\n")),
@@ -470,62 +472,42 @@ fn hostile_requests() -> Vec<HostileRequest> {
             format!(
                 "POST {gate} HTTP/1.1\r\ncontent-length: 4\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nGET {gate} HTTP/1.1\r\n\r\n"
             ),
-            AfterSend::Wait,
+            Wait,
             &["403"],
         ),
-        attack(
-            "smuggling",
-            format!("{post}content-length: 5\r\ncontent-length: 6\r\n\r\n{{}}"),
-            AfterSend::Wait,
-            &["400"],
-        ),
-        attack(
-            "a huge head of a report",
-            format!("GET /v1/verdicts/a HTTP/1.1\r\nx: {long}\r\n\r\n"),
-            AfterSend::Wait,
-            &["431"],
-        ),
-        attack(
-            "a huge body, announced",
-            format!("{post}content-length: 9999999999\r\n\r\n"),
-            AfterSend::Endless,
-            &["413"],
-        ),
+        attack("smuggling", format!("{post}content-length: 5\r\ncontent-length: 6\r\n\r\n{{}}"), Wait, &["400"]),
+        attack("a huge head of a report", format!("GET /v1/verdicts/a HTTP/1.1\r\nx: {long}\r\n\r\n"), Wait, &["431"]),
+        attack("a huge body, announced", format!("{post}content-length: 9999999999\r\n\r\n"), Endless, &["413"]),
         attack(
             "a huge body in chunks",
             format!("{post}transfer-encoding: chunked\r\n\r\nfffffff\r\n"),
-            AfterSend::Endless,
+            Endless,
             &["413"],
         ),
-        attack(
-            "malformed chunks",
-            format!("{post}transfer-encoding: chunked\r\n\r\nwhat\r\n"),
-            AfterSend::Wait,
-            &["400"],
-        ),
-        attack("a body cut off", format!("{post}content-length: 99\r\n\r\n{{"), AfterSend::HalfClose, &["400"]),
+        attack("malformed chunks", format!("{post}transfer-encoding: chunked\r\n\r\nwhat\r\n"), Wait, &["400"]),
+        attack("a body cut off", format!("{post}content-length: 99\r\n\r\n{{"), HalfClose, &["400"]),
         attack(
             "an endless body for the gate",
             format!("POST {gate} HTTP/1.1\r\ncontent-length: 9999999999\r\n\r\n"),
-            AfterSend::Endless,
+            Endless,
             &["200"],
         ),
         attack(
             "endless chunks for the gate",
             format!("POST {gate} HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nfffffff\r\n"),
-            AfterSend::Endless,
+            Endless,
             &["200"],
         ),
-        attack("half-closed", format!("GET {gate} HTTP/1.1\r\n\r\n"), AfterSend::HalfClose, &["200"]),
-        attack("half-closed in its head", format!("GET {gate} HTTP/1.1\r\nhost:"), AfterSend::HalfClose, &[]),
-        attack("silence", String::new(), AfterSend::HalfClose, &[]),
-        attack("gone in its head", format!("GET {gate} HTTP/1.1\r\nhost:"), AfterSend::Leave, &[]),
-        attack("gone in its body", format!("{post}content-length: 99\r\n\r\n{{"), AfterSend::Leave, &[]),
-        attack("gone before its answers", format!("GET {gate} HTTP/1.1\r\n\r\n").repeat(50), AfterSend::Leave, &[]),
+        attack("half-closed", format!("GET {gate} HTTP/1.1\r\n\r\n"), HalfClose, &["200"]),
+        attack("half-closed in its head", format!("GET {gate} HTTP/1.1\r\nhost:"), HalfClose, &[]),
+        attack("silence", String::new(), HalfClose, &[]),
+        attack("gone in its head", format!("GET {gate} HTTP/1.1\r\nhost:"), Leave, &[]),
+        attack("gone in its body", format!("{post}content-length: 99\r\n\r\n{{"), Leave, &[]),
+        attack("gone before its answers", format!("GET {gate} HTTP/1.1\r\n\r\n").repeat(50), Leave, &[]),
         attack(
             "pipelined",
             format!("GET {gate} HTTP/1.1\r\n\r\nGET /v1/gate/no%20name HTTP/1.1\r\n\r\n").repeat(10),
-            AfterSend::HalfClose,
+            HalfClose,
             &["200", "403"].repeat(10),
         ),
     ]
