@@ -6,14 +6,14 @@
 //!
 //! ```
 //! use clresolve_cards::convert::convert_card;
-//! use clresolve_cards::system::{CardSystem, CardRules};
+//! use clresolve_cards::system::{CardSystem, CardLintContext};
 //! use clresolve_verdict::card::AgentCard;
 //! use clresolve_verdict::profile::{DEFAULT, ConformanceProfiles};
 //!
 //! let profile = ConformanceProfiles::builtin().get(DEFAULT).unwrap();
 //! let text = br#"{"agent_id": "01HZQK3P8EMXR9V7T5N2W4J6C0", "name": "A", "version": "1.0.0"}"#;
 //! let card = AgentCard::parse(text).unwrap();
-//! let converted = convert_card(&card, CardSystem::Aevum, CardSystem::A2a, &CardRules::from_profile(&profile));
+//! let converted = convert_card(&card, CardSystem::Aevum, CardSystem::A2a, &CardLintContext::from_profile(&profile));
 //! assert_eq!(converted.card["name"], "A");
 //! assert_eq!(converted.lost[0].pointer, "/agent_id");
 //! assert!(!converted.report.valid);

@@ -1,12 +1,12 @@
 //! Judges a card before it is published, by every rule that needs no name, no record and no network.
 //!
 //! ```
-//! use clresolve_cards::system::{CardSystem, CardRules};
+//! use clresolve_cards::system::{CardSystem, CardLintContext};
 //! use clresolve_cards::lint;
 //! use clresolve_verdict::profile::{DEFAULT, ConformanceProfiles};
 //!
 //! let profile = ConformanceProfiles::builtin().get(DEFAULT).unwrap();
-//! let report = lint::lint_document(br#"{"ens": "a.eth"}"#, None, &CardRules::from_profile(&profile));
+//! let report = lint::lint_document(br#"{"ens": "a.eth"}"#, None, &CardLintContext::from_profile(&profile));
 //! assert_eq!((report.system, report.valid), (Some(CardSystem::CommandLayer), false));
 //! assert_eq!((report.findings[0].line, report.findings[0].column), (Some(1), Some(1)));
 //! ```

@@ -4,11 +4,11 @@
 //! the list and one module.
 //!
 //! ```
-//! use clresolve_cards::system::{CardSystem, CardSystemDetection, detect};
+//! use clresolve_cards::system::{CardSystem, CardSystemDetection, detect_card_system};
 //! use clresolve_verdict::card::AgentCard;
 //!
 //! let card = AgentCard::parse(br#"{"agent_id": "01HZQK3P8EMXR9V7T5N2W4J6C0"}"#).unwrap();
-//! assert_eq!(detect(&card), CardSystemDetection::One(CardSystem::Aevum));
+//! assert_eq!(detect_card_system(&card), CardSystemDetection::One(CardSystem::Aevum));
 //! ```
 
 mod a2a;

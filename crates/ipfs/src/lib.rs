@@ -6,10 +6,10 @@
 //!
 //! ```
 //! use bytes::Bytes;
-//! use clresolve_ipfs::{ContentId, ContentPath, DagWalk, DagWalkBudget, DagWalkError};
+//! use clresolve_ipfs::{ContentId, UnixFsPath, DagWalk, DagWalkBudget, DagWalkError};
 //!
 //! fn cat(root: ContentId, path: &str, fetch: impl Fn(&ContentId) -> Bytes) -> Result<Bytes, DagWalkError> {
-//!     let mut walk = DagWalk::new(root, &ContentPath::parse(path)?, DagWalkBudget::for_agent_card());
+//!     let mut walk = DagWalk::new(root, &UnixFsPath::parse(path)?, DagWalkBudget::for_agent_card());
 //!     while let Some(cid) = walk.wanted_block() {
 //!         let block = fetch(cid);
 //!         walk.supply_block(block)?;
@@ -19,7 +19,7 @@
 //!
 //! let hello = ContentId::from_raw_block(b"hello");
 //! assert_eq!(cat(hello, "", |_| Bytes::from("hello")).unwrap(), "hello");
-//! assert_eq!(cat(hello, "", |_| Bytes::from("hullo")).unwrap_err().class(), "hash-mismatch");
+//! assert_eq!(cat(hello, "", |_| Bytes::from("hullo")).unwrap_err().error_class_name(), "hash-mismatch");
 //! ```
 //!
 //! Blocks may arrive one by one or in a CAR ([`CarBlockFeed`]). A walk may continue with another source at any time.

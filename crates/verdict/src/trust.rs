@@ -34,7 +34,7 @@
 //! use clresolve_verdict::{gate::GatePolicy, trust::Resolution};
 //!
 //! fn may_pass(policy: &GatePolicy, live: &Resolution) -> bool {
-//!     policy.objection(live, Some("summarize"), None).is_none()
+//!     policy.request_objection(live, Some("summarize"), None).is_none()
 //! }
 //! ```
 //!
@@ -42,7 +42,7 @@
 //! use clresolve_verdict::{gate::GatePolicy, trust::StaleVerdict};
 //!
 //! fn may_pass(policy: &GatePolicy, stale: &StaleVerdict) -> bool {
-//!     policy.objection(stale, Some("summarize"), None).is_none()
+//!     policy.request_objection(stale, Some("summarize"), None).is_none()
 //! }
 //! ```
 //!
@@ -50,7 +50,7 @@
 //! use clresolve_verdict::{gate::GatePolicy, trust::ReplayedResolution};
 //!
 //! fn may_pass(policy: &GatePolicy, replay: &ReplayedResolution) -> bool {
-//!     policy.objection(replay, Some("summarize"), None).is_none()
+//!     policy.request_objection(replay, Some("summarize"), None).is_none()
 //! }
 //! ```
 
